@@ -1,0 +1,43 @@
+# `make demo` and `make test` do everything on a machine that has only Python, git and make.
+
+PYTHON ?= python3
+# One exact build, because an open range may fetch several GB of CUDA libraries. setup.cfg keeps the range.
+TORCH ?= torch==2.13.0
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := demo
+.PHONY: demo test lint format clean help
+
+demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
+	$(BIN)/python scripts/demo.py
+
+# One thread: the networks in the tests are so small that a second thread only waits for the first.
+test: $(INSTALLED)  ## the unit tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+lint: $(INSTALLED)  ## style, format and types, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## sort imports and format in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The stamp is newer than the files that name the requirements: a second call installs nothing.
+$(INSTALLED): setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+clean:  ## remove what the commands made; .venv, assets and runs stay
+	rm -rf build dist *.egg-info training metrics packages project.lock
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find spacy_elmo tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
