@@ -1,0 +1,168 @@
+"""Write corpus/sample from the grammar in scripts/sample_grammar: the same bytes at every run.
+
+    python scripts/make_sample.py [OUT_DIR]
+
+The notation of the grammar is explained in scripts/sample_grammar/README.md.
+"""
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GRAMMAR = Path(__file__).parent / "sample_grammar"
+SAMPLE = Path(__file__).parent.parent / "corpus" / "sample"
+SEED = 1
+RAW, TRAIN, DEV, TEST = 5000, 200, 50, 250  # sentences
+SLOT = re.compile(r"\{(@?)([\w.]+)\}")
+
+Rules = dict[str, list[str]]
+# A word and its entity type, empty outside entities.
+Piece = tuple[str, str]
+
+
+def read_rules(path: Path) -> Rules:
+    """The rules of a grammar file: name -> phrases."""
+    rules: Rules = {}
+    name = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("[") and line.endswith("]"):
+            name = line[1:-1]
+            if name in rules:
+                raise ValueError(f"{path}:{number}: the rule [{name}] is there twice; join the two")
+            rules[name] = []
+        elif line and not line.startswith("#"):
+            if name is None:
+                raise ValueError(f"{path}:{number}: a phrase before the first [rule]: {line!r}")
+            rules[name].append(line)
+    return rules
+
+
+@dataclass
+class Expander:
+    """Draws phrases from rules and fills their slots."""
+
+    rules: Rules
+    rng: random.Random
+    bags: Rules = field(default_factory=dict)
+    bound: dict[str, str] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+
+    def draw(self, name: str) -> str:
+        """A phrase of the rule, as it stands; no phrase comes again before all have come."""
+        if not self.bags.get(name):
+            if name not in self.rules:
+                raise ValueError(f"no rule [{name}] for {{{name}}}; there are {sorted(self.rules)}")
+            self.bags[name] = self.rng.sample(self.rules[name], len(self.rules[name]))
+        return self.bags[name].pop()
+
+    def pieces(self, text: str, entity: str = "") -> Iterator[Piece]:
+        """The text with its slots filled, cut where the entity type changes."""
+        start = 0
+        for slot in SLOT.finditer(text):
+            yield text[start : slot.start()], entity
+            yield from self._fill(slot[2], bool(slot[1]), entity)
+            start = slot.end()
+        yield text[start:], entity
+
+    def _fill(self, name: str, bind: bool, entity: str) -> Iterator[Piece]:
+        kind = name.split(".")[0]
+        # The outermost entity counts: the place inside a university's name is part of the university.
+        entity = entity or (kind if kind.isupper() else "")
+        if not bind:
+            yield from self.pieces(self.draw(name), entity)
+            return
+        if name not in self.bound:
+            self.bound[name] = "".join(text for text, _ in self.pieces(self.draw(name)))
+        yield self.bound[name], entity
+
+    def sentence(self, name: str) -> list[Piece]:
+        """A sentence of the rule that has not been written before."""
+        for _ in range(1000):
+            pieces = [piece for piece in self.pieces(self.draw(name)) if piece[0]]
+            text = "".join(part for part, _ in pieces)
+            if text not in self.written:
+                self.written.add(text)
+                return pieces
+        raise ValueError(f"the rule [{name}] has no new sentence left; give it more phrases")
+
+
+def capitalised(text: str) -> str:
+    """The text with its first letter in upper case, behind quotation marks too."""
+    return re.sub(r"[a-zA-Z]", lambda letter: letter[0].upper(), text, count=1)
+
+
+def document(topic: Expander) -> list[str]:
+    """One document: its paragraphs, each a list of sentences."""
+    topic.bound.clear()
+    names = ["open"] + ["body"] * topic.rng.randint(6, 16) + ["close"]
+    sentences = [capitalised("".join(text for text, _ in topic.sentence(name))) for name in names]
+    paragraphs = []
+    while sentences:
+        size = topic.rng.randint(3, 6)
+        paragraphs.append(sentences[:size])
+        sentences = sentences[size:]
+    return paragraphs
+
+
+def raw_text(rng: random.Random, sentences: int) -> str:
+    """At least so many sentences of all topics: a line is a paragraph, an empty line ends a document."""
+    words = read_rules(GRAMMAR / "raw" / "words.txt")
+    paths = sorted(path for path in (GRAMMAR / "raw").glob("*.txt") if path.stem != "words")
+    topics = [Expander({**words, **read_rules(path)}, rng) for path in paths]
+    documents = []
+    while sentences > 0:
+        paragraphs = document(rng.choice(topics))
+        documents.append("\n".join(" ".join(paragraph) for paragraph in paragraphs) + "\n")
+        sentences -= sum(len(paragraph) for paragraph in paragraphs)
+    return "\n".join(documents)
+
+
+def tagged(pieces: list[Piece]) -> list[Piece]:
+    """The words of a sentence with their IOB2 tags."""
+    rows: list[Piece] = []
+    inside = False
+    for text, entity in pieces:
+        for word in text.split():
+            # An article in front is no part of the name.
+            if not entity or (word == "the" and not inside):
+                rows.append((word, "O"))
+            else:
+                rows.append((word, ("I-" if inside else "B-") + entity))
+                inside = True
+        inside = inside and bool(entity)
+    return [(capitalised(rows[0][0]), rows[0][1]), *rows[1:]]
+
+
+def ner_sentences(rng: random.Random, path: Path, count: int) -> list[str]:
+    """So many annotated sentences, a line per token: all without a name, and the rest with names."""
+    grammar = Expander(read_rules(path), rng)
+    plain = len(grammar.rules["plain"])
+    names = ["plain"] * plain + ["sentence"] * (count - plain)
+    rng.shuffle(names)
+    rows = (tagged(grammar.sentence(name)) for name in names)
+    return ["".join(f"{word}\t{tag}\n" for word, tag in sentence) for sentence in rows]
+
+
+def make_sample(out: Path) -> None:
+    """Write the sample in the layout of a data folder: pretrain-en/train-*, ner/NAME-{train,dev,test}.tsv."""
+    # Each part has a generator of its own, so a change to one leaves the others alone.
+    train_and_dev = ner_sentences(random.Random(SEED), GRAMMAR / "ner_train.txt", TRAIN + DEV)
+    test = ner_sentences(random.Random(SEED), GRAMMAR / "ner_test.txt", TEST)
+    texts = {
+        "pretrain-en/train-00.txt": raw_text(random.Random(SEED), RAW),
+        "ner/sample-train.tsv": "\n".join(train_and_dev[:TRAIN]),
+        "ner/sample-dev.tsv": "\n".join(train_and_dev[TRAIN:]),
+        "ner/sample-test.tsv": "\n".join(test),
+    }
+    for name, text in texts.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Bytes, so that line ends are the same on every system.
+        path.write_bytes(text.encode("utf-8"))
+
+
+if __name__ == "__main__":
+    make_sample(Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE)

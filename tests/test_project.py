@@ -1,0 +1,93 @@
+"""The spaCy project: it reads the data folder and never writes to it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import srsly
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+from weasel.cli.assets import project_assets
+from weasel.cli.run import project_run
+from weasel.util import load_project_config
+
+ROOT = Path(__file__).parent.parent
+
+
+def snapshot(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The project in a folder of its own, its downloads replaced by a local file."""
+    source = tmp_path / "downloaded.tsv"
+    source.write_text("May\tB-PERSON\nleft\tO\n")
+    config = srsly.read_yaml(ROOT / "project.yml")
+    for asset in config["assets"]:
+        asset["url"] = str(source)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    srsly.write_yaml(folder / "project.yml", config)
+    (folder / "scripts").mkdir()
+    (folder / "scripts" / "convert_ner.py").write_bytes(
+        (ROOT / "scripts" / "convert_ner.py").read_bytes()
+    )
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder with the names that the assets have, and something else that is dear to its owner."""
+    folder = tmp_path / "data"
+    (folder / "ner").mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        (folder / "ner" / f"wnut17-{part}.tsv").write_text(f"Ann\tB-PERSON\n{part}\tO\n")
+    (folder / "thesis.txt").write_text("the only copy")
+    (folder / "empty").mkdir()
+    return folder
+
+
+def test_assets_leave_the_data_folder_alone(project, data):
+    before = snapshot(data)
+    project_assets(project, overrides={"vars.data": str(data)})
+    assert snapshot(data) == before
+    assert (project / "assets/ner/wnut17-train.tsv").read_text().startswith("May\t")
+
+
+def test_asset_destinations_are_literal():
+    config = srsly.read_yaml(ROOT / "project.yml")
+    assert config["assets"]
+    assert all(re.fullmatch(r"assets/[\w./-]+", asset["dest"]) for asset in config["assets"])
+
+
+def test_corpus_reads_the_data_folder(project, data, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = snapshot(data)
+    overrides = {"vars.data": str(data), "vars.dataset": "wnut17"}
+    project_run(project, "corpus", overrides=overrides, capture=True)
+    assert snapshot(data) == before
+    for part in ("train", "dev", "test"):
+        path = project / "corpus" / "ner" / "wnut17" / f"{part}.spacy"
+        (doc,) = DocBin().from_disk(path).get_docs(Vocab())
+        assert [token.text for token in doc] == ["Ann", part]
+        assert [ent.text for ent in doc.ents] == ["Ann"]
+
+
+def test_default_data_is_in_the_repository(project):
+    """A fresh clone has what the commands need: every dependency that no command makes."""
+    config = load_project_config(project)
+    made = {path for command in config["commands"] for path in command.get("outputs", [])}
+    needed = {path for command in config["commands"] for path in command.get("deps", [])}
+    assert [path for path in sorted(needed - made) if not (ROOT / path).exists()] == []
+
+
+def test_workflows_name_commands(project):
+    config = load_project_config(project)
+    commands = {command["name"] for command in config["commands"]}
+    assert {name for steps in config["workflows"].values() for name in steps} <= commands
+    # A workflow hides a command of its own name.
+    assert not commands & set(config["workflows"])
