@@ -1,0 +1,44 @@
+"""Words to character ids, by bilm-tf's byte rule (its `data.py:UnicodeCharsVocabulary`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# The first 256 ids are the bytes themselves. The ids of bilm-tf's serving graph are one higher,
+# because its row 0 pads sentences; ours are packed, so the row and the shift do not exist here.
+SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
+N_CHARACTERS = 261
+
+BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
+"""The sentence boundaries, which the network sees as words of one special character each, and the class
+of all words outside a vocabulary. Spelt as in bilm-tf's vocabulary files."""
+
+
+def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
+    """Ids of the UTF-8 bytes of each word: start mark, at most `max_characters - 2` bytes, end mark, padding.
+
+    A word of more bytes is cut, also inside a character, as bilm-tf does. `<S>` and `</S>` give the
+    rows of the sentence boundaries. A lone surrogate, which UTF-8 cannot hold, counts as `?`.
+
+    Args:
+        words: K strings.
+        max_characters: positions of a row.
+
+    Returns:
+        (K, max_characters) int16.
+    """
+    room = max_characters - 2
+    raw = [word.encode("utf8", "replace")[:room] for word in words]
+    lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
+    ids = np.full((len(raw), max_characters), PADDING, dtype=np.int16)
+    positions = np.arange(room)
+    ids[:, 1:-1][positions < lengths[:, None]] = np.frombuffer(b"".join(raw), dtype=np.uint8)
+    ids[:, 0] = WORD_START
+    ids[np.arange(len(raw)), lengths + 1] = WORD_END
+    for boundary, character in ((BOS, SENTENCE_START), (EOS, SENTENCE_END)):
+        rows = [row for row, word in enumerate(words) if word == boundary]
+        ids[rows] = PADDING
+        ids[rows, :3] = (WORD_START, character, WORD_END)
+    return ids

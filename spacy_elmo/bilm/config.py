@@ -1,0 +1,145 @@
+"""The shape of a biLM, as it stands in the header of a weights file."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ACTIVATIONS = ("relu", "tanh")
+
+
+@dataclass(frozen=True)
+class BiLMConfig:
+    """Everything that decides the tensors and the arithmetic of a biLM, and nothing else.
+
+    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4).
+
+    Raises:
+        ValueError: naming every field whose value is impossible, all of them at once.
+    """
+
+    dim: int = 4096
+    """Cells of each LSTM layer, per direction."""
+    projection: int = 512
+    """Width P of a token vector and of each direction's output; a layer of the biLM is 2P wide.
+    Equal to `dim`: the LSTM has no projection matrix (bilm-tf: `projection_dim == dim`)."""
+    layers: int = 2
+    """LSTM layers, L. The biLM gives L + 1 layers: layer 0 is the context-free token vector."""
+    cell_clip: float | None = 3.0
+    """Cell states are clipped to ±this before their tanh; null: not at all."""
+    proj_clip: float | None = 3.0
+    """Outputs are clipped to ±this after the projection; null, or no projection: not at all."""
+    skip: bool = True
+    """Residual connection from each LSTM layer to the next, from the second layer up."""
+    forget_bias: float = 1.0
+    """Added to the forget gate at run time: 1.0 for bilm-tf, whose files hold the bias without it."""
+    words: int = 0
+    """Rows of the word table of a biLM with word input; 0: the input is characters."""
+    char_dim: int = 16
+    """Width of a character (byte) vector."""
+    filters: tuple[tuple[int, int], ...] = (
+        (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
+    )  # fmt: skip
+    """(characters, number) of each group of convolution filters, in the order of their concatenation."""
+    activation: str = "relu"
+    """"relu" or "tanh", after the maximum over time."""
+    highways: int = 2
+    """Highway layers between convolutions and projection."""
+    max_characters: int = 50
+    """Positions of a word, its two boundary marks included; bytes beyond are cut (bilm-tf `data.py`)."""
+
+    def __post_init__(self) -> None:
+        # JSON and config files bring lists: one form only, so that configs compare equal.
+        if _is_pairs(self.filters):
+            object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
+        problems = [
+            f"{name} = {getattr(self, name)!r} (must be a whole number, at least 1)"
+            for name in ("dim", "projection", "layers")
+            if not _is_whole(getattr(self, name), 1)
+        ]
+        problems += [
+            f"{name} = {clip!r} (must be a positive number, or null for none)"
+            for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
+            if clip is not None and not (_is_number(clip) and clip > 0)
+        ]
+        if not isinstance(self.skip, bool):
+            problems.append(f"skip = {self.skip!r} (must be true or false)")
+        if not _is_number(self.forget_bias):
+            problems.append(f"forget_bias = {self.forget_bias!r} (must be a number)")
+        if not _is_whole(self.words, 0):
+            problems.append(
+                f"words = {self.words!r} (must be 0, for characters, or the table's rows)"
+            )
+        elif not self.words:
+            problems += self._character_problems()
+        if problems:
+            raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
+
+    def _character_problems(self) -> list[str]:
+        problems = []
+        if self.activation not in ACTIVATIONS:
+            problems.append(f"activation = {self.activation!r} (known: {', '.join(ACTIVATIONS)})")
+        if not _is_whole(self.char_dim, 1):
+            problems.append(f"char_dim = {self.char_dim!r} (must be a whole number, at least 1)")
+        if not _is_whole(self.highways, 0):
+            problems.append(f"highways = {self.highways!r} (must be a whole number, 0 or more)")
+        if not _is_whole(self.max_characters, 3):
+            problems.append(
+                f"max_characters = {self.max_characters!r}"
+                " (must be a whole number, at least 3: two are boundary marks)"
+            )
+        if not _is_pairs(self.filters) or not self.filters:
+            problems.append(
+                f"filters = {self.filters!r} (must be pairs of characters and number, at least one)"
+            )
+            return problems
+        widest = self.max_characters if _is_whole(self.max_characters, 1) else math.inf
+        problems += [
+            f"filters: ({width!r}, {number!r}) (width must be 1..{widest}, number at least 1, both whole)"
+            for width, number in self.filters
+            if not (_is_whole(width, 1) and width <= widest and _is_whole(number, 1))
+        ]
+        return problems
+
+    @property
+    def width(self) -> int:
+        """Width of every layer of the output: both directions side by side."""
+        return 2 * self.projection
+
+    @property
+    def n_filters(self) -> int:
+        """Width of the concatenated convolutions, before the projection."""
+        return sum(number for _, number in self.filters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON types."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> BiLMConfig:
+        """The inverse of `to_dict`.
+
+        Raises:
+            ValueError: for a field that does not exist (a typo, or a file of a newer version).
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        if unknown := sorted(set(fields) - set(known)):
+            raise ValueError(f"Unknown biLM fields {unknown}; known: {', '.join(known)}")
+        return cls(**fields)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_pairs(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
+    )

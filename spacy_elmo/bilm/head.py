@@ -1,0 +1,120 @@
+"""The next-word head of the language model: one softmax, shared by both directions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+_ROWS_PER_BLOCK = 1024
+
+
+class Head(nn.Module):
+    """Softmax over the vocabulary: logits = h W^T + b, with W and b shared by both directions (bilm-tf `training.py`).
+
+    Its gradients are sparse: a step touches the rows of its targets and its negatives.
+
+    Args:
+        words: V, the size of the vocabulary, in the order of falling frequency (the sampler counts on it).
+        width: P, the width of one direction's output.
+    """
+
+    def __init__(self, words: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(words, width))
+        # A column, so that its sparse gradient has rows as the weight's has.
+        self.bias = nn.Parameter(torch.empty(words, 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """bilm-tf's start: W of variance 1 / width, b 0."""
+        nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
+        nn.init.zeros_(self.bias)
+
+    def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+        """Sum over rows of the sampled softmax loss of one direction (Jean et al. 2015; TensorFlow's
+        `sampled_softmax_loss`).
+
+        Every row meets its own target and the same S negatives; each logit is lowered by the log of its
+        expected count, and a negative that is the row's target is left out.
+
+        Args:
+            hidden: (M, P) float.
+            targets: (M,) vocabulary rows.
+            negatives: the draw that all rows share.
+        """
+        drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
+        weight = F.embedding(torch.cat([targets, drawn]), self.weight, sparse=True)
+        bias = F.embedding(torch.cat([targets, drawn]), self.bias, sparse=True).squeeze(1)
+        m = len(targets)
+        true = (hidden * weight[:m]).sum(1) + bias[:m] - negatives.log_count(targets)
+        others = torch.addmm(bias[m:] - log_counts, hidden, weight[m:].t()).float()
+        others = others.masked_fill(targets[:, None] == drawn, -math.inf)
+        return (torch.logaddexp(true, others.logsumexp(1)) - true).sum()
+
+    def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """(M,) cross-entropy of each row under the full softmax, in nats; in blocks, so that memory is bounded.
+
+        Args:
+            hidden: (M, P) float.
+            targets: (M,) vocabulary rows.
+        """
+        losses = [
+            F.cross_entropy(
+                torch.addmm(self.bias[:, 0], block, self.weight.t()), goal, reduction="none"
+            )
+            for block, goal in zip(
+                hidden.split(_ROWS_PER_BLOCK), targets.split(_ROWS_PER_BLOCK), strict=True
+            )
+        ]
+        return torch.cat(losses) if losses else hidden.new_zeros(0)
+
+
+class Negatives:
+    """S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
+
+    As TensorFlow's `log_uniform_candidate_sampler(unique=True)`: rows are drawn until S different ones are
+    together, and the number of tries n gives each row's expected count, 1 - (1 - P(k))^n.
+
+    Args:
+        words: V.
+        number: S; at most V.
+        random: the source of the draw.
+    """
+
+    def __init__(self, words: int, number: int, random: np.random.Generator) -> None:
+        if number > words:
+            raise ValueError(
+                f"{number} negatives from a vocabulary of {words} words: at most {words}"
+            )
+        self._words = words
+        rows, self._tries = _draw(words, number, random)
+        self.rows = torch.from_numpy(rows)
+        """(S,) int64."""
+        self.log_counts = self.log_count(self.rows)
+        """(S,) log of the expected counts."""
+
+    def log_count(self, rows: Tensor) -> Tensor:
+        """Log of the expected count of any rows under this draw: float32, of their shape."""
+        p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
+        return (-torch.expm1(self._tries * torch.log1p(-p))).log().float()
+
+
+def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
+    drawn = np.empty(0, dtype=np.int64)
+    while True:
+        more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
+        drawn = np.concatenate([drawn, more])
+        # The first time that each row was drawn; the S-th smallest of these is where TensorFlow would stop.
+        rows, first = np.unique(drawn, return_index=True)
+        if len(rows) >= number:
+            kept = np.argsort(first)[:number]
+            return rows[kept], int(first[kept[-1]]) + 1
+        number_missing = number - len(rows)
+        if number_missing and len(drawn) > 200 * number:
+            # Nearly the whole vocabulary is asked for: waiting for its rarest words would not end soon.
+            rest = np.setdiff1d(np.arange(words), rows)
+            return np.concatenate([rows, random.permutation(rest)[:number_missing]]), len(drawn)

@@ -1,0 +1,162 @@
+"""The biLM: token encoder, two stacks of LSTM layers, and the layers of the words that they have read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .char_ids import BOS, EOS, UNK, char_ids
+from .config import BiLMConfig
+from .lstm import LSTMLayer
+from .packing import Lengths, Packing
+from .token_encoder import CharEncoder, WordEncoder
+
+
+@dataclass
+class BiLMOutput:
+    """What a biLM says of a batch of B sentences with N words."""
+
+    layers: Tensor
+    """(L+1, N, 2P), sentence after sentence, boundaries left out. Layer 0 is the token vector twice;
+    layer l is [forward_l ; backward_l]."""
+    state: tuple[Tensor, Tensor]
+    """h (L, 2, B, P) and c (L, 2, B, C) after the last word read, sentences in the order given."""
+
+
+@dataclass
+class Reading:
+    """What both directions have read and said, in packed order (see `Packing`)."""
+
+    tokens: Tensor
+    """(K + 2, P) vectors of the batch's distinct words, then of `<S>` and `</S>`."""
+    sequence: np.ndarray
+    """(N + 2B,) row of `tokens` at every place of the concatenated sequences `<S> w1 .. wn </S>`."""
+    packing: Packing
+    outputs: list[Tensor]
+    """(2, M, P) for each LSTM layer, residual included."""
+    state: tuple[Tensor, Tensor]
+    """As of `BiLMOutput`."""
+
+
+class BiLM(nn.Module):
+    """The network of Peters et al. 2018, by the numerics of bilm-tf `model.py`.
+
+    It holds no state: what it returns depends on its arguments alone. A new one is random, drawn from torch's
+    global generator by bilm-tf's rules.
+
+    Args:
+        config: the shape. A model with word input also needs `set_vocabulary`.
+    """
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = WordEncoder(config) if config.words else CharEncoder(config)
+        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
+        self._rows: dict[str, int] = {}
+
+    def set_vocabulary(self, words: Sequence[str]) -> None:
+        """Name the rows of a word-input model's table, `<S>`, `</S>` and `<UNK>` among them. Characters need none.
+
+        Raises:
+            ValueError: a boundary or `<UNK>` is missing, or the number of words is not that of the table.
+        """
+        if not self.config.words:
+            return
+        if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
+            raise ValueError(f"The vocabulary of a biLM with word input lacks {', '.join(missing)}")
+        if len(words) != self.config.words:
+            raise ValueError(f"{len(words)} words for a table of {self.config.words} rows")
+        self._rows = {word: row for row, word in enumerate(words)}
+
+    def token_ids(self, words: Sequence[str]) -> Tensor:
+        """What the token encoder reads for each word: (K, max_characters) character ids, or (K,) table rows."""
+        if not self.config.words:
+            return torch.from_numpy(char_ids(words, self.config.max_characters))
+        return torch.tensor(
+            [self._rows.get(word, self._rows[UNK]) for word in words], dtype=torch.int64
+        )
+
+    def read(
+        self,
+        types: Tensor,
+        words: np.ndarray,
+        lengths: Lengths,
+        *,
+        state: tuple[Tensor, Tensor] | None = None,
+        closing: bool = False,
+        dropout: float = 0.0,
+    ) -> Reading:
+        """Run both directions over a batch of sentences.
+
+        Args:
+            types: token ids of the K distinct words (`token_ids`): each is encoded once.
+            words: (N,) row of `types` for every word, sentence after sentence.
+            lengths: words of each of the B sentences; 0 is allowed.
+            state: h (L, 2, B, P) and c (L, 2, B, C) before the first boundary; null: zeros.
+            closing: read the closing boundaries too (see `Packing`).
+            dropout: share of each LSTM layer's input that is set to zero (bilm-tf `training.py`).
+        """
+        tokens = self.encoder(torch.cat([types, self.token_ids([BOS, EOS])]).to(self.device))
+        packing = Packing.of(lengths, closing=closing)
+        sequence = _sequences(words, lengths, len(types))
+        x = tokens[self._index(sequence[packing.reads])]
+        h, c = self._first_state(state, packing, x)
+        outputs = []
+        for level, layer in enumerate(self.lstm):
+            x = nn.functional.dropout(x, dropout, training=dropout > 0)
+            y, h[level], c[level] = layer(x, packing.rows, h[level], c[level])
+            x = x + y if self.config.skip and level else y
+            outputs.append(x)
+        back = self._index(np.argsort(packing.order))
+        final = (torch.stack(h)[:, :, back], torch.stack(c)[:, :, back])
+        return Reading(tokens, sequence, packing, outputs, final)
+
+    def forward(
+        self,
+        types: Tensor,
+        words: np.ndarray,
+        lengths: Lengths,
+        state: tuple[Tensor, Tensor] | None = None,
+        *,
+        closing: bool = False,
+    ) -> BiLMOutput:
+        """The layers of every word of a batch. Arguments as of `read`."""
+        reading = self.read(types, words, lengths, state=state, closing=closing)
+        token = reading.tokens[self._index(words)]
+        forward, backward = (self._index(rows) for rows in reading.packing.words)
+        layers = [torch.cat([token, token], 1)]
+        layers += [torch.cat([y[0, forward], y[1, backward]], 1) for y in reading.outputs]
+        return BiLMOutput(layers=torch.stack(layers), state=reading.state)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are. Token ids and word rows are passed from the CPU."""
+        return next(self.parameters()).device
+
+    def _index(self, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
+
+    def _first_state(
+        self, state: tuple[Tensor, Tensor] | None, packing: Packing, x: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        if state is not None:
+            order = self._index(packing.order)
+            return list(state[0][:, :, order].unbind()), list(state[1][:, :, order].unbind())
+        count, levels = len(packing.order), range(self.config.layers)
+        h, c = (x.new_zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
+        return [h for _ in levels], [c for _ in levels]
+
+
+def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
+    """Rows of [types ; <S> ; </S>] for the concatenated sequences `<S> w1 .. wn </S>`."""
+    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+    starts = np.concatenate([[0], ends])[:-1]
+    places = np.stack([starts, ends], 1).ravel()
+    return np.insert(
+        np.asarray(words, dtype=np.int64), places, np.tile([n_types, n_types + 1], len(ends))
+    )

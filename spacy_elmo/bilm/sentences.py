@@ -1,0 +1,71 @@
+"""Where sentences start: the rule by which text is cut for training and for reading alike.
+
+It is that of spaCy's `Sentencizer` with its default settings, and a whitespace token with a newline also
+ends a sentence. It looks at the words alone, so training and prediction see the same sequences.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+# `Sentencizer.default_punct_chars` of spaCy 3.8, in the order of code points.
+_ENDS = frozenset(
+    "!.?\u0589\u061f\u06d4\u0700\u0701\u0702\u07f9\u0964\u0965\u104a\u104b\u1362\u1367\u1368"
+    "\u166e\u1735\u1736\u1803\u1809\u1944\u1945\u1aa8\u1aa9\u1aaa\u1aab\u1b5a\u1b5b\u1b5e"
+    "\u1b5f\u1c3b\u1c3c\u1c7e\u1c7f\u203c\u203d\u2047\u2048\u2049\u2e2e\u2e3c\u3002\ua4ff"
+    "\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9\uaa5d\uaa5e\uaa5f"
+    "\uaaf0\uaaf1\uabeb\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61\U00010a56\U00010a57"
+    "\U00011047\U00011048\U000110be\U000110bf\U000110c0\U000110c1\U00011141\U00011142"
+    "\U00011143\U000111c5\U000111c6\U000111cd\U000111de\U000111df\U00011238\U00011239"
+    "\U0001123b\U0001123c\U000112a9\U0001144b\U0001144c\U000115c2\U000115c3\U000115c9"
+    "\U000115ca\U000115cb\U000115cc\U000115cd\U000115ce\U000115cf\U000115d0\U000115d1"
+    "\U000115d2\U000115d3\U000115d4\U000115d5\U000115d6\U000115d7\U00011641\U00011642"
+    "\U0001173c\U0001173d\U0001173e\U00011a42\U00011a43\U00011a9b\U00011a9c\U00011c41"
+    "\U00011c42\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44\U0001bc9f"
+    "\U0001da88"
+)
+
+_PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
+"""Bits of `word_kinds`. `SPACE`: whitespace, which belongs to no sentence."""
+
+
+def sentence_starts(words: Sequence[str]) -> np.ndarray:
+    """(n,) bool: which of n words start a sentence. Whitespace tokens are words here; the first word starts one."""
+    return starts_of_kinds(word_kinds(words))
+
+
+def word_kinds(words: Sequence[str]) -> np.ndarray:
+    """(n,) uint8: all that the rule wants to know of each word, so that distinct words can be asked once."""
+    return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
+
+
+def starts_of_kinds(kinds: np.ndarray) -> np.ndarray:
+    """`sentence_starts` from the (n,) `word_kinds` of the words."""
+    starts = np.zeros(len(kinds), dtype=bool)
+    if len(kinds):
+        starts[0] = True
+        # A sentence starts at the first word after an end mark that is no punctuation itself, that is, where
+        # the last end mark before is later than the last such word before.
+        end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
+        starts |= (kinds & _PLAIN > 0) & (end > plain)
+        starts[1:] |= kinds[:-1] & _NEWLINE > 0
+    return starts
+
+
+def _last_before(marked: np.ndarray) -> np.ndarray:
+    """(n,) the last marked place before each place; -1: none."""
+    last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
+    return np.concatenate([[-1], last[:-1]])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _kind(word: str) -> int:
+    if word.isspace():
+        return _PLAIN | SPACE | (_NEWLINE if "\n" in word else 0)
+    if word in _ENDS:
+        return _END
+    return 0 if all(unicodedata.category(char)[0] == "P" for char in word) else _PLAIN

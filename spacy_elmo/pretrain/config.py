@@ -1,0 +1,124 @@
+"""The settings of a pretraining run, section by section as in its `.cfg` file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..bilm.config import BiLMConfig
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Paths(_Section):
+    """Where the text is. Raw text is a file, a directory or a glob pattern; `.gz`, `.xz` and `.zst` are unpacked."""
+
+    raw_text: str | None = None
+    """Training text; needed unless `corpus` is given."""
+    dev_text: str | None = None
+    """Held-out text; null: 1 % of the documents of `raw_text`, at least 100 sentences, by a seeded hash."""
+    corpus: str | None = None
+    """A folder made by `prepare`; null: `raw_text` is prepared into OUT/corpus first."""
+
+
+class Prepare(_Section):
+    """How text becomes sentences of words."""
+
+    lang: str = "en"
+    """Language of the spaCy tokenizer."""
+    tokenized: bool = False
+    """True: the text is words separated by spaces, one sentence per line, and is taken as it is."""
+    encoding_errors: Literal["strict", "replace"] = "strict"
+    """What to do with bytes that are not UTF-8: stop and name file and line, or put U+FFFD."""
+    seed: int = Field(default=0, ge=0)
+    """Decides which documents are held out."""
+
+
+class Training(_Section):
+    """The optimisation. At least one of the four limits is needed; whichever is met first ends the run."""
+
+    max_steps: int | None = Field(default=None, ge=1)
+    max_epochs: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_minutes: float | None = Field(default=None, gt=0)
+    """Counted across resumes. The learning rate does not know it: no decision but the stop hangs on the clock."""
+    seed: int = Field(default=0, ge=0)
+    vocab_size: int = Field(default=50_000, ge=4)
+    """Classes of the softmax: the most frequent words of the corpus, `<S>`, `</S>` and `<UNK>` among them."""
+    negatives: int = Field(default=2048, ge=1)
+    """Words drawn per step and direction for the sampled softmax."""
+    batch_tokens: int = Field(default=4096, ge=1)
+    """Words per step, of sentences of like length."""
+    max_length: int = Field(default=100, ge=1)
+    """Longer training sentences are cut into pieces of this many words, each read as a sentence."""
+    learn_rate: float = Field(default=3e-3, gt=0)
+    """Peak, reached after `warmup_steps`; then half a cosine down to a hundredth at the end."""
+    warmup_steps: int = Field(default=200, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's, on the matrices of the biLM; the head's rows have none."""
+    grad_clip: float = Field(default=1.0, gt=0)
+    """Largest global norm of the gradient of the mean loss per target."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """On the input of each LSTM layer and on the top output (bilm-tf: 0.1)."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the matrix products; parameters, states and sums stay in float32."""
+    log_every: int = Field(default=10, ge=1)
+    eval_every: int = Field(default=200, ge=1)
+    """Steps between two held-out perplexities. The model with the best one is kept as `model-best`."""
+    eval_tokens: int = Field(default=20_000, ge=1)
+    """Held-out words scored each time, from the start of the text: the same ones, so that the figures compare."""
+    save_every: int = Field(default=200, ge=1)
+    """Steps between two checkpoints."""
+
+
+class PretrainConfig(_Section):
+    """A whole run."""
+
+    paths: Paths = Paths()
+    prepare: Prepare = Prepare()
+    model: dict[str, Any] = {}
+    """Fields of `BiLMConfig`."""
+    training: Training = Training()
+    card: dict[str, Any] = {}
+    """Anything a user of the weights should know (name, licence, sources); copied into the file's header."""
+
+    @classmethod
+    def of(cls, sections: Mapping[str, Any]) -> PretrainConfig:
+        """Check a parsed `.cfg`.
+
+        Raises:
+            ValueError: naming every unknown, missing or impossible setting, with its value.
+        """
+        problems = []
+        try:
+            config = cls(**sections)
+        except ValidationError as error:
+            problems = [
+                f"[{'] '.join(map(str, e['loc'][:1]))}] {'.'.join(map(str, e['loc'][1:]))} = {e['input']!r}: {e['msg']}"
+                for e in error.errors()
+            ]
+        try:
+            BiLMConfig.from_dict(dict(sections.get("model", {})))
+        except (TypeError, ValueError) as error:
+            problems.append(f"[model] {error}")
+        if not problems:
+            limits = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
+            if all(getattr(config.training, limit) is None for limit in limits):
+                problems.append(f"[training] needs a limit, at least one of {', '.join(limits)}")
+            if config.training.negatives > config.training.vocab_size:
+                problems.append(
+                    f"[training] negatives = {config.training.negatives}: at most vocab_size ="
+                    f" {config.training.vocab_size}"
+                )
+        if problems:
+            raise ValueError("Impossible pretraining config:\n  " + "\n  ".join(problems))
+        return config
+
+    @property
+    def bilm(self) -> BiLMConfig:
+        """The shape of the network."""
+        return BiLMConfig.from_dict(self.model)

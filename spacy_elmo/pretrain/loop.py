@@ -1,0 +1,310 @@
+"""The training loop. It yields what happens; who calls it prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..bilm.head import Head, Negatives
+from ..bilm.model import BiLM
+from ..bilm.weights import Weights
+from . import checkpoint
+from .config import PretrainConfig, Training
+from .corpus import Corpus, Epoch
+from .objective import Batcher, Perplexity, perplexity, sampled_loss
+
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A row of `log.jsonl`."""
+
+    step: int
+    steps: int
+    """Of the whole run, as far as the limits of steps, epochs and tokens tell; 0 if only minutes limit it."""
+    epoch: float
+    """Passes over the corpus so far."""
+    tokens: int
+    """Words read in training so far."""
+    loss: float
+    """Mean of the sampled loss since the last row, in nats; not comparable with a held-out perplexity."""
+    learn_rate: float
+    grad_norm: float
+    """Before clipping, of the last step."""
+    tokens_per_second: float
+    minutes: float
+    """Of training, over all resumes."""
+    dev: Perplexity | None = None
+    """Held-out, at the steps where it was measured."""
+    best: bool = False
+    """The best held-out perplexity so far."""
+
+
+def pretrain(
+    config: PretrainConfig,
+    corpus: Corpus,
+    out: Path,
+    *,
+    resume: bool = False,
+    device: torch.device = _CPU,
+) -> Iterator[Progress]:
+    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
+
+    Everything drawn at a step (order of sentences, negatives, dropout) follows from the seed and the number of the
+    step alone, so a run that was killed and resumed ends with the weights of an unbroken one, bit for bit, on the
+    same machine with the same number of threads.
+
+    Args:
+        resume: go on from the checkpoint in `out`, if there is one.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    run = _Run(config, corpus, out, device)
+    saved = checkpoint.load(run.checkpoint) if resume else None
+    if saved is not None:
+        run.load_state(saved)
+    _cut_log(run.log, run.step)
+    while not run.finished:
+        progress = run.advance()
+        if progress is not None:
+            with run.log.open("a", encoding="utf8") as file:
+                file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
+            yield progress
+
+
+def _cut_log(log: Path, step: int) -> None:
+    """Drop the rows after the checkpoint: they will be written again."""
+    if log.exists():
+        rows = log.read_text(encoding="utf8").splitlines(keepends=True)
+        kept = [row for row in rows if row.endswith("\n") and json.loads(row)["step"] <= step]
+        log.write_text("".join(kept), encoding="utf8")
+
+
+class _Run:
+    """A network, its optimizers and a position in the corpus."""
+
+    def __init__(
+        self, config: PretrainConfig, corpus: Corpus, out: Path, device: torch.device
+    ) -> None:
+        self.config, self.corpus, self.out = config, corpus, out
+        self.checkpoint, self.log = out / "checkpoint", out / "log.jsonl"
+        settings = self.settings = config.training
+        self.train = corpus.train.cut(settings.max_length)
+        self.vocabulary = corpus.vocabulary(settings.vocab_size)
+        torch.manual_seed(settings.seed)
+        self.bilm, self.head = BiLM(config.bilm), Head(len(self.vocabulary), config.bilm.projection)
+        self.bilm.set_vocabulary(self.vocabulary)
+        self.bilm.to(device)
+        self.head.to(device)
+        self.batcher = Batcher(self.bilm, corpus.types, len(self.vocabulary))
+        matrices = [p for p in self.bilm.parameters() if p.dim() > 1]
+        others = [p for p in self.bilm.parameters() if p.dim() == 1]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        self.optimizers = [
+            torch.optim.AdamW(groups, lr=0.0, weight_decay=settings.weight_decay),
+            # Moments of the head's rows move only when the rows are touched.
+            torch.optim.SparseAdam(list(self.head.parameters()), lr=1e-9),
+        ]
+        self.step = self.epoch = self.batch = self.tokens = 0
+        self.seconds, self.best = 0.0, math.inf
+        self.since = _Since()
+        self._start_epoch()
+        self.steps = self._total_steps()
+
+    def _start_epoch(self) -> None:
+        settings = self.settings
+        self.batches = Epoch(
+            self.train, batch_tokens=settings.batch_tokens, seed=settings.seed, epoch=self.epoch
+        )
+
+    def _total_steps(self) -> int:
+        """As many as the limits allow; epochs differ by a few batches, so they are an estimate."""
+        per_epoch = len(self.batches)
+        limits = [
+            self.settings.max_steps,
+            self.settings.max_epochs and self.settings.max_epochs * per_epoch,
+            self.settings.max_tokens
+            and math.ceil(self.settings.max_tokens / (len(self.train.ids) / per_epoch)),
+        ]
+        return min((limit for limit in limits if limit), default=0)
+
+    @property
+    def finished(self) -> bool:
+        limits = (
+            (self.settings.max_steps, self.step),
+            (self.settings.max_epochs, self.epoch),
+            (self.settings.max_tokens, self.tokens),
+            (self.settings.max_minutes, self.seconds / 60),
+        )
+        return any(limit is not None and value >= limit for limit, value in limits)
+
+    def advance(self) -> Progress | None:
+        """One step, with what is due after it: a log row, a held-out perplexity, a checkpoint."""
+        started = time.monotonic()
+        rate = learn_rate(self.settings, self.step, self.steps)
+        self._update(rate)
+        self.seconds += time.monotonic() - started
+        self.since.seconds += time.monotonic() - started
+        settings, last = self.settings, self.finished
+        evaluate = last or self.step % settings.eval_every == 0
+        progress = None
+        if evaluate or self.step % settings.log_every == 0:
+            progress = self._progress(rate, evaluate)
+        if last or self.step % settings.save_every == 0:
+            checkpoint.save(self.state(), self.checkpoint)
+        if last:
+            self._write("model-last.safetensors", progress)
+        return progress
+
+    def _update(self, rate: float) -> None:
+        settings = self.settings
+        batch = self.batcher(*self.train.take(self.batches[self.batch]))
+        random = np.random.default_rng([settings.seed, self.step])
+        number = min(settings.negatives, len(self.vocabulary))
+        negatives = [Negatives(len(self.vocabulary), number, random) for _ in range(2)]
+        torch.manual_seed(int(random.integers(2**63)))
+        low = settings.precision == "bfloat16"
+        with torch.autocast(self.bilm.device.type, torch.bfloat16, enabled=low):
+            loss = sampled_loss(self.bilm, self.head, batch, negatives, settings.dropout)
+        loss.backward()
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise ValueError(
+                f"Step {self.step + 1}: the loss is {value}. The last checkpoint in {self.checkpoint} is good;"
+                f" go on from it with a lower training.learn_rate (now {settings.learn_rate})"
+            )
+        self.since.grad_norm = clip_gradients(
+            [*self.bilm.parameters(), *self.head.parameters()], settings.grad_clip
+        )
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad()
+        self.since.losses.append(value)
+        self.since.tokens += len(batch.words)
+        self.tokens += len(batch.words)
+        self.step += 1
+        self.batch += 1
+        if self.batch == len(self.batches):
+            self.epoch, self.batch = self.epoch + 1, 0
+            self._start_epoch()
+
+    def _progress(self, rate: float, evaluate: bool) -> Progress:
+        dev = None
+        if evaluate:
+            held_out = self.corpus.dev.first(self.settings.eval_tokens)
+            dev = perplexity(self.bilm, self.head, self.batcher, held_out)
+        progress = Progress(
+            step=self.step,
+            steps=self.steps,
+            epoch=self.epoch + self.batch / len(self.batches),
+            tokens=self.tokens,
+            loss=float(np.mean(self.since.losses)),
+            learn_rate=rate,
+            grad_norm=self.since.grad_norm,
+            tokens_per_second=self.since.tokens / max(self.since.seconds, 1e-9),
+            minutes=self.seconds / 60,
+            dev=dev,
+            best=dev is not None and dev.mean < self.best,
+        )
+        self.since = _Since()
+        if progress.best:
+            assert dev is not None
+            self.best = dev.mean
+            self._write("model-best.safetensors", progress)
+        return progress
+
+    def _write(self, name: str, progress: Progress | None) -> None:
+        card = {
+            "lang": self.corpus.lang,
+            **self.config.card,
+            "steps": self.step,
+            "tokens_seen": self.tokens,
+        }
+        if progress is not None and progress.dev is not None:
+            card["perplexity"] = dataclasses.asdict(progress.dev)
+        weights = Weights.of(self.bilm, self.head, vocabulary=self.vocabulary, card=card)
+        weights.write(self.out / name)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a resumed run needs. There is no random state: draws follow from seed and step."""
+        return {
+            "bilm": self.bilm.state_dict(),
+            "head": self.head.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "threads": torch.get_num_threads(),
+            "since": dataclasses.asdict(self.since),
+            **{name: getattr(self, name) for name in _POSITION},
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.bilm.load_state_dict(state["bilm"])
+        self.head.load_state_dict(state["head"])
+        if (threads := torch.get_num_threads()) != state["threads"]:
+            warnings.warn(
+                f"The run was saved with {state['threads']} threads and goes on with {threads}: sums will round"
+                " otherwise than in an unbroken run. OMP_NUM_THREADS sets the number",
+                stacklevel=2,
+            )
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        for name in _POSITION:
+            setattr(self, name, state[name])
+        self.since = _Since(**state["since"])
+        self._start_epoch()
+
+
+_POSITION = ("step", "epoch", "batch", "tokens", "seconds", "best")
+
+
+@dataclass
+class _Since:
+    """What happened since the last log row."""
+
+    losses: list[float] = dataclasses.field(default_factory=list)
+    tokens: int = 0
+    seconds: float = 0.0
+    grad_norm: float = 0.0
+
+
+def learn_rate(settings: Training, step: int, steps: int) -> float:
+    """Linear warm-up, then half a cosine from the peak to a hundredth of it at `steps`; constant if `steps` is 0."""
+    if step < settings.warmup_steps:
+        return settings.learn_rate * (step + 1) / settings.warmup_steps
+    if not steps:
+        return settings.learn_rate
+    done = (step - settings.warmup_steps) / max(steps - settings.warmup_steps, 1)
+    return settings.learn_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2)
+
+
+def clip_gradients(parameters: list[nn.Parameter], limit: float) -> float:
+    """Scale all gradients, dense and sparse, so that their global norm is at most `limit`; returns the norm before."""
+    values: list[Tensor] = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+            values.append(parameter.grad.values())
+        else:
+            values.append(parameter.grad)
+    norm = float(torch.stack([value.norm() for value in values]).norm())
+    if norm > limit:
+        for value in values:
+            value.mul_(limit / norm)
+    return norm
