@@ -81,17 +81,18 @@ class Negatives:
 
     Args:
         words: V.
-        number: S; at most V.
+        number: S; 1 to V.
         random: the source of the draw.
     """
 
     def __init__(self, words: int, number: int, random: np.random.Generator) -> None:
-        if number > words:
+        if not 1 <= number <= words:
             raise ValueError(
-                f"{number} negatives from a vocabulary of {words} words: at most {words}"
+                f"{number} negatives from a vocabulary of {words} words: 1 to {words} are possible"
             )
         self._words = words
-        rows, self._tries = _draw(words, number, random)
+        rows, self.tries = _draw(words, number, random)
+        """n, until S different rows were together."""
         self.rows = torch.from_numpy(rows)
         """(S,) int64."""
         self.log_counts = self.log_count(self.rows)
@@ -100,21 +101,21 @@ class Negatives:
     def log_count(self, rows: Tensor) -> Tensor:
         """Log of the expected count of any rows under this draw: float32, of their shape."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
-        return (-torch.expm1(self._tries * torch.log1p(-p))).log().float()
+        return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
-        drawn = np.concatenate([drawn, more])
+        # Rounding can lift the largest random numbers to the row after the last.
+        drawn = np.concatenate([drawn, np.minimum(more, words - 1)])
         # The first time that each row was drawn; the S-th smallest of these is where TensorFlow would stop.
         rows, first = np.unique(drawn, return_index=True)
         if len(rows) >= number:
             kept = np.argsort(first)[:number]
             return rows[kept], int(first[kept[-1]]) + 1
-        number_missing = number - len(rows)
-        if number_missing and len(drawn) > 200 * number:
+        if len(drawn) > 200 * number:
             # Nearly the whole vocabulary is asked for: waiting for its rarest words would not end soon.
-            rest = np.setdiff1d(np.arange(words), rows)
-            return np.concatenate([rows, random.permutation(rest)[:number_missing]]), len(drawn)
+            rest = random.permutation(np.setdiff1d(np.arange(words), rows))
+            return np.concatenate([rows, rest[: number - len(rows)]]), len(drawn)

@@ -48,11 +48,13 @@ class Weights:
         card: Mapping[str, Any] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """Take the weights of a live network, in `dtype`, on the CPU."""
+        """A copy of the weights of a live network, in `dtype`, on the CPU."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
-        tensors = {name: t.detach().to("cpu", dtype).contiguous() for name, t in tensors.items()}
+        tensors = {
+            name: t.detach().to("cpu", dtype, copy=True).contiguous() for name, t in tensors.items()
+        }
         return cls(bilm.config, tensors, list(vocabulary), dict(card or {}))
 
     def bilm(self) -> BiLM:
@@ -85,9 +87,15 @@ class Weights:
         )
 
     def to_bytes(self) -> bytes:
-        """The content of a weights file."""
+        """The content of a weights file.
+
+        Raises:
+            ValueError: a word of the vocabulary contains a newline.
+        """
         tensors = dict(self.tensors)
         if self.vocabulary:
+            if broken := [word for word in self.vocabulary if "\n" in word]:
+                raise ValueError(f"Words with a newline cannot be in a vocabulary: {broken[:10]}")
             text = "\n".join(self.vocabulary).encode("utf8", "surrogatepass")
             tensors[_VOCABULARY] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         header = {
@@ -165,15 +173,10 @@ class Weights:
             )
         try:
             config = BiLMConfig.from_dict(json.loads(header["config"]))
-            card = json.loads(header["card"])
+            card = dict(json.loads(header["card"]))
+            vocabulary = _as_words(tensors.pop(_VOCABULARY, None))
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{source}: damaged header: {error}") from error
-        text = tensors.pop(_VOCABULARY, None)
-        vocabulary = (
-            bytes(text.numpy()).decode("utf8", "surrogatepass").split("\n")
-            if text is not None
-            else []
-        )
+            raise ValueError(f"{source}: damaged header or vocabulary: {error}") from error
         weights = cls(config, tensors, vocabulary, card)
         if problems := weights._problems():
             raise ValueError(
@@ -182,11 +185,16 @@ class Weights:
         return weights
 
     def _problems(self) -> list[str]:
-        with torch.device("meta"):
-            expected = {name: t.shape for name, t in BiLM(self.config).state_dict().items()}
-            if any(name.startswith(_HEAD) for name in self.tensors):
-                head = Head(len(self.vocabulary), self.config.projection)
-                expected |= {_HEAD + name: t.shape for name, t in head.state_dict().items()}
+        # Before the network is laid out: the number in a damaged header may be a billion.
+        if self.config.layers + self.config.highways > len(self.tensors):
+            return [
+                f"layers = {self.config.layers}, highways = {self.config.highways}:"
+                f" too many for {len(self.tensors)} tensors"
+            ]
+        try:
+            expected = self._expected_shapes()
+        except RuntimeError as error:
+            return [str(error)]
         problems = [f"{name}: missing" for name in expected.keys() - self.tensors.keys()]
         problems += [f"{name}: unexpected" for name in self.tensors.keys() - expected.keys()]
         for name in expected.keys() & self.tensors.keys():
@@ -204,6 +212,22 @@ class Weights:
                 f"vocabulary: {len(self.vocabulary)} words, expected {self.config.words}"
             )
         return sorted(problems)
+
+    def _expected_shapes(self) -> dict[str, torch.Size]:
+        with torch.device("meta"):
+            shapes = {name: t.shape for name, t in BiLM(self.config).state_dict().items()}
+            if any(name.startswith(_HEAD) for name in self.tensors):
+                head = Head(len(self.vocabulary), self.config.projection)
+                shapes |= {_HEAD + name: t.shape for name, t in head.state_dict().items()}
+        return shapes
+
+
+def _as_words(text: Tensor | None) -> list[str]:
+    if text is None:
+        return []
+    if text.dtype != torch.uint8:
+        raise ValueError(f"{_VOCABULARY}: type {text.dtype}, expected torch.uint8")
+    return text.numpy().tobytes().decode("utf8", "surrogatepass").split("\n")
 
 
 def _unreadable(source: str, error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import lzma
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -74,5 +75,5 @@ def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
             import zstandard
         except ImportError as error:
             raise ValueError(f"{file}: .zst files need `pip install spacy-elmo[zst]`") from error
-        return zstandard.open(file, "rb")
+        return io.BufferedReader(zstandard.open(file, "rb"))
     return file.open("rb")

@@ -1,0 +1,49 @@
+"""`python -m spacy elmo prepare`: text becomes a prepared corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from wasabi import msg
+
+from .errors import one_message
+from .settings import read_settings
+
+if TYPE_CHECKING:
+    from ..pretrain.corpus import Corpus
+
+
+def prepare_cli(
+    ctx: typer.Context,
+    config_path: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="Pretraining config (.cfg)")
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder to make")],
+) -> None:
+    """Tokenize raw text once, for any number of pretraining runs (their paths.corpus)."""
+    with one_message():
+        config = read_settings(config_path, ctx.args)
+        from ..pretrain.prepare import prepare
+
+        msg.info(f"Preparing {config.paths.raw_text}")
+        corpus = prepare(config.paths, config.prepare, out)
+        show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
+        msg.good(f"Prepared corpus: {out}")
+
+
+def show_corpus(corpus: Corpus, vocab_size: int) -> None:
+    """Print a corpus's sizes, and how much of it a vocabulary covers."""
+    words = len(corpus.train.ids)
+    covered = corpus.counts[:vocab_size].sum() / max(words, 1)
+    msg.table(
+        [
+            ("training words", f"{words:,}"),
+            ("training sentences", f"{len(corpus.train.lengths):,}"),
+            ("held-out words", f"{len(corpus.dev.ids):,}"),
+            ("held-out sentences", f"{len(corpus.dev.lengths):,}"),
+            ("types", f"{len(corpus.types) - 3:,}"),
+            ("vocabulary", f"{vocab_size:,}, covers {covered:.1%} of the training words"),
+        ]
+    )

@@ -1,0 +1,81 @@
+"""`python -m spacy elmo pretrain`: text becomes a weights file."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from spacy.cli._util import import_code
+from wasabi import msg, row
+
+from .errors import one_message
+from .prepare import show_corpus
+from .settings import read_settings
+
+if TYPE_CHECKING:
+    from ..pretrain.loop import Progress
+
+_HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
+_WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
+
+
+def pretrain_cli(
+    ctx: typer.Context,
+    config_path: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="Pretraining config (.cfg)")
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder of the run")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Delete the run in OUT")] = False,
+    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU")] = -1,
+    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+) -> None:
+    """Train a biLM on raw text. Settings can be changed: --training.max_steps 1000
+
+    OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, config.cfg and checkpoint/.
+    Loss is that of the sampled softmax; perplexity is of held-out text under the full softmax.
+    """
+    with one_message():
+        if resume and force:
+            raise ValueError(
+                "--resume goes on with the run in OUT and --force deletes it: choose one"
+            )
+        import_code(code)
+        config = read_settings(config_path, ctx.args)
+        import torch
+
+        from ..pretrain.loop import pretrain
+        from ..pretrain.run_folder import claim, run_corpus
+
+        if gpu_id >= torch.cuda.device_count():
+            raise ValueError(f"--gpu-id {gpu_id}: torch sees {torch.cuda.device_count()} GPUs")
+        device = torch.device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
+        found = claim(out, config, resume=resume, force=force)
+        if resume:
+            msg.info(
+                f"Resuming the run in {out}" if found else f"Nothing to resume in {out}: starting"
+            )
+        corpus = run_corpus(config, out)
+        show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
+        print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)))
+        for progress in pretrain(config, corpus, out, resume=resume, device=device):
+            print(_format(progress), flush=True)
+        msg.good(f"Weights: {out / 'model-best.safetensors'}")
+
+
+def _format(progress: Progress) -> str:
+    dev = progress.dev
+    perplexities = (
+        [f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else ["", "", ""]
+    )
+    left = "?"
+    if progress.steps:
+        per_step = progress.minutes * 60 / progress.step
+        left = str(datetime.timedelta(seconds=round(per_step * (progress.steps - progress.step))))
+    cells = [
+        f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}", f"{progress.loss:.3f}",
+        *perplexities, f"{progress.tokens_per_second:,.0f}", left,
+    ]  # fmt: skip
+    return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))

@@ -1,0 +1,30 @@
+"""Config files on the command line, in spaCy's manners: `CONFIG --section.key value`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spacy.cli._util import parse_config_overrides
+from spacy.util import load_config
+
+if TYPE_CHECKING:
+    from ..pretrain.config import PretrainConfig
+
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Typer settings of a command that takes overrides."""
+
+
+def read_settings(path: Path, extra_args: list[str]) -> PretrainConfig:
+    """A checked pretraining config with the overrides of the command line.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it cannot be parsed, or a setting is unknown or impossible.
+    """
+    from ..pretrain.config import PretrainConfig
+
+    if not path.is_file():
+        raise FileNotFoundError(f"No config file at {path}; the repository's configs/ has examples")
+    overrides = parse_config_overrides(extra_args)
+    return PretrainConfig.of(load_config(path, overrides=overrides, interpolate=True))
