@@ -70,7 +70,7 @@ class CharEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The start of the convolutions in bilm-tf `training.py`, which gives normal distributions by their variance."""
+        """The start of bilm-tf's convolutions (`training.py`, which gives normal distributions by their variance)."""
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":

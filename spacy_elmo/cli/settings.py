@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from confection import Config
 from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config
 
@@ -26,5 +27,9 @@ def read_settings(path: Path, extra_args: list[str]) -> PretrainConfig:
 
     if not path.is_file():
         raise FileNotFoundError(f"No config file at {path}; the repository's configs/ has examples")
+    config = load_config(path, interpolate=False)
+    # A section that is left out holds its defaults, and they can be overridden as well.
+    for section in PretrainConfig.model_fields:
+        config.setdefault(section, {})
     overrides = parse_config_overrides(extra_args)
-    return PretrainConfig.of(load_config(path, overrides=overrides, interpolate=True))
+    return PretrainConfig.of(Config().from_str(config.to_str(), overrides=overrides))

@@ -12,7 +12,8 @@ from .config import PretrainConfig
 from .corpus import Corpus
 from .prepare import prepare
 
-_FILES = ("config.cfg", "log.jsonl", "model-best.safetensors", "model-last.safetensors")
+# A config.cfg alone is no run: it is what a start leaves that failed over its text.
+_FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors")
 _FOLDERS = ("checkpoint", "corpus")
 # What may change between a run and its resumption: where it ends and how often it reports.
 _CHANGEABLE = (
@@ -44,7 +45,7 @@ def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: boo
         raise FileExistsError(
             f"{out} holds a run already ({', '.join(present)}). --resume goes on with it, --force deletes it"
         )
-    if (out / "config.cfg").exists():
+    if present and (out / "config.cfg").exists():
         _check_same(out / "config.cfg", config)
     out.mkdir(parents=True, exist_ok=True)
     Config(config.model_dump()).to_disk(out / "config.cfg")

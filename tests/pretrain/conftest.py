@@ -1,3 +1,5 @@
+"""A toy corpus with a grammar, and settings small enough for tests."""
+
 import random
 
 import pytest
@@ -14,11 +16,20 @@ def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str
     """Tokenized nonsense with a grammar: what follows a word depends on it."""
     draw = random.Random(seed)
     nouns = ["cat", "dog", "bird", "tree", "house", "river"]
-    verbs = {"cat": "sleeps", "dog": "barks", "bird": "sings", "tree": "grows", "house": "stands", "river": "runs"}
+    verbs = {
+        "cat": "sleeps",
+        "dog": "barks",
+        "bird": "sings",
+        "tree": "grows",
+        "house": "stands",
+        "river": "runs",
+    }
     lines = []
     for number in range(sentences):
         noun = draw.choice(nouns)
-        lines.append(f"the {noun} {verbs[noun]} " + draw.choice([".", "and sleeps .", "in the rain ."]))
+        lines.append(
+            f"the {noun} {verbs[noun]} " + draw.choice([".", "and sleeps .", "in the rain ."])
+        )
         if number % per_document == per_document - 1:
             lines.append("")
     return "\n".join(lines)
@@ -43,6 +54,8 @@ def make_config():
             "max_steps": 20, "vocab_size": 20, "negatives": 8, "batch_tokens": 64, "log_every": 5, "eval_every": 10,
             "save_every": 5, "warmup_steps": 2, **training,
         }  # fmt: skip
-        return PretrainConfig.of({"model": MODEL, "training": settings, "prepare": {"tokenized": True}})
+        return PretrainConfig.of(
+            {"model": MODEL, "training": settings, "prepare": {"tokenized": True}}
+        )
 
     return make

@@ -1,3 +1,5 @@
+"""Checkpoints survive what happens to machines."""
+
 import errno
 import os
 

@@ -1,3 +1,5 @@
+"""Settings are checked all at once."""
+
 import pytest
 
 from spacy_elmo.pretrain.config import PretrainConfig
@@ -13,7 +15,12 @@ def test_all_problems_at_once():
             }
         )
     message = str(error.value)
-    for part in ("[training] learn_rat = 0.1", "[training] batch_tokens = -3", "dim = 0", "[pathes]"):
+    for part in (
+        "[training] learn_rat = 0.1",
+        "[training] batch_tokens = -3",
+        "dim = 0",
+        "[pathes]",
+    ):
         assert part in message
 
 

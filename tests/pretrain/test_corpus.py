@@ -1,3 +1,5 @@
+"""Sentences of a prepared corpus, and the batches of an epoch."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Training: what it learns, and that it can be stopped at any moment."""
+
 import json
 import math
 import os
@@ -22,7 +24,9 @@ def tensors(path) -> dict[str, torch.Tensor]:
 
 
 def equal(left, right) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(
+        torch.equal(left[name], right[name]) for name in left
+    )
 
 
 def test_learns_the_grammar(corpus, make_config, tmp_path):
@@ -62,13 +66,26 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, d
 def test_killed_and_resumed_through_the_command(text_file, make_config, tmp_path):
     """SIGKILL at an arbitrary moment; the resumed run ends with the weights of an unbroken one, bit for bit."""
     config = make_config(max_steps=300, save_every=20, log_every=10, eval_every=100)
-    config = config.model_copy(update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})})
+    config = config.model_copy(
+        update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})}
+    )
     Config(config.model_dump()).to_disk(tmp_path / "run.cfg")
 
     def start(out: str, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "spacy", "elmo", "pretrain", str(tmp_path / "run.cfg"), str(tmp_path / out)]
+        command = [
+            sys.executable,
+            "-m",
+            "spacy",
+            "elmo",
+            "pretrain",
+            str(tmp_path / "run.cfg"),
+            str(tmp_path / out),
+        ]
         return subprocess.Popen(
-            [*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, text=True
+            [*command, *options],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     killed = start("broken")
@@ -90,14 +107,18 @@ def test_killed_and_resumed_through_the_command(text_file, make_config, tmp_path
 def test_a_full_disk_keeps_the_checkpoint_before(corpus, make_config, tmp_path, monkeypatch):
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run), next(run)
-    monkeypatch.setattr(torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space left"):
         list(run)
     monkeypatch.undo()
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 10
     list(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
     list(pretrain(make_config(), corpus, tmp_path / "unbroken"))
-    assert equal(*(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken")))
+    assert equal(
+        *(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken"))
+    )
 
 
 def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypatch):
@@ -107,10 +128,14 @@ def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypa
         next(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 
-def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(corpus, make_config, tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
+    corpus, make_config, tmp_path, monkeypatch
+):
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run)
-    monkeypatch.setattr(loop, "sampled_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    monkeypatch.setattr(
+        loop, "sampled_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True)
+    )
     with pytest.raises(ValueError, match="Step 6: the loss is nan.*learn_rate"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
@@ -118,7 +143,11 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(corpus, make_c
 
 @pytest.mark.parametrize(
     "limit, expected",
-    [({"max_tokens": 300}, "tokens"), ({"max_epochs": 1}, "epoch"), ({"max_minutes": 1e-9}, "minutes")],
+    [
+        ({"max_tokens": 300}, "tokens"),
+        ({"max_epochs": 1}, "epoch"),
+        ({"max_minutes": 1e-9}, "minutes"),
+    ],
 )
 def test_limits(corpus, make_config, tmp_path, limit, expected):
     row = list(pretrain(make_config(**{"max_steps": 1000, **limit}), corpus, tmp_path / "run"))[-1]
@@ -146,6 +175,8 @@ def test_clipping_equals_that_of_torch(limit):
     (nn.functional.embedding(rows, table, sparse=True).sum() ** 2 + dense.pow(2).sum()).backward()
     (nn.functional.embedding(rows, twin_table).sum() ** 2 + twin_dense.pow(2).sum()).backward()
     norm = clip_gradients([table, dense, nn.Parameter(torch.zeros(1))], limit)
-    assert norm == pytest.approx(float(nn.utils.clip_grad_norm_([twin_table, twin_dense], limit)), rel=1e-5)
+    assert norm == pytest.approx(
+        float(nn.utils.clip_grad_norm_([twin_table, twin_dense], limit)), rel=1e-5
+    )
     torch.testing.assert_close(table.grad.to_dense(), twin_table.grad)
     torch.testing.assert_close(dense.grad, twin_dense.grad)

@@ -1,3 +1,5 @@
+"""Batches, targets, the loss of a step and held-out perplexity, against word by word reading."""
+
 import math
 
 import numpy as np
@@ -62,7 +64,8 @@ def word_by_word(bilm, head, sentences):
         }
         for direction, (hidden, goal) in rows.items():
             logits = torch.stack(hidden) @ head.weight.t() + head.bias[:, 0]
-            losses[direction] += zip(F.cross_entropy(logits, torch.tensor(goal), reduction="none").tolist(), goal)
+            found = F.cross_entropy(logits, torch.tensor(goal), reduction="none").tolist()
+            losses[direction] += zip(found, goal, strict=True)
     return losses
 
 
@@ -77,7 +80,9 @@ def test_perplexity_equals_word_by_word_reading(bilm, batcher):
     assert result.forward == pytest.approx(math.exp(forward), rel=1e-5)
     assert result.backward == pytest.approx(math.exp(backward), rel=1e-5)
     assert result.mean == pytest.approx(math.exp((forward + backward) / 2), rel=1e-5)
-    known = [np.mean([loss for loss, goal in losses[d] if goal != 2]) for d in ("forward", "backward")]
+    known = [
+        np.mean([loss for loss, goal in losses[d] if goal != 2]) for d in ("forward", "backward")
+    ]
     assert result.forward_known == pytest.approx(math.exp(known[0]), rel=1e-5)
     assert result.backward_known == pytest.approx(math.exp(known[1]), rel=1e-5)
     assert (result.targets, result.vocab_size) == (11 + 4, 6)
@@ -86,7 +91,9 @@ def test_perplexity_equals_word_by_word_reading(bilm, batcher):
 
 def test_perplexity_of_nothing(bilm, batcher):
     with pytest.raises(ValueError, match="No held-out sentence"):
-        perplexity(bilm, Head(VOCAB, 5), batcher, Sentences(np.array([], dtype=np.int32), np.array([0])))
+        perplexity(
+            bilm, Head(VOCAB, 5), batcher, Sentences(np.array([], dtype=np.int32), np.array([0]))
+        )
 
 
 def test_sampled_loss_is_the_mean_over_targets_and_directions(bilm, batcher):

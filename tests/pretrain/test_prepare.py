@@ -1,3 +1,5 @@
+"""Text to prepared corpus, read back by its words."""
+
 import collections
 
 import numpy as np
@@ -29,7 +31,9 @@ def test_every_sentence_is_in_one_part(corpus):
 
 
 def test_types_are_numbered_by_falling_count_in_the_training_part(corpus):
-    counts = collections.Counter(word for sentence in sentences_of(corpus, "train") for word in sentence)
+    counts = collections.Counter(
+        word for sentence in sentences_of(corpus, "train") for word in sentence
+    )
     assert corpus.types[:3] == ["<S>", "</S>", "<UNK>"]
     assert corpus.counts.tolist() == [counts[word] for word in corpus.types]
     assert corpus.counts[3:].tolist() == sorted(counts.values(), reverse=True)
@@ -49,7 +53,9 @@ def test_types_of_the_held_out_part_alone_are_in_no_vocabulary(tmp_path, text_fi
 def test_the_seed_decides_what_is_held_out(tmp_path, text_file):
     def held_out(seed: int, name: str) -> list[list[str]]:
         settings = Prepare(tokenized=True, seed=seed)
-        return sentences_of(prepare(Paths(raw_text=str(text_file)), settings, tmp_path / name), "dev")
+        return sentences_of(
+            prepare(Paths(raw_text=str(text_file)), settings, tmp_path / name), "dev"
+        )
 
     assert held_out(0, "a") == held_out(0, "b") != held_out(1, "c")
 
@@ -71,7 +77,9 @@ def test_raw_text_is_tokenized_and_cut_into_sentences_like_a_doc(tmp_path):
 def test_too_little_text(tmp_path):
     (tmp_path / "raw.txt").write_text("one sentence .\n", encoding="utf8")
     with pytest.raises(ValueError, match="1 sentences in 1 documents.*paths.dev_text"):
-        prepare(Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus")
+        prepare(
+            Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus"
+        )
     (tmp_path / "raw.txt").write_text("\n \n", encoding="utf8")
     with pytest.raises(ValueError, match="No sentence in the text"):
         prepare(Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(), tmp_path / "corpus")

@@ -1,3 +1,5 @@
+"""What a new run may do to an old one."""
+
 import pytest
 
 from spacy_elmo.pretrain.loop import pretrain
@@ -9,7 +11,9 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
     assert claim(out, config) is False
     next(pretrain(config, corpus, out))
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"holds a run already \(config.cfg, log.jsonl.*--resume.*--force"):
+    with pytest.raises(
+        FileExistsError, match=r"holds a run already \(log.jsonl.*--resume.*--force"
+    ):
         claim(out, config)
     assert claim(out, config, resume=True) is True
     assert claim(out, config, force=True) is False
@@ -23,6 +27,7 @@ def test_resume_with_nothing_to_resume(tmp_path, make_config):
 
 def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_config):
     claim(tmp_path / "run", make_config())
+    (tmp_path / "run/checkpoint").mkdir()
     with pytest.raises(ValueError, match=r"training\.learn_rate = 0\.5, was 0\.003"):
         claim(tmp_path / "run", make_config(learn_rate=0.5), resume=True)
     assert claim(tmp_path / "run", make_config(max_steps=99, save_every=1), resume=True) is True
@@ -30,7 +35,9 @@ def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_conf
 
 def test_text_is_prepared_once(tmp_path, make_config, text_file):
     config = make_config()
-    config = config.model_copy(update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})})
+    config = config.model_copy(
+        update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})}
+    )
     first = run_corpus(config, tmp_path / "run")
     text_file.unlink()
     assert run_corpus(config, tmp_path / "run").types == first.types

@@ -1,3 +1,5 @@
+"""Text files of all kinds, and what can be wrong with them."""
+
 import gzip
 import lzma
 

@@ -1,0 +1,123 @@
+"""What ELMo vectors are good for, in a few minutes on a CPU, on the sample corpus alone.
+
+    python scripts/demo.py
+
+First: words with several senses, and the places in the sample text where the biLM finds them used most alike.
+Then: NER trained with and without the biLM's vectors, on names that the test part does not share.
+"""
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import spacy
+from convert_ner import convert
+from spacy.cli.evaluate import evaluate
+from spacy.cli.train import train
+from spacy.tokens import Doc
+from wasabi import Printer
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "corpus" / "sample"
+STEPS = 400
+QUERIES = [
+    ("bank", "They moored the boat and climbed up the muddy bank."),
+    ("bank", "I asked the bank for a loan, but my account was empty."),
+    ("play", "Both teams will play without their best striker."),
+    ("play", "The actors were nervous before the first night of the play."),
+    ("spring", "In spring the first flowers come out."),
+    ("spring", "The spring is made of steel and can be compressed."),
+    ("match", "He struck a match and lit the candle."),
+    ("match", "Our team lost the match by two goals."),
+    ("mouse", "Click twice with the left button of the mouse."),
+    ("mouse", "The cat carried a dead mouse into the house."),
+]
+NEIGHBOURS = 2
+WORDS_SHOWN = 6
+
+msg = Printer()
+
+
+def main() -> None:
+    """Run both parts."""
+    msg.divider("The same word, different senses")
+    show_neighbours()
+    msg.divider("NER with and without ELMo")
+    compare_ner()
+
+
+def show_neighbours() -> None:
+    """Print the nearest occurrences of each query's word in the sample text."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    text = (SAMPLE / "pretrain-en" / "train-00.txt").read_text(encoding="utf8")
+    docs = list(nlp.pipe(line for line in text.splitlines() if line))
+    # The direction that all vectors share says nothing about any of them.
+    mean = np.concatenate([doc._.elmo for doc in docs]).mean(0)
+    rows = []
+    for word, sentence in QUERIES:
+        query = next(token for token in nlp(sentence) if token.lower_ == word)
+        found = [
+            (cosine(query, other, mean), other)
+            for doc in docs
+            for other in doc
+            if other.lower_ == word
+        ]
+        found.sort(key=lambda pair: -pair[0])
+        for rank, (similarity, token) in enumerate(found[:NEIGHBOURS]):
+            rows.append((context(query) if rank == 0 else "", f"{similarity:.2f}", context(token)))
+        rows.append(("", "", ""))
+    msg.table(
+        rows[:-1], header=("word in context", "cosine", "nearest in the sample text"), divider=True
+    )
+
+
+def cosine(left: spacy.tokens.Token, right: spacy.tokens.Token, mean: np.ndarray) -> float:
+    """Similarity of two tokens' vectors, seen from the mean vector."""
+    a, b = left._.elmo - mean, right._.elmo - mean
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def context(token: spacy.tokens.Token) -> str:
+    """The token in capitals, with a few words of its sentence on each side."""
+    doc: Doc = token.doc
+    left = doc[max(token.i - WORDS_SHOWN, 0) : token.i].text
+    right = doc[token.i + 1 : token.i + 1 + WORDS_SHOWN].text
+    return f"{left} {token.text.upper()} {right}".strip()
+
+
+def compare_ner() -> None:
+    """Train the two NER configs on the sample and print their scores on its test part."""
+    scores = {}
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        for part in ("train", "dev", "test"):
+            convert(SAMPLE / "ner" / f"sample-{part}.tsv", data / f"{part}.spacy")
+        for config in ("ner_baseline", "ner_elmo"):
+            msg.text(f"Training configs/{config}.cfg for {STEPS} steps ...")
+            overrides = {
+                "paths.train": str(data / "train.spacy"),
+                "paths.dev": str(data / "dev.spacy"),
+                "training.max_steps": STEPS,
+            }
+            # What they print is for one training at a time; the demo shows the two side by side.
+            with contextlib.redirect_stdout(io.StringIO()):
+                train(ROOT / "configs" / f"{config}.cfg", data / config, overrides=overrides)
+                scores[config] = evaluate(
+                    data / config / "model-best", data / "test.spacy", silent=True
+                )
+    rows = [
+        (name, *(f"{100 * scores[config][f'ents_{metric}']:.1f}" for metric in "prf"))
+        for name, config in (
+            ("hash embedding", "ner_baseline"),
+            ("hash embedding + ELMo", "ner_elmo"),
+        )
+    ]
+    header = ("vectors", "precision", "recall", "F1")
+    msg.table(rows, header=header, divider=True, aligns=("l", "r", "r", "r"))
+
+
+if __name__ == "__main__":
+    main()

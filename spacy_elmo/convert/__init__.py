@@ -1,0 +1,1 @@
+"""Weights of other ELMo programs to ours, and back."""

@@ -1,0 +1,194 @@
+"""bilm-tf's and AllenNLP's weights to ours: options.json and HDF5 arrays in, `Weights` out.
+
+The numbers stay as they are: gates keep TensorFlow's order i, j, f, o, no bias is folded into another. That
+TensorFlow adds 1 to the forget gate at run time, outside the file, is said by `forget_bias` of the configuration.
+Neither is anything transposed, because our matrices multiply from the right as TensorFlow's do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from spacy_elmo.bilm.char_ids import BOS, EOS, UNK
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Weights
+
+from .bilm_files import ForeignModel, read_files
+from .bilm_options import config_of
+
+_CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
+_ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
+# Ours: theirs. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1 backward,
+# both of which lie along the first axis of our tensors.
+_NAMES = {
+    "encoder.characters": "char_embed",
+    "encoder.filters.{i}": "CNN/W_cnn_{i}",
+    "encoder.filter_biases.{i}": "CNN/b_cnn_{i}",
+    "encoder.highways.{i}.carry.weight": "CNN_high_{i}/W_carry",
+    "encoder.highways.{i}.carry.bias": "CNN_high_{i}/b_carry",
+    "encoder.highways.{i}.transform.weight": "CNN_high_{i}/W_transform",
+    "encoder.highways.{i}.transform.bias": "CNN_high_{i}/b_transform",
+    "encoder.projection.weight": "CNN_proj/W_proj",
+    "encoder.projection.bias": "CNN_proj/b_proj",
+    "encoder.words": "embedding",
+    "lstm.{i}.input": _CELL + "W_0",
+    "lstm.{i}.recurrent": _CELL + "W_0",
+    "lstm.{i}.bias": _CELL + "B",
+    "lstm.{i}.projection": _CELL + "W_P_0",
+}
+
+
+@dataclass
+class Conversion:
+    """A converted model, and what a user should know of how its files were understood."""
+
+    weights: Weights
+    model: ForeignModel
+    notes: list[str]
+
+
+def convert(
+    folder: str | Path,
+    *,
+    options: str | Path | None = None,
+    weights: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Conversion:
+    """Read a model in bilm-tf's format and convert it.
+
+    Args:
+        folder, options, weights, vocabulary: as of `read_files`.
+        dtype: float32 keeps every bit; float16 halves the file.
+
+    Raises:
+        OSError, ValueError: as of `read_files` and `to_weights`.
+    """
+    model = read_files(folder, options=options, weights=weights, vocabulary=vocabulary)
+    return to_weights(model, dtype=dtype)
+
+
+def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
+    """The conversion itself: a function of what was read.
+
+    Raises:
+        ValueError: the options are not those of a biLM; or the arrays do not fit them (names each that is
+            missing, unexpected, of wrong shape or type, or not finite); or the vocabulary does not fit.
+    """
+    if not any(name.startswith("RNN_1/") for name in model.arrays):
+        raise ValueError(f"{model.weights_file}: no RNN_1: a model of one direction is no biLM")
+    arrays, notes = _with_cell_level(model.arrays)
+    try:
+        config, remarks = config_of(model.options, _rows(arrays.get("embedding")))
+    except ValueError as error:
+        raise ValueError(f"{model.options_file}: {error}") from error
+    sources = _sources(config)
+    if problems := _misfits(arrays, sources, dtype):
+        raise ValueError(
+            f"{model.weights_file} does not fit {model.options_file}:\n  " + "\n  ".join(problems)
+        )
+    if problem := _vocabulary_problem(config, model):
+        raise ValueError(problem)
+    tensors = {ours: torch.from_numpy(s.take(arrays)).to(dtype) for ours, s in sources.items()}
+    card = {"converted_from": f"{model.weights_file.name} and {model.options_file.name} (bilm-tf)"}
+    result = Weights(config, tensors, model.vocabulary or [], card)
+    return Conversion(result, model, notes + remarks)
+
+
+class _Source(NamedTuple):
+    """Where one of our tensors comes from."""
+
+    names: tuple[str, ...]
+    """One array, or one for each direction."""
+    shape: tuple[int, ...]
+    """Of each array."""
+    part: Any
+    """The index of what is ours in it."""
+
+    def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        parts = [arrays[name][self.part] for name in self.names]
+        return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
+
+
+def _sources(config: BiLMConfig) -> dict[str, _Source]:
+    """By the name of our tensor. What a configuration does not have, it does not ask for: `CNN_proj` where
+    the filters are as many as the projection is wide, `W_P_0` where that is `dim`."""
+    with torch.device("meta"):
+        shapes = {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
+    sources, width = {}, config.projection
+    for ours, shape in shapes.items():
+        number = "".join(re.findall(r"\d+", ours))
+        pattern = _NAMES[re.sub(r"\d+", "{i}", ours)]
+        names = tuple(dict.fromkeys(pattern.format(i=number, d=d) for d in (0, 1)))
+        part: Any = ...
+        if ours.startswith("lstm."):
+            shape = shape[1:]
+        if ours.startswith("encoder.filters."):  # a 2-d convolution over an image of height 1
+            shape, part = (1, *shape), 0
+        if pattern.endswith("/W_0"):  # the kernel of [x ; h]: the rows of the input come first
+            part = slice(0, width) if ours.endswith("input") else slice(width, 2 * width)
+            shape = (2 * width, shape[1])
+        sources[ours] = _Source(names, shape, part)
+    return sources
+
+
+def _misfits(
+    arrays: Mapping[str, np.ndarray], sources: Mapping[str, _Source], dtype: torch.dtype
+) -> list[str]:
+    """The strict check: everything that is not exactly as the configuration demands."""
+    expected = {name: source.shape for source in sources.values() for name in source.names}
+    largest = torch.finfo(dtype).max
+    problems = [f"{name}: missing" for name in expected.keys() - arrays.keys()]
+    problems += [f"{name}: unexpected" for name in arrays.keys() - expected.keys()]
+    for name in expected.keys() & arrays.keys():
+        array = arrays[name]
+        if array.shape != expected[name]:
+            problems.append(f"{name}: shape {list(array.shape)}, expected {list(expected[name])}")
+        elif array.dtype not in (np.float16, np.float32):
+            problems.append(f"{name}: type {array.dtype}, expected float32 (or float16)")
+        elif not np.isfinite(array).all():
+            problems.append(f"{name}: holds values that are not finite")
+        elif np.abs(array).max() > largest:
+            problems.append(f"{name}: holds values beyond {largest:g}, the largest of {dtype}")
+    return sorted(problems)
+
+
+def _with_cell_level(
+    arrays: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """TensorFlow writes no `MultiRNNCell/Cell0` for a model of one layer; here it gets one."""
+    renamed = {}
+    for name, array in arrays.items():
+        for d in (0, 1):
+            name = name.replace(_ONE_CELL.format(d=d), _CELL.format(d=d, i=0))
+        renamed[name] = array
+    if renamed.keys() == arrays.keys():
+        return renamed, []
+    return renamed, ["one layer: its arrays lie in RNN_*/RNN/LSTMCell, without MultiRNNCell/Cell0"]
+
+
+def _rows(table: np.ndarray | None) -> int:
+    return len(table) if table is not None and table.ndim else 0
+
+
+def _vocabulary_problem(config: BiLMConfig, model: ForeignModel) -> str | None:
+    words, path = model.vocabulary, model.vocabulary_file
+    if not config.words:
+        if words is None:
+            return None
+        return f"{path}: a model with character input has no table of words to name; leave the vocabulary out"
+    if words is None:
+        return "A model with word input needs its vocabulary file, one word a line"
+    if len(words) != config.words:
+        return f"{path}: {len(words)} words, expected {config.words}, the rows of `embedding`"
+    if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
+        return f"{path}: lacks {', '.join(missing)}"
+    return None

@@ -1,0 +1,89 @@
+"""The configuration: what it refuses, and its way through JSON."""
+
+import json
+
+import pytest
+
+from spacy_elmo.bilm.config import BiLMConfig
+
+
+def test_defaults_are_the_published_model():
+    config = BiLMConfig()
+    assert (config.dim, config.projection, config.layers, config.highways) == (4096, 512, 2, 2)
+    assert config.n_filters == 2048
+    assert config.width == 1024
+
+
+def test_round_trip_through_json():
+    config = BiLMConfig(dim=8, projection=4, filters=((1, 4), (3, 5)), cell_clip=None, words=0)
+    again = BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    assert again.filters == ((1, 4), (3, 5))
+    assert hash(again) == hash(config)
+
+
+def test_all_problems_in_one_error():
+    with pytest.raises(ValueError) as error:
+        BiLMConfig(
+            dim=0,
+            projection=-1,
+            layers=0,
+            cell_clip=0,
+            proj_clip=-2.0,
+            activation="gelu",
+            char_dim=0,
+            highways=-1,
+            max_characters=2,
+            filters=((0, 4), (2, 0), (9, 1)),
+        )
+    for problem in (
+        "dim = 0",
+        "projection = -1",
+        "layers = 0",
+        "cell_clip = 0",
+        "proj_clip = -2.0",
+        "activation = 'gelu' (known: relu, tanh)",
+        "char_dim = 0",
+        "highways = -1",
+        "max_characters = 2",
+        "(0, 4)",
+        "(2, 0)",
+        "(9, 1)",
+    ):
+        assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "field, value, problem",
+    [
+        ("dim", 2.5, "dim = 2.5"),
+        ("dim", "64", "dim = '64'"),
+        ("layers", True, "layers = True"),
+        ("layers", None, "layers = None"),
+        ("highways", 1.5, "highways = 1.5"),
+        ("words", -1, "words = -1"),
+        ("cell_clip", float("nan"), "cell_clip = nan"),
+        ("cell_clip", "3", "cell_clip = '3'"),
+        ("forget_bias", float("inf"), "forget_bias = inf"),
+        ("forget_bias", None, "forget_bias = None"),
+        ("skip", "yes", "skip = 'yes'"),
+        ("activation", 3, "activation = 3"),
+        ("filters", (), "filters"),
+        ("filters", 7, "filters = 7"),
+        ("filters", ((1, 2, 3),), "filters"),
+        ("filters", (("a", 2),), "filters"),
+    ],
+)
+def test_impossible_value_is_named(field, value, problem):
+    with pytest.raises(ValueError) as error:
+        BiLMConfig(**{field: value})
+    assert problem in str(error.value)
+
+
+def test_character_fields_do_not_matter_for_word_input():
+    assert BiLMConfig(words=3, filters=(), char_dim=0).words == 3
+
+
+def test_unknown_field_is_named():
+    with pytest.raises(ValueError, match=r"\['dimm'\].*known: dim, "):
+        BiLMConfig.from_dict({"dimm": 3})

@@ -1,0 +1,208 @@
+"""The whole network against the oracle, for every combination of its options, and what must not matter."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import tiny
+from tests.oracle import Oracle
+
+# The longest is neither first nor last; one word, no word, a word cut and a boundary within.
+SENTENCES = [["cat"], ["the", "naïve", "cat"], [], ["extraordinarily", "</S>"]]
+FILTERS = [((2, 3),), ((1, 2), (3, 3)), ((8, 1), (1, 1), (5, 2))]
+LSTMS = list(
+    itertools.product([1, 2, 3], [True, False], [True, False], [4, 5], [0.0, 1.0])
+)  # layers, skip, clips, dim (5 is the projection), forget bias
+
+
+def oracle_of(model):
+    return Oracle(model.config, model.state_dict(), tiny.VOCABULARY[: model.config.words])
+
+
+def assert_equals_the_oracle(model, sentences):
+    oracle = oracle_of(model)
+    got = tiny.read(model, sentences)
+    start = 0
+    for b, sentence in enumerate(sentences):
+        expected, (h, c) = oracle.layers(sentence)
+        part = got.layers[:, start : start + len(sentence)]
+        np.testing.assert_allclose(part, expected, atol=1e-5)
+        np.testing.assert_allclose(got.state[0][:, :, b], h, atol=1e-5)
+        np.testing.assert_allclose(got.state[1][:, :, b], c, atol=1e-5)
+        start += len(sentence)
+    assert got.layers.shape == (model.config.layers + 1, start, model.config.width)
+
+
+def options(layers, skip, clips, dim, forget_bias):
+    return {
+        "layers": layers,
+        "skip": skip,
+        "cell_clip": 0.3 if clips else None,
+        "proj_clip": 0.2 if clips else None,
+        "dim": dim,
+        "forget_bias": forget_bias,
+    }
+
+
+@pytest.mark.parametrize(
+    "activation, highways, filters", itertools.product(["relu", "tanh"], range(4), FILTERS)
+)
+def test_character_input_equals_the_oracle(activation, highways, filters):
+    for lstm in LSTMS:
+        config = tiny.config(
+            activation=activation,
+            highways=highways,
+            filters=filters,
+            max_characters=8,
+            **options(*lstm),
+        )
+        assert_equals_the_oracle(tiny.bilm(config), SENTENCES)
+
+
+@pytest.mark.parametrize("lstm", LSTMS)
+def test_word_input_equals_the_oracle(lstm):
+    assert_equals_the_oracle(tiny.bilm(tiny.config(words=8, **options(*lstm))), SENTENCES)
+
+
+@pytest.mark.parametrize("clips", itertools.product([None, 0.3], [None, 0.2]))
+def test_each_clip_alone_equals_the_oracle(clips):
+    config = tiny.config(cell_clip=clips[0], proj_clip=clips[1])
+    assert_equals_the_oracle(tiny.bilm(config), SENTENCES)
+
+
+sentences = st.lists(
+    st.lists(st.sampled_from(["a", "cat", "", "naïve", "<S>", "x" * 60]) | st.text(max_size=4), max_size=6),
+    max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(sentences, st.randoms())
+def test_neighbours_and_order_do_not_matter(sentences, random):
+    model = tiny.bilm(tiny.config(layers=3))
+    alone = [tiny.read(model, [sentence]) for sentence in sentences]
+    order = random.sample(range(len(sentences)), len(sentences))
+    together = tiny.read(model, [sentences[b] for b in order])
+    parts = together.layers.split([len(sentences[b]) for b in order], 1) if order else []
+    for rank, b in enumerate(order):
+        torch.testing.assert_close(parts[rank], alone[b].layers, atol=1e-6, rtol=0)
+        for got, expected in zip(together.state, alone[b].state, strict=True):
+            torch.testing.assert_close(got[:, :, rank], expected[:, :, 0], atol=1e-6, rtol=0)
+
+
+def test_unused_and_repeated_types_do_not_matter():
+    model = tiny.bilm(tiny.config())
+    ids = model.token_ids(["unused", "cat", "a", "cat"])
+    with torch.no_grad():
+        got = model(ids, np.array([3, 2, 1]), [3])
+    torch.testing.assert_close(got.layers, tiny.read(model, [["cat", "a", "cat"]]).layers)
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_empty_batch(closing):
+    got = tiny.read(tiny.bilm(tiny.config()), [], closing=closing)
+    assert got.layers.shape == (3, 0, 10)
+    assert got.state[0].shape == (2, 2, 0, 5)
+    assert got.state[1].shape == (2, 2, 0, 7)
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_only_empty_sentences(closing):
+    model = tiny.bilm(tiny.config())
+    got = tiny.read(model, [[], []], closing=closing)
+    _, (h, c) = oracle_of(model).layers([], closing=closing)
+    assert got.layers.shape == (3, 0, 10)
+    np.testing.assert_allclose(got.state[0][:, :, 1], h, atol=1e-6)
+    np.testing.assert_allclose(got.state[1][:, :, 1], c, atol=1e-6)
+
+
+def test_sentences_of_one_word():
+    model = tiny.bilm(tiny.config())
+    words = ["a", "cat", "sat"]
+    got = tiny.read(model, [[word] for word in words])
+    expected = [oracle_of(model).layers([word])[0][:, 0] for word in words]
+    np.testing.assert_allclose(got.layers, np.stack(expected, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_state_carried_across_batches(closing):
+    """Row r of a batch starts where row r of the batch before ended, as in bilm-tf."""
+    model = tiny.bilm(tiny.config(layers=3))
+    oracle = oracle_of(model)
+    batches = [
+        [["a", "cat"], ["sat"]],
+        [[], ["the", "cat", "sat"]],
+        [["one"], ["cat", "a"]],
+    ]
+    state, expected_state = None, [None, None]
+    for batch in batches:
+        got = tiny.read(model, batch, state, closing=closing)
+        state = got.state
+        parts = got.layers.split([len(sentence) for sentence in batch], 1)
+        for row, sentence in enumerate(batch):
+            expected, expected_state[row] = oracle.layers(sentence, expected_state[row], closing)
+            np.testing.assert_allclose(parts[row], expected, atol=1e-5)
+
+
+def test_given_state_is_not_changed():
+    model = tiny.bilm(tiny.config())
+    state = tuple(torch.randn(shape) for shape in ((2, 2, 1, 5), (2, 2, 1, 7)))
+    before = [tensor.clone() for tensor in state]
+    tiny.read(model, [["a", "cat"]], state)
+    assert all(torch.equal(*pair) for pair in zip(state, before, strict=True))
+
+
+def test_with_and_without_graph():
+    model = tiny.bilm(tiny.config(layers=3))
+    batch = tiny.batch(model, SENTENCES)
+    with_graph = model(*batch)
+    assert with_graph.layers.requires_grad
+    torch.testing.assert_close(with_graph.layers.detach(), tiny.read(model, SENTENCES).layers)
+
+
+def test_gradients_equal_finite_differences():
+    config = tiny.config(activation="tanh", cell_clip=3.0, proj_clip=3.0)
+    model = tiny.bilm(config).double()
+    batch = tiny.batch(model, SENTENCES)
+    torch.manual_seed(0)
+    upstream = torch.randn_like(model(*batch).layers)
+    (model(*batch).layers * upstream).sum().backward()
+    for name, parameter in model.named_parameters():
+        direction = torch.randn_like(parameter)
+        sums = []
+        for step in (1e-6, -2e-6):
+            with torch.no_grad():
+                parameter += step * direction
+                sums.append(float((model(*batch).layers * upstream).sum()))
+        with torch.no_grad():
+            parameter += 1e-6 * direction
+        slope = (sums[0] - sums[1]) / 2e-6
+        assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=1e-5), name
+
+
+def test_dropout_acts_on_the_input_of_every_layer():
+    model = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
+    batch = tiny.batch(model, SENTENCES)
+    with torch.no_grad():
+        torch.manual_seed(0)
+        first = model.read(*batch, dropout=0.5)
+        torch.manual_seed(0)
+        again = model.read(*batch, dropout=0.5)
+        plain = model.read(*batch)
+    for one, other in zip(first.outputs, again.outputs, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(first.tokens, plain.tokens)
+    assert not torch.equal(first.outputs[0], plain.outputs[0])
+
+
+def test_word_input_needs_a_vocabulary():
+    model = tiny.bilm(tiny.config(words=8))
+    with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
+        model.set_vocabulary(list("abcdefgh"))
+    with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
+        model.set_vocabulary(["<S>", "</S>", "<UNK>"])
+    assert model.token_ids(["cat", "dog"]).tolist() == [4, 2]

@@ -1,0 +1,68 @@
+"""Packing against a construction that pushes one word at a time."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.packing import Packing
+
+
+def naive(lengths, closing):
+    """Rows read at each step, and for every packed row (direction, sentence, place), place 0 being `<S>`."""
+    ranks = sorted(range(len(lengths)), key=lambda sentence: -lengths[sentence])
+    rows, read = [], []
+    for step in range(max(lengths, default=-1) + 2 + closing):
+        reading = [s for s in ranks if step < lengths[s] + 1 + closing]
+        if reading:
+            rows.append(len(reading))
+            read += [(s, step, lengths[s] + 1 - step) for s in reading]
+    return ranks, rows, read
+
+
+@given(st.lists(st.integers(0, 7), max_size=8), st.booleans())
+def test_equals_the_naive_construction(lengths, closing):
+    packing = Packing.of(lengths, closing=closing)
+    ranks, rows, read = naive(lengths, closing)
+    starts = np.concatenate([[0], np.cumsum([n + 2 for n in lengths])]).astype(int)
+    assert packing.order.tolist() == ranks
+    assert packing.rows == rows
+    assert packing.reads[0].tolist() == [starts[s] + forward for s, forward, _ in read]
+    assert packing.reads[1].tolist() == [starts[s] + backward for s, _, backward in read]
+    words = [(s, place) for s, n in enumerate(lengths) for place in range(1, n + 1)]
+    assert packing.words[0].tolist() == [
+        next(row for row, (s, forward, _) in enumerate(read) if (s, forward) == word)
+        for word in words
+    ]
+    assert packing.words[1].tolist() == [
+        next(row for row, (s, _, backward) in enumerate(read) if (s, backward) == word)
+        for word in words
+    ]
+
+
+def test_numbers_to_check_by_hand():
+    # <S> a </S> and <S> b c </S> lie at positions 0 1 2 and 3 4 5 6; the longer one goes first.
+    packing = Packing.of([1, 2])
+    assert packing.rows == [2, 2, 1]
+    assert packing.order.tolist() == [1, 0]
+    assert packing.reads.tolist() == [[3, 0, 4, 1, 5], [6, 2, 5, 1, 4]]
+    assert packing.words.tolist() == [[3, 2, 4], [3, 4, 2]]
+
+
+def test_closing_reads_one_more():
+    assert Packing.of([1, 2]).rows == [2, 2, 1]
+    assert Packing.of([1, 2], closing=True).rows == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("closing, rows", [(False, [2]), (True, [2, 2])])
+def test_empty_sentences_read_their_boundary(closing, rows):
+    packing = Packing.of([0, 0], closing=closing)
+    assert packing.rows == rows
+    assert packing.words.shape == (2, 0)
+
+
+def test_no_sentences():
+    packing = Packing.of([])
+    assert packing.rows == []
+    assert packing.reads.shape == (2, 0)
+    assert packing.words.shape == (2, 0)

@@ -1,0 +1,320 @@
+"""The weights file: values survive, and damage of every kind is named."""
+
+import builtins
+import dataclasses
+import errno
+import json
+import os
+import re
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import FORMAT, Weights
+from tests import tiny
+
+CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve 鳥"}
+
+
+def make(head=False, words=0, dtype=torch.float32):
+    bilm = tiny.bilm(tiny.config(words=words))
+    vocabulary = tiny.VOCABULARY if head or words else []
+    return Weights.of(
+        bilm,
+        Head(len(vocabulary), 5) if head else None,
+        vocabulary=vocabulary,
+        card=CARD,
+        dtype=dtype,
+    )
+
+
+def assert_same(one, other):
+    assert one.config == other.config
+    assert one.card == other.card
+    assert one.vocabulary == other.vocabulary
+    assert one.tensors.keys() == other.tensors.keys()
+    for name, tensor in one.tensors.items():
+        assert tensor.dtype == other.tensors[name].dtype
+        assert torch.equal(tensor, other.tensors[name]), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("words", [0, 8])
+@pytest.mark.parametrize("head", [False, True])
+def test_round_trip_by_values(tmp_path, head, words, dtype):
+    weights = make(head, words, dtype)
+    weights.write(tmp_path / "w.safetensors")
+    again = Weights.read(tmp_path / "w.safetensors")
+    assert_same(weights, again)
+    assert_same(weights, Weights.from_bytes(weights.to_bytes()))
+    assert [path.name for path in tmp_path.iterdir()] == ["w.safetensors"]
+    assert all(tensor.dtype == dtype for tensor in again.tensors.values())
+    # What a user reads: the vectors of the network.
+    model = again.bilm()
+    assert not model.training
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+    expected = weights.bilm()
+    sentences = [["a", "cat"], ["unheard"]]
+    assert torch.equal(tiny.read(model, sentences).layers, tiny.read(expected, sentences).layers)
+    assert (again.head() is not None) == head
+    if head:
+        assert torch.equal(again.head().weight, weights.tensors["head.weight"].float())
+        assert torch.equal(again.head().bias, weights.tensors["head.bias"].float())
+
+
+def test_float32_is_the_live_network():
+    live = tiny.bilm(tiny.config())
+    sentences = [["a", "cat", "sat"]]
+    before = tiny.read(live, sentences).layers
+    weights = Weights.of(live)
+    with torch.no_grad():
+        for parameter in live.parameters():
+            parameter.zero_()
+    # A copy: training on does not change it.
+    assert torch.equal(tiny.read(weights.bilm(), sentences).layers, before)
+
+
+def test_float16_is_close():
+    live = tiny.bilm(tiny.config())
+    rounded = Weights.of(live, dtype=torch.float16).bilm()
+    exact = tiny.read(live, [["a", "cat"]]).layers
+    assert (tiny.read(rounded, [["a", "cat"]]).layers - exact).abs().max() < 0.01
+
+
+def test_a_network_from_weights_can_be_trained():
+    model = make().bilm()
+    assert all(p.requires_grad and p.is_leaf for p in model.parameters())
+
+
+def test_drawing_a_network_leaves_the_random_numbers_alone():
+    weights = make()
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    weights.bilm()
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("words", [0, 8])
+def test_without_head(words):
+    alone = make(head=True, words=words).without_head()
+    assert alone.head() is None
+    assert alone.vocabulary == (tiny.VOCABULARY if words else [])
+    assert_same(alone, make(words=words))
+
+
+def test_overwriting(tmp_path):
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(b"old")
+    make().write(path)
+    assert_same(Weights.read(path), make())
+
+
+CONTENT = make(head=True).to_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(CONTENT) - 1))
+def test_truncated_anywhere(tmp_path_factory, size):
+    path = tmp_path_factory.getbasetemp() / "truncated.safetensors"
+    path.write_bytes(CONTENT[:size])
+    for read in (lambda: Weights.read(path), lambda: Weights.from_bytes(CONTENT[:size])):
+        with pytest.raises(ValueError, match="not a readable weights file, or truncated"):
+            read()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+def test_a_wrong_byte_is_an_error_or_a_number(place, change):
+    damaged = bytearray(CONTENT)
+    damaged[place] ^= change
+    try:
+        Weights.from_bytes(bytes(damaged))
+    except ValueError:
+        pass
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(max_size=200))
+def test_garbage(data):
+    with pytest.raises(ValueError, match="not a readable weights file"):
+        Weights.from_bytes(data)
+
+
+def rewritten(path, change_tensors=None, **header):
+    """The tiny model's file with some tensors or parts of the header changed."""
+    weights = make(head=True)
+    weights.write(path)
+    with safetensors.safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+        before = file.metadata()
+    if change_tensors:
+        change_tensors(tensors)
+    after = {name: value for name, value in (before | header).items() if value is not None}
+    path.write_bytes(safetensors.torch.save(tensors, after))
+    return path
+
+
+def test_every_misfit_is_named(tmp_path):
+    def change(tensors):
+        del tensors["lstm.1.bias"]
+        tensors["lstm.2.bias"] = torch.zeros(3)
+        tensors["lstm.0.input"] = torch.zeros(2, 5, 27)
+        tensors["lstm.0.bias"] = torch.zeros(2, 28, dtype=torch.float64)
+        tensors["lstm.1.input"] = torch.zeros(2, 5, 28, dtype=torch.int32)
+        tensors["encoder.characters"][3, 1] = float("nan")
+        tensors["head.weight"] = torch.zeros(7, 5)
+
+    path = rewritten(tmp_path / "w.safetensors", change)
+    with pytest.raises(ValueError) as error:
+        Weights.read(path)
+    first, *problems = str(error.value).split("\n")
+    assert first == f"{path}: the tensors do not fit the header:"
+    assert problems == [
+        "  encoder.characters: holds values that are not finite",
+        "  head.weight: shape [7, 5], expected [8, 5]",
+        "  lstm.0.bias: type torch.float64, expected a float of 16 or 32 bits",
+        "  lstm.0.input: shape [2, 5, 27], expected [2, 5, 28]",
+        "  lstm.1.bias: missing",
+        "  lstm.1.input: type torch.int32, expected a float of 16 or 32 bits",
+        "  lstm.2.bias: unexpected",
+    ]
+    with pytest.raises(ValueError, match="lstm.1.bias: missing"):
+        Weights.from_bytes(path.read_bytes())
+
+
+def test_half_a_head(tmp_path):
+    path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("head.bias"))
+    with pytest.raises(ValueError, match=re.escape("head.bias: missing")):
+        Weights.read(path)
+
+
+def test_head_without_vocabulary(tmp_path):
+    path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("vocabulary"))
+    with pytest.raises(ValueError, match=r"head.weight: shape \[8, 5\], expected \[0, 5\]"):
+        Weights.read(path)
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        (torch.zeros(3), "vocabulary: type torch.float32, expected torch.uint8"),
+        (torch.tensor([0xFF], dtype=torch.uint8), "can't decode byte 0xff"),
+    ],
+)
+def test_damaged_vocabulary(tmp_path, text, problem):
+    path = rewritten(tmp_path / "w.safetensors", lambda t: t.update(vocabulary=text))
+    with pytest.raises(ValueError, match=problem):
+        Weights.read(path)
+
+
+def test_vocabulary_of_another_length_than_the_table(tmp_path):
+    weights = dataclasses.replace(make(words=8), vocabulary=tiny.VOCABULARY[:5])
+    weights.write(tmp_path / "w.safetensors")
+    with pytest.raises(ValueError, match="vocabulary: 5 words, expected 8"):
+        Weights.read(tmp_path / "w.safetensors")
+
+
+def test_vocabulary_keeps_odd_words():
+    words = ["<S>", "</S>", "<UNK>", "", "\ud800", "\u2028", "\x85", "a\tb"]
+    weights = dataclasses.replace(make(words=8), vocabulary=words)
+    assert Weights.from_bytes(weights.to_bytes()).vocabulary == words
+
+
+def test_word_with_a_newline_is_refused(tmp_path):
+    weights = dataclasses.replace(make(words=8), vocabulary=["a\nb"])
+    with pytest.raises(ValueError, match=r"newline.*a\\nb"):
+        weights.write(tmp_path / "w.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", [None, "spacy-elmo 99", "pt"])
+def test_another_format(tmp_path, format):
+    path = rewritten(tmp_path / "w.safetensors", format=format)
+    with pytest.raises(ValueError) as error:
+        Weights.read(path)
+    assert f"{path}: format {format!r} in the header, expected {FORMAT!r}" in str(error.value)
+    assert "spacy elmo convert" in str(error.value)
+
+
+CONFIG = make().config.to_dict()
+
+
+@pytest.mark.parametrize(
+    "header, problem",
+    [
+        ({"config": None}, "damaged header.*config"),
+        ({"config": "{"}, "damaged header"),
+        ({"config": "7"}, "damaged header"),
+        ({"config": json.dumps(CONFIG | {"dimm": 3})}, r"Unknown biLM fields \['dimm'\]"),
+        ({"config": json.dumps(CONFIG | {"dim": 0})}, "dim = 0"),
+        ({"config": json.dumps(CONFIG | {"dim": "7"})}, "dim = '7'"),
+        ({"config": json.dumps(CONFIG | {"dim": 8})}, r"shape \[2, 5, 28\], expected \[2, 5, 32\]"),
+        ({"config": json.dumps(CONFIG | {"dim": 10**18})}, "do not fit the header"),
+        ({"config": json.dumps(CONFIG | {"layers": 10**9})}, "do not fit the header"),
+        ({"card": None}, "damaged header.*card"),
+        ({"card": "[1]"}, "damaged header"),
+    ],
+)
+def test_damaged_header(tmp_path, header, problem):
+    path = rewritten(tmp_path / "w.safetensors", **header)
+    with pytest.raises(ValueError, match=problem) as error:
+        Weights.read(path)
+    assert str(path) in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Weights.read(tmp_path / "nowhere.safetensors")
+
+
+def test_directory(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a directory"):
+        Weights.read(tmp_path)
+
+
+def test_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        make().write(tmp_path / "nowhere" / "w.safetensors")
+
+
+class FullDisk:
+    """A file whose disk is full after the first few bytes."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self._file.close()
+
+    def write(self, data):
+        self._file.write(data[:100])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("moment", ["write", "fsync"])
+def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
+    path = tmp_path / "w.safetensors"
+    make().write(path)
+
+    def fail(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        if moment == "fsync":
+            patch.setattr(os, "fsync", fail)
+        else:
+            plain = open
+            patch.setattr("io.open", lambda *a, **k: FullDisk(plain(*a, **k)))
+            patch.setattr(builtins, "open", lambda *a, **k: FullDisk(plain(*a, **k)))
+        with pytest.raises(OSError, match="No space left"):
+            make(head=True).write(path)
+    assert_same(Weights.read(path), make())
+    assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

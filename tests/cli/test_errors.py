@@ -1,0 +1,32 @@
+"""Which errors become a message, and which stay mistakes."""
+
+import pytest
+import typer
+
+from spacy_elmo.cli.errors import one_message
+
+
+@pytest.mark.parametrize("error", [ValueError("a\n  b\n  c"), FileNotFoundError("a\n  b\n  c")])
+def test_bad_input_is_one_message(capsys, error):
+    with pytest.raises(typer.Exit) as raised, one_message():
+        raise error
+    assert raised.value.exit_code == 1
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert "a" in first
+    assert rest == ["  b", "  c"]
+
+
+@pytest.mark.parametrize("error", [KeyError("a"), TypeError("a"), AssertionError("a")])
+def test_mistakes_keep_their_traceback(error):
+    with pytest.raises(type(error)), one_message():
+        raise error
+
+
+def test_as_a_decorator(capsys):
+    @one_message()
+    def command():
+        raise ValueError("a")
+
+    for _ in range(2):
+        with pytest.raises(typer.Exit):
+            command()

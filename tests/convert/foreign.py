@@ -1,0 +1,83 @@
+"""bilm-tf models as their files, made from a small biLM of ours by bilm-tf's own naming."""
+
+import json
+
+import h5py
+import numpy as np
+
+
+def options_of(config):
+    """options.json as bilm-tf serves it."""
+    options = {
+        "lstm": {
+            "dim": config.dim,
+            "projection_dim": config.projection,
+            "n_layers": config.layers,
+            "cell_clip": config.cell_clip,
+            "proj_clip": config.proj_clip,
+            "use_skip_connections": config.skip,
+        }
+    }
+    if config.words:
+        options["n_tokens_vocab"] = config.words
+    else:
+        options["char_cnn"] = {
+            "activation": config.activation,
+            "embedding": {"dim": config.char_dim},
+            "filters": [list(group) for group in config.filters],
+            "max_characters_per_token": config.max_characters,
+            "n_characters": 262,
+            "n_highway": config.highways,
+        }
+    return options
+
+
+def arrays_of(model):
+    """The datasets of lm_weights.hdf5, by name."""
+    arrays = {}
+    for layer, lstm in enumerate(model.lstm):
+        for d in (0, 1):
+            cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            arrays[f"{cell}/W_0"] = np.concatenate(
+                [lstm.input[d].detach(), lstm.recurrent[d].detach()]
+            )
+            arrays[f"{cell}/B"] = lstm.bias[d]
+            if lstm.projection is not None:
+                arrays[f"{cell}/W_P_0"] = lstm.projection[d]
+    encoder = model.encoder
+    if model.config.words:
+        arrays["embedding"] = encoder.words
+    else:
+        arrays["char_embed"] = encoder.characters
+        for i, (weight, bias) in enumerate(
+            zip(encoder.filters, encoder.filter_biases, strict=True)
+        ):
+            arrays[f"CNN/W_cnn_{i}"] = weight[None]
+            arrays[f"CNN/b_cnn_{i}"] = bias
+        for k, highway in enumerate(encoder.highways):
+            for gate in ("carry", "transform"):
+                arrays[f"CNN_high_{k}/W_{gate}"] = getattr(highway, gate).weight
+                arrays[f"CNN_high_{k}/b_{gate}"] = getattr(highway, gate).bias
+        if encoder.projection is not None:
+            arrays["CNN_proj/W_proj"] = encoder.projection.weight
+            arrays["CNN_proj/b_proj"] = encoder.projection.bias
+    return {
+        name: array if isinstance(array, np.ndarray) else array.detach().numpy()
+        for name, array in arrays.items()
+    }
+
+
+def write(folder, options, arrays, vocabulary=None):
+    """The files of a model, under the names that bilm-tf's examples use."""
+    (folder / "options.json").write_text(json.dumps(options), "utf8")
+    with h5py.File(folder / "lm_weights.hdf5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    if vocabulary is not None:
+        (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in vocabulary), "utf8")
+    return folder
+
+
+def write_model(folder, model, vocabulary=None):
+    """`write` for one of our networks."""
+    return write(folder, options_of(model.config), arrays_of(model), vocabulary)

@@ -1,0 +1,48 @@
+"""Tiny random biLMs, and batches for them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM, BiLMOutput
+
+VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
+
+
+def config(**fields: Any) -> BiLMConfig:
+    """A small character model with everything switched on; clips so narrow that they are active."""
+    small: dict[str, Any] = {
+        "dim": 7, "projection": 5, "layers": 2, "cell_clip": 0.3, "proj_clip": 0.2,
+        "char_dim": 3, "filters": ((1, 2), (2, 3), (4, 4)), "highways": 1, "max_characters": 12,
+    }  # fmt: skip
+    return BiLMConfig(**(small | fields))
+
+
+def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
+    """A network whose every parameter, biases too, is random and large enough to matter."""
+    generator = torch.Generator().manual_seed(seed)
+    model = BiLM(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
+    model.set_vocabulary(VOCABULARY[: config.words])
+    return model.eval()
+
+
+def batch(
+    model: BiLM, sentences: Sequence[Sequence[str]]
+) -> tuple[torch.Tensor, np.ndarray, list[int]]:
+    """The first arguments of `BiLM.forward`: ids of the distinct words, their rows, the lengths."""
+    types = sorted({word for sentence in sentences for word in sentence})
+    rows = {word: row for row, word in enumerate(types)}
+    words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
+    return model.token_ids(types), words, [len(sentence) for sentence in sentences]
+
+
+@torch.no_grad()
+def read(model: BiLM, sentences: Sequence[Sequence[str]], *args: Any, **kwargs: Any) -> BiLMOutput:
+    """`BiLM.forward` of sentences given as words."""
+    return model(*batch(model, sentences), *args, **kwargs)
