@@ -16,7 +16,7 @@ import spacy
 from convert_ner import convert
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from wasabi import Printer
 
 ROOT = Path(__file__).parent.parent
@@ -35,7 +35,6 @@ QUERIES = [
     ("mouse", "The cat carried a dead mouse into the house."),
 ]
 NEIGHBOURS = 2
-WORDS_SHOWN = 6
 
 msg = Printer()
 
@@ -59,32 +58,29 @@ def show_neighbours() -> None:
     rows = []
     for word, sentence in QUERIES:
         query = next(token for token in nlp(sentence) if token.lower_ == word)
-        found = [
-            (cosine(query, other, mean), other)
-            for doc in docs
-            for other in doc
-            if other.lower_ == word
-        ]
-        found.sort(key=lambda pair: -pair[0])
-        for rank, (similarity, token) in enumerate(found[:NEIGHBOURS]):
-            rows.append((context(query) if rank == 0 else "", f"{similarity:.2f}", context(token)))
-        rows.append(("", "", ""))
+        found = [other for doc in docs for other in doc if other.lower_ == word]
+        found.sort(key=lambda other, query=query: -cosine(query, other, mean))
+        # The sample repeats its phrases: one line for each.
+        different = {context(other, 2): other for other in reversed(found)}
+        for other in sorted(different.values(), key=found.index)[:NEIGHBOURS]:
+            similarity = f"{cosine(query, other, mean):.2f}"
+            rows.append((context(query), similarity, context(other)))
     msg.table(
-        rows[:-1], header=("word in context", "cosine", "nearest in the sample text"), divider=True
+        rows, header=("word in context", "cosine", "nearest in the sample text"), divider=True
     )
 
 
-def cosine(left: spacy.tokens.Token, right: spacy.tokens.Token, mean: np.ndarray) -> float:
+def cosine(left: Token, right: Token, mean: np.ndarray) -> float:
     """Similarity of two tokens' vectors, seen from the mean vector."""
     a, b = left._.elmo - mean, right._.elmo - mean
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def context(token: spacy.tokens.Token) -> str:
-    """The token in capitals, with a few words of its sentence on each side."""
+def context(token: Token, words: int = 5) -> str:
+    """The token in capitals, with a few words of its text on each side."""
     doc: Doc = token.doc
-    left = doc[max(token.i - WORDS_SHOWN, 0) : token.i].text
-    right = doc[token.i + 1 : token.i + 1 + WORDS_SHOWN].text
+    left = doc[max(token.i - words, 0) : token.i].text
+    right = doc[token.i + 1 : token.i + 1 + words].text
     return f"{left} {token.text.upper()} {right}".strip()
 
 

@@ -69,6 +69,9 @@ class Corpus:
     train: Sentences
     dev: Sentences
     lang: str
+    """Language of the tokenizer."""
+    tokenized: bool
+    """Whether the text came as words already."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
@@ -100,8 +103,14 @@ class Corpus:
                 raise ValueError(
                     f"{folder}: {name} has {len(part.ids)} words, its offsets say {part.offsets[-1]}"
                 )
-        lang = statement["prepare"]["lang"]
-        return cls(types, np.load(folder / "counts.npy"), parts["train"], parts["dev"], lang)
+        settings = statement["prepare"]
+        return cls(
+            types,
+            np.load(folder / "counts.npy"),
+            **parts,
+            lang=settings["lang"],
+            tokenized=settings["tokenized"],
+        )
 
     def vocabulary(self, size: int) -> list[str]:
         """The words of a softmax of `size` classes; fewer, if fewer types were seen in training."""

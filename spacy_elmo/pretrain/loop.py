@@ -231,7 +231,11 @@ class _Run:
 
     def _write(self, name: str, progress: Progress | None) -> None:
         card = {
-            "lang": self.corpus.lang,
+            "language": self.corpus.lang,
+            "tokenizer": "text as given"
+            if self.corpus.tokenized
+            else f"spacy.blank({self.corpus.lang!r})",
+            "casing": "as in the text",
             **self.config.card,
             "steps": self.step,
             "tokens_seen": self.tokens,

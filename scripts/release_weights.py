@@ -1,0 +1,70 @@
+"""Make the weights of a run fit to be shipped: score them on the whole held-out text, drop the head, store float16.
+
+    python scripts/release_weights.py runs/mini en_mini_v1
+
+Writes spacy_elmo/weights/NAME.safetensors and prints what belongs into the card beside it. The name must be new:
+a bundled name never changes its meaning.
+"""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import torch
+from confection import Config
+from wasabi import msg
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretrain.objective import Batcher, Perplexity, perplexity
+from spacy_elmo.pretrain.run_folder import run_corpus
+
+FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"
+
+
+def release(run: Path, name: str) -> tuple[Path, Perplexity]:
+    """Write the bundled file of a run's best model.
+
+    Returns:
+        the file, and the held-out perplexity of what is in it.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    out = FOLDER / f"{name}.safetensors"
+    if out.exists():
+        raise FileExistsError(
+            f"{out} exists, and a bundled name keeps its meaning: choose a new one"
+        )
+    best = Weights.read(run / "model-best.safetensors")
+    bilm, head = best.bilm(), best.head()
+    assert head is not None, "a run's weights have a head"
+    # The figure is that of the rounded weights which users get.
+    bilm.load_state_dict({key: value.half().float() for key, value in bilm.state_dict().items()})
+    corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
+    batcher = Batcher(bilm, corpus.types, len(best.vocabulary))
+    scores = perplexity(bilm, head, batcher, corpus.dev)
+    card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
+    weights = Weights.of(
+        bilm, vocabulary=best.without_head().vocabulary, card=card, dtype=torch.float16
+    )
+    out.parent.mkdir(exist_ok=True)
+    weights.write(out)
+    return out, scores
+
+
+def main() -> None:
+    """Parse, release, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="folder of a pretraining run")
+    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v1")
+    args = parser.parse_args()
+    out, scores = release(args.run, args.name)
+    msg.table(dataclasses.asdict(scores))
+    msg.good(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
