@@ -1,0 +1,117 @@
+"""`._.elmo` and `._.elmo_layers` of Doc, Span and Token, and where a Doc keeps its layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spacy.tokens import Doc, Span, Token
+from thinc.types import Floats1d, Floats2d, Floats3d
+
+# As spaCy spells the values of `._.elmo_layers`, so that `as_doc` and `from_docs` drop them as they do others.
+_KEY: Any = ("._.", "elmo_layers", None, None)
+_USER = ""
+"""Stands for the name of a component where a user has set the layers."""
+
+
+def install_extensions() -> None:
+    """Register the extensions, unless they are there. Again in every process, because a spawned one starts without."""
+    if not Doc.has_extension("elmo_layers"):
+        Doc.set_extension("elmo_layers", getter=doc_layers, setter=_set_doc_layers)
+        Span.set_extension("elmo_layers", getter=_span_layers)
+        Token.set_extension("elmo_layers", getter=_token_layers)
+    if not Doc.has_extension("elmo"):
+        Doc.set_extension("elmo", getter=_doc_vectors, setter=_set_doc_vectors)
+        Span.set_extension("elmo", getter=_span_vector)
+        Token.set_extension("elmo", getter=_token_vector)
+
+
+def store_layers(doc: Doc, component: str, layers: Floats3d) -> None:
+    """Keep the layers that a component has computed for a Doc, beside those of any other component.
+
+    They are in `user_data` as plain arrays, so `to_bytes`, `DocBin` and `n_process` carry them.
+    """
+    stored = doc.user_data.setdefault(_KEY, {})
+    stored.pop(component, None)  # so that the last to write stands last
+    stored[component] = layers
+
+
+def stored_layers(doc: Doc, component: str) -> Floats3d | None:
+    """The layers that a component, or the user, has put on a Doc; None: none, or they do not match its tokens."""
+    stored = doc.user_data.get(_KEY, {})
+    layers = stored.get(component, stored.get(_USER))
+    return layers if layers is not None and layers.shape[1] == len(doc) else None
+
+
+def doc_layers(doc: Doc) -> Floats3d | None:
+    """(layers, n_tokens, width), of the component that ran last; None: none did.
+
+    Raises:
+        ValueError: the Doc's tokens are no longer those that the component saw.
+    """
+    stored = doc.user_data.get(_KEY)
+    if not stored:
+        return None
+    component, layers = list(stored.items())[-1]
+    if layers.shape[1] != len(doc):
+        raise ValueError(
+            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {layers.shape[1]}: it was"
+            f" retokenized since. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
+        )
+    return layers
+
+
+def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
+    """None drops what every component has written. Arrays take their place.
+
+    Raises:
+        ValueError: an array of another shape than (layers, n_tokens, width).
+    """
+    if layers is not None and (layers.ndim != 3 or layers.shape[1] != len(doc)):
+        raise ValueError(
+            f"doc._.elmo_layers must be (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
+        )
+    doc.user_data.pop(_KEY, None)
+    if layers is not None:
+        store_layers(doc, _USER, layers)
+
+
+def _set_doc_vectors(doc: Doc, value: None) -> None:
+    """None drops the layers, as `doc_cleaner` does.
+
+    Raises:
+        ValueError: for anything else, because the vectors are the average of the layers.
+    """
+    if value is not None:
+        raise ValueError("doc._.elmo is the average of doc._.elmo_layers: set these")
+    _set_doc_layers(doc, None)
+
+
+def _span_layers(span: Span) -> Floats3d | None:
+    layers = doc_layers(span.doc)
+    return None if layers is None else layers[:, span.start : span.end]
+
+
+def _token_layers(token: Token) -> Floats2d | None:
+    layers = doc_layers(token.doc)
+    return None if layers is None else layers[:, token.i]
+
+
+def _doc_vectors(doc: Doc) -> Floats2d | None:
+    layers: Any = doc_layers(doc)
+    return None if layers is None else layers.mean(axis=0)
+
+
+def _token_vector(token: Token) -> Floats1d | None:
+    layers: Any = _token_layers(token)
+    return None if layers is None else layers.mean(axis=0)
+
+
+def _span_vector(span: Span) -> Floats1d | None:
+    """The mean over tokens that are no whitespace; zeros if there are none."""
+    layers: Any = _span_layers(span)
+    if layers is None:
+        return None
+    words = [place for place, token in enumerate(span) if not token.is_space]
+    if not words:
+        return layers[0].sum(axis=0) * 0
+    return layers[:, words].mean(axis=(0, 1))

@@ -1,0 +1,251 @@
+"""The biLM inside a thinc model: loading, training, averaging, copying and saving its parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
+from thinc.shims import Shim
+from torch import Tensor, nn
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.weights import Weights
+from .bundled import find_weights
+
+TRAINABLE = ("all", "lstm", "top")
+
+# One lock for all, because a lock as an attribute cannot be copied.
+_LOADING = threading.RLock()
+
+
+class BiLMShim(Shim):
+    """A biLM that comes into being at its first use.
+
+    thinc's own `PyTorchShim` keeps its id when copied, so that a copy and its original share the optimizer's
+    moments; looks for averages under keys that the optimizer does not write; and switches the module to
+    training mode and back under the feet of other threads. This one does none of that: the module is in evaluation mode
+    for good, since no layer of a biLM behaves otherwise in training.
+
+    Args:
+        shape: the numbers of `BiLMConfig` that the config states; the file must agree with them.
+    """
+
+    def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
+        super().__init__(None)
+        self.shape = dict(shape or {})
+        self.weights: str | None = None
+        """A bundled name or a path; null: random, and only when asked (`initialize`)."""
+        self.trainable: str | None = None
+        """What is trained: one of `TRAINABLE`; null: nothing."""
+        self.lang: str | None = None
+        """The language of the pipeline."""
+        self._device: torch.device | None = None
+        self._vocabulary: list[str] = []
+        self._card: dict[str, Any] = {}
+
+    @property
+    def bilm(self) -> BiLM:
+        """The network, loaded if need be; its first use may come from several threads at once.
+
+        Raises:
+            OSError, ValueError: the weights cannot be had (see `initialize`), or none were ever asked for.
+        """
+        if self._model is None:
+            with _LOADING:
+                if self._model is None:
+                    self._load()
+        return self._model
+
+    @property
+    def config(self) -> BiLMConfig:
+        """The shape of the network, which is loaded if need be."""
+        return self.bilm.config
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """What the weights file says of itself."""
+        self.bilm  # noqa: B018 - loads
+        return self._card
+
+    def initialize(self) -> None:
+        """Read the weights file (again), or draw random weights where there is none.
+
+        Raises:
+            OSError: there is no such file, or it cannot be read.
+            ValueError: it is no weights file, or its shape is not that of the config.
+        """
+        with _LOADING:
+            if self.weights is None:
+                self._adopt(self._random())
+            else:
+                self._load()
+
+    def set_trainable(self, trainable: str | None) -> None:
+        """Choose what is trained. Parameters that are not get no gradient and are left alone by the optimizer.
+
+        Raises:
+            ValueError: for an unknown choice.
+        """
+        if trainable is not None and trainable not in TRAINABLE:
+            raise ValueError(f"trainable = {trainable!r}: expected one of {', '.join(TRAINABLE)}")
+        self.trainable = trainable
+        if self._model is not None:
+            _require_gradients(self._model, trainable)
+
+    def begin_update(
+        self, read: Callable[[BiLM], Tensor]
+    ) -> tuple[Tensor, Callable[[Tensor], None]]:
+        """Run the network with a graph. The callback adds to the gradients of the parameters.
+
+        Args:
+            read: what to do with the network.
+        """
+        with torch.enable_grad():
+            output = read(self.bilm)
+
+        def backprop(gradient: Tensor) -> None:
+            # Without words, or when the graph ends above all that is trained, there is nothing to walk.
+            if output.requires_grad:
+                output.backward(gradient)
+
+        return output.detach(), backprop
+
+    def predict(self, read: Callable[[BiLM], Tensor]) -> Tensor:
+        """Run the network without a graph."""
+        with torch.no_grad():
+            return read(self.bilm)
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Let the optimizer take its step with the gradients gathered."""
+        if self._model is None:
+            return
+        for name, param in self._model.named_parameters():
+            if param.grad is not None and param.requires_grad:
+                # Adam writes into these arrays, and on the CPU they are the parameter's own memory.
+                data: Any = torch2xp(param.data)
+                gradient: Any = torch2xp(param.grad.contiguous())
+                value, _ = optimizer((self.id, name), data, gradient)
+                param.data.copy_(xp2torch(value, device=param.device))
+            param.grad = None
+
+    @contextlib.contextmanager
+    def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
+        """Stand in other values, such as the optimizer's averages, under the keys that it uses: (id, name)."""
+        own = self._model.named_parameters() if self._model is not None else ()
+        changed = [
+            (param, params[self.id, name]) for name, param in own if (self.id, name) in params
+        ]
+        kept = [param.data for param, _ in changed]
+        try:
+            for param, value in changed:
+                param.data = xp2torch(value, device=param.device).clone()
+            yield
+        finally:
+            for (param, _), data in zip(changed, kept, strict=True):
+                param.data = data
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Follow the ops of the thinc model."""
+        self._device = (
+            torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu")
+        )
+        if self._model is not None:
+            self._model.to(self._device)
+
+    def to_bytes(self) -> bytes:
+        """A whole weights file: bytes suffice to rebuild the network without any other file."""
+        bilm = self.bilm
+        dtype = _narrowest_exact_dtype(bilm)
+        weights = Weights.of(bilm, vocabulary=self._vocabulary, card=self._card, dtype=dtype)
+        return weights.to_bytes()
+
+    def from_bytes(self, data: bytes) -> BiLMShim:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            ValueError: damaged bytes, or a shape that is not that of the config.
+        """
+        with _LOADING:
+            self._adopt(self._checked(Weights.from_bytes(data), "the saved pipeline"))
+        return self
+
+    def copy(self) -> BiLMShim:
+        """An independent copy under an id of its own, so that the optimizer keeps its moments apart."""
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.weights is not None:
+            self.bilm  # noqa: B018 - what is copied or pickled holds its weights, not the hope of a file
+        return {name: value for name, value in self.__dict__.items() if name != "id"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__init__(None)
+        self.__dict__.update(state)
+
+    def __copy__(self) -> BiLMShim:
+        return self.copy()
+
+    def _load(self) -> None:
+        if self.weights is None:
+            raise ValueError(
+                "This biLM has no weights: the config says weights = null, which means random ones, and"
+                " they are only drawn by nlp.initialize(). Call it, or name a weights file"
+            )
+        weights = Weights.read(find_weights(self.weights)).without_head()
+        self._adopt(self._checked(weights, self.weights))
+        language = weights.card.get("language")
+        if language and self.lang and "xx" not in (language, self.lang) and language != self.lang:
+            warnings.warn(
+                f"The biLM of weights={self.weights!r} was trained on language {language!r}, and this pipeline's"
+                f" language is {self.lang!r}. Name a biLM of that language: weights=PATH",
+                stacklevel=2,
+            )
+
+    def _checked(self, weights: Weights, source: str) -> Weights:
+        found = weights.config.to_dict()
+        stated = BiLMConfig(**{**found, **self.shape}).to_dict()
+        if wrong := [
+            f"{k} = {stated[k]} (it has {found[k]})" for k in found if stated[k] != found[k]
+        ]:
+            raise ValueError(
+                f"The config of the biLM does not fit {source}: it says {', '.join(wrong)}. Leave these"
+                " at null to take what is there"
+            )
+        return weights
+
+    def _random(self) -> Weights:
+        if self.shape.get("words"):
+            raise ValueError(
+                f"words = {self.shape['words']} with weights = null: a biLM with word input needs a file,"
+                " because its vocabulary is in there"
+            )
+        bilm = BiLM(BiLMConfig(**self.shape))
+        return Weights.of(bilm)
+
+    def _adopt(self, weights: Weights) -> None:
+        device = self._device or get_torch_default_device()
+        bilm = weights.bilm().to(device)
+        _require_gradients(bilm, self.trainable)
+        self._vocabulary, self._card = weights.vocabulary, weights.card
+        # Last, because other threads look at this alone.
+        self._model = bilm
+
+
+def _require_gradients(bilm: BiLM, trainable: str | None) -> None:
+    last = f"lstm.{bilm.config.layers - 1}."
+    start = {"all": "", "lstm": "lstm.", "top": last}.get(trainable or "")
+    for name, param in bilm.named_parameters():
+        param.requires_grad_(start is not None and name.startswith(start))
+
+
+def _narrowest_exact_dtype(bilm: nn.Module) -> torch.dtype:
+    """float16 if every weight survives it, as those of an untrained float16 file do; else float32."""
+    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in bilm.state_dict().values())
+    return torch.float16 if exact else torch.float32

@@ -1,0 +1,48 @@
+"""Which spans of a Doc the biLM reads as sequences of their own: the getters of the `get_spans` option."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.tokens import Doc, Span
+
+from ..bilm.sentences import starts_of_kinds, word_kinds
+
+SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
+"""Docs -> the spans of each; the form of the span getters of spacy-transformers, which fit as they are."""
+
+
+def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
+    """The default: sentences by the rule of `bilm.sentences`, which reads no annotation."""
+    return [_rule_spans(doc) for doc in docs]
+
+
+def _rule_spans(doc: Doc) -> list[Span]:
+    orths, rows = np.unique(doc.to_array(ORTH), return_inverse=True)
+    strings = doc.vocab.strings
+    kinds = word_kinds([strings[orth] for orth in orths.tolist()])[rows]
+    starts = np.flatnonzero(starts_of_kinds(kinds)).tolist()
+    return [doc[start:end] for start, end in itertools.pairwise([*starts, len(doc)])]
+
+
+def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
+    """The sentences that a component has set, `doc.sents`."""
+    return [list(doc.sents) for doc in docs]
+
+
+def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
+    """Each Doc as one sequence."""
+    return [[doc[:]] for doc in docs]
+
+
+def sents_v1() -> SpanGetter:
+    """`@misc = "spacy-elmo.sents.v1"`: `sentence_spans`. Whatever sets the sentences must come before elmo, in
+    training too (`annotating_components`)."""
+    return sentence_spans
+
+
+def doc_v1() -> SpanGetter:
+    """`@misc = "spacy-elmo.doc.v1"`: `whole_docs`."""
+    return whole_docs

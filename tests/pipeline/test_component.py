@@ -1,0 +1,299 @@
+"""The component in a pipeline: at once, saved, copied, twice, and when something is wrong."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.weights import Weights
+from tests import pipelines, tiny
+from tests.pipelines import TEXTS, assert_close
+
+
+def equal(one, other, texts=TEXTS):
+    pairs = zip(pipelines.layers(one, texts), pipelines.layers(other, texts), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_works_at_once(nlp):
+    doc = nlp("She sat on the bank of the river.")
+    assert doc._.elmo.shape == (len(doc), 10)
+    assert doc[5]._.elmo.shape == doc[2:5]._.elmo.shape == (10,)
+    assert doc._.elmo_layers.shape == (3, len(doc), 10)
+    assert_array_equal(doc[5]._.elmo, doc._.elmo_layers[:, 5].mean(0))
+    assert doc.tensor.size == 0
+
+
+@given(
+    texts=st.lists(st.sampled_from(TEXTS) | st.text("ab. \n", max_size=20), max_size=9),
+    batch_size=st.integers(1, 10),
+)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pipe_gives_the_vectors_of_single_calls(nlp, texts, batch_size):
+    for text, layers in zip(
+        texts, pipelines.layers(nlp, texts, batch_size=batch_size), strict=True
+    ):
+        assert_close(layers, nlp(text)._.elmo_layers)
+
+
+def test_a_row_for_every_token(nlp):
+    for doc in nlp.pipe(TEXTS):
+        assert doc._.elmo_layers.shape == (3, len(doc), 10)
+        zero = (doc._.elmo_layers == 0).all(axis=(0, 2))
+        assert zero.tolist() == [token.is_space for token in doc]
+
+
+def test_weights_of_any_shape(other_weights):
+    assert pipelines.blank(other_weights)("A cat.")._.elmo_layers.shape == (4, 3, 8)
+
+
+def test_word_input(tmp_path):
+    path = tmp_path / "words.safetensors"
+    bilm = tiny.bilm(tiny.config(words=8))
+    Weights.of(bilm, vocabulary=tiny.VOCABULARY).write(path)
+    nlp = pipelines.blank(path)
+    expected = tiny.read(bilm, [["a", "cat", "flew"]]).layers.numpy()
+    assert_close(nlp("a cat flew")._.elmo_layers, expected)
+    path.unlink()
+    loaded = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert equal(loaded, nlp)
+
+
+def test_constructor_reads_no_file(tmp_path):
+    nlp = pipelines.blank(tmp_path / "absent.safetensors")
+    uses = (lambda: nlp("a"), lambda: nlp.to_disk(tmp_path / "out"), nlp.to_bytes, nlp.initialize)
+    for use in (*uses, lambda: copy.deepcopy(nlp)):
+        with pytest.raises(OSError, match="absent"):
+            use()
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing of the kind", None])
+def test_unreadable_weights(tmp_path, weights, content):
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(weights.read_bytes()[:-100] if content is None else content)
+    with pytest.raises(ValueError, match=r"w\.safetensors.*not a readable weights file"):
+        pipelines.blank(path)("a")
+
+
+def test_numbers_that_disagree_with_the_file(weights):
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 9}
+    nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
+    with pytest.raises(ValueError, match=r"dim = 9 \(it has 7\)"):
+        nlp("a")
+
+
+def test_random_weights_need_initialize():
+    """Hazard 5: a naive component gives the vectors of random weights, and says nothing."""
+    model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 4, "projection": 3, "filters": [[1, 2]]}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": None, "model": model})
+    with pytest.raises(ValueError, match="nlp.initialize"):
+        nlp("a")
+    nlp.initialize()
+    assert nlp("a b")._.elmo.shape == (2, 6)
+    assert equal(spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()), nlp)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"max_batch_tokens": 0}, {"trainable": "some"}, {"frozen": "perhaps"}, {"wieghts": "x"}],
+)
+def test_config_errors(weights, config):
+    with pytest.raises(ValueError) as error:
+        pipelines.blank(weights, **config)
+    assert next(iter(config)) in str(error.value)
+
+
+def test_model_of_another_kind(weights):
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,
+             "embed_size": 9, "window_size": 1, "maxout_pieces": 2, "subword_features": True}  # fmt: skip
+    with pytest.raises(ValueError, match=r"must be spacy-elmo\.BiLM\.v1"):
+        nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
+
+
+def test_another_language_warns_once(weights):
+    nlp = spacy.blank("de")
+    nlp.add_pipe("elmo", config={"weights": str(weights)})
+    with pytest.warns(UserWarning, match=r"'en'.*'de'.*weights=") as caught:
+        nlp("Haus")
+    assert len(caught) == 1
+    nlp("Haus")
+
+
+# Saving and copying
+
+
+def test_disk_in_a_new_process_without_the_weights_file(tmp_path, weights):
+    """Also where the component has not been used, and so not loaded, before it is saved."""
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(weights.read_bytes())
+    expected = pipelines.layers(pipelines.blank(weights), TEXTS)
+    unused, used = pipelines.blank(path), pipelines.blank(path)
+    used("a")
+    folders = [str(tmp_path / "unused"), str(tmp_path / "used")]
+    for nlp, folder in zip((unused, used), folders, strict=True):
+        nlp.to_disk(folder)
+    path.unlink()
+    code = f"""
+        import numpy, spacy
+        pipelines = [spacy.load(folder) for folder in {folders!r}]
+        arrays = [doc._.elmo_layers for nlp in pipelines for doc in nlp.pipe({TEXTS!r})]
+        numpy.savez({str(tmp_path / "out.npz")!r}, *arrays)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+    with np.load(tmp_path / "out.npz") as arrays:
+        for array, layers in zip(arrays.values(), expected * 2, strict=True):
+            assert_close(array, layers)
+
+
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        lambda nlp: spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
+        copy.deepcopy,
+    ],
+)
+def test_copies_by_values(tmp_path, weights, duplicate, used):
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(weights.read_bytes())
+    nlp = pipelines.blank(path)
+    if used:
+        nlp("a")
+    copied = duplicate(nlp)
+    path.unlink()
+    assert equal(copied, pipelines.blank(weights))
+    pipelines.bilm(copied).lstm[0].bias.data += 1
+    assert equal(nlp, pipelines.blank(weights)) and not equal(copied, nlp)
+
+
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda pipe: pickle.loads(pickle.dumps(pipe))]
+)
+def test_copies_of_the_component(nlp, duplicate, used):
+    if used:
+        nlp("a")
+    copied = duplicate(nlp.get_pipe("elmo"))
+    assert_array_equal(copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
+def test_copies_in_the_middle_of_a_step(weights, duplicate):
+    """Hazard 17 at another place: a torch tensor with a graph cannot be copied."""
+    nlp = pipelines.blank(weights, frozen=False)
+    pipelines.add_tagger(nlp)
+    optimizer = pipelines.trained(nlp)
+    nlp.update(pipelines.examples(nlp), sgd=False)
+    before = nlp("Anna met Bob.")
+    copied = duplicate(nlp)
+    assert_array_equal(copied("Anna met Bob.")._.elmo_layers, before._.elmo_layers)
+    assert [t.tag_ for t in copied("Anna met Bob.")] == [t.tag_ for t in before]
+    unchanged = pipelines.parameters(copied)
+    copied.get_pipe("elmo").finish_update(optimizer)
+    assert not pipelines.changed(unchanged, pipelines.parameters(copied))
+    listener = copied.get_pipe("elmo").listeners[0]
+    assert any(node is listener for node in copied.get_pipe("tagger").model.walk())
+
+
+def test_loading_does_not_forget_what_is_trained(weights, tmp_path):
+    nlp = pipelines.blank(weights, frozen=False, trainable="top")
+    pipelines.add_tagger(nlp)
+    pipelines.trained(nlp)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    before = pipelines.parameters(loaded)
+    pipelines.step(loaded, loaded.resume_training())
+    changed = pipelines.changed(before, pipelines.parameters(loaded))
+    assert changed and all(name.startswith("lstm.1.") for name in changed)
+
+
+# With others
+
+
+def test_two_elmos(weights, other_weights):
+    """Hazard 10: both write, and each listener gets its own, in prediction and in training."""
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
+    pipelines.add_tagger(nlp, "first", upstream="elmo")
+    pipelines.add_tagger(nlp, "second", upstream="other")
+    pipelines.trained(nlp, 2)
+    assert nlp.get_pipe("elmo").listening_components == ["first"]
+    assert nlp.get_pipe("other").listening_components == ["second"]
+    widths = [nlp.get_pipe(n).model.get_ref("tok2vec").get_dim("nO") for n in ("first", "second")]
+    assert widths == [10, 8]
+    doc = nlp("A cat sat.")
+    assert doc._.elmo.shape == (4, 8)
+    with nlp.select_pipes(disable="other"):
+        assert nlp("A cat sat.", disable=["second"])._.elmo.shape == (4, 10)
+
+
+def test_any_elmo_of_two_is_the_nearest_with_a_warning(weights, other_weights):
+    """Hazard 10: in spaCy both claim the listener, and which one it hears depends on the moment."""
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
+    with pytest.warns(
+        UserWarning, match=r"'ner' listens to any elmo.*gets the nearest, 'other'"
+    ) as caught:
+        pipelines.add_ner(nlp)
+        pipelines.trained(nlp)
+    assert len(caught) == 1
+    assert nlp.get_pipe("elmo").listeners == []
+    assert nlp.get_pipe("other").listening_components == ["ner"]
+
+
+def test_any_elmo_between_two(weights, other_weights):
+    nlp = pipelines.blank(weights)
+    pipelines.add_tagger(nlp)
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+    assert nlp.get_pipe("other").listening_components == []
+
+
+def test_rename(weights):
+    nlp = pipelines.blank(weights)
+    pipelines.add_tagger(nlp)
+    pipelines.trained(nlp)
+    before = [token.tag_ for token in nlp("Anna met Bob.")]
+    nlp.rename_pipe("elmo", "vectors")
+    nlp.rename_pipe("tagger", "lengths")
+    assert [token.tag_ for token in nlp("Anna met Bob.")] == before
+    assert nlp.get_pipe("vectors").listening_components == ["lengths"]
+
+
+def test_memory_zone(nlp):
+    expected = pipelines.layers(nlp, TEXTS)
+    for _ in range(2):
+        with nlp.memory_zone():
+            for layers, again in zip(expected, pipelines.layers(nlp, TEXTS), strict=True):
+                assert_close(again, layers)
+
+
+def test_error_handler(nlp, monkeypatch):
+    failed = []
+    nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, str(error))))
+    elmo = nlp.get_pipe("elmo")
+    monkeypatch.setattr(type(elmo), "predict", lambda self, docs: 1 / 0)
+    assert list(nlp.pipe(["a"])) == []
+    assert failed == [("elmo", "division by zero")]
+
+
+def test_analysis_knows_what_is_assigned(nlp):
+    assert "doc._.elmo" in nlp.analyze_pipes()["attrs"]
+
+
+def test_user_data_survives_a_whole_pipeline(nlp):
+    doc = nlp("A cat.")
+    loaded = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert_array_equal(loaded._.elmo_layers, doc._.elmo_layers)

@@ -1,0 +1,146 @@
+"""Training: what moves and what does not, by the component's own means."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from thinc.api import SGD, Adam
+
+from tests import pipelines, tiny
+from tests.pipelines import gradients, listening
+
+
+def test_frozen_is_frozen_bit_for_bit(weights):
+    """Hazard 22: `is_trainable` says yes, and `finish_update` is called."""
+    nlp = listening(weights, frozen=True)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    before = pipelines.parameters(nlp)
+    (mix,) = pipelines.mixes(nlp.get_pipe("tagger").model)
+    losses = [pipelines.step(nlp, optimizer) for _ in range(5)]
+    assert not pipelines.changed(before, pipelines.parameters(nlp))
+    assert not gradients(nlp)
+    assert mix.get_param("scalars").any() and mix.get_param("scale").any()
+    assert losses[-1]["elmo"] == 0
+    assert nlp.get_pipe("elmo").frozen
+
+
+@pytest.mark.parametrize(
+    "trainable, expected",
+    [("all", {"encoder", "lstm.0", "lstm.1"}), ("lstm", {"lstm.0", "lstm.1"}), ("top", {"lstm.1"})],
+)
+def test_unfrozen_moves_what_is_trainable(weights, trainable, expected):
+    nlp = listening(weights, trainable=trainable)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    before = pipelines.parameters(nlp)
+    assert pipelines.step(nlp, optimizer)["elmo"] > 0
+    changed = pipelines.changed(before, pipelines.parameters(nlp))
+    assert {n.split(".")[0] if n.startswith("encoder") else n[:6] for n in changed} == expected
+    assert {n for n in before if n.startswith(tuple(expected))} == changed
+
+
+@pytest.mark.parametrize("layers", ["top", 0, "mix"])
+def test_choice_of_layers_and_the_gradient(weights, layers):
+    """The context-free layer trains the token encoder alone."""
+    nlp = pipelines.blank(weights, frozen=False)
+    pipelines.add_tagger(nlp, layers=layers)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    before = pipelines.parameters(nlp)
+    pipelines.step(nlp, SGD(0.1, L2=0.0))
+    changed = pipelines.changed(before, pipelines.parameters(nlp))
+    assert any(name.startswith("encoder") for name in changed)
+    assert any(name.startswith("lstm") for name in changed) == (layers != 0)
+
+
+def test_grad_factor_stops_or_scales_the_gradient(weights):
+    found = {}
+    for factor in (1.0, 0.5, 0.0):
+        nlp = pipelines.blank(weights, frozen=False)
+        pipelines.add_tagger(nlp, grad_factor=factor)
+        nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        pipelines.awaken(nlp, "tagger")
+        nlp.update(pipelines.examples(nlp), sgd=False)
+        found[factor] = gradients(nlp)
+    assert found[0.0] == {}
+    for name, gradient in found[1.0].items():
+        assert_allclose(found[0.5][name], gradient / 2, atol=1e-7)
+
+
+@pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
+def test_gradient_of_the_whole_chain(weights, trainable):
+    """Two taggers with a mix each, against one graph of torch over all of it."""
+    nlp = listening(weights, "one", "two", trainable=trainable)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    outputs, scalars = {}, {}
+    for seed, name in enumerate(("one", "two")):
+        random = np.random.default_rng(seed)
+        model = nlp.get_pipe(name).model
+        softmax, (mix,) = model.layers[-1].layers[0], pipelines.mixes(model)
+        for node, param in ((softmax, "W"), (softmax, "b"), (mix, "scalars"), (mix, "scale")):
+            node.set_param(param, random.normal(size=node.get_param(param).shape).astype("f"))
+        outputs[name] = [torch.from_numpy(softmax.get_param(param).copy()) for param in "Wb"]
+        scalars[name] = torch.from_numpy(mix.get_param("scalars")), mix.get_param("scale").item()
+    reference = copy.deepcopy(pipelines.bilm(nlp))
+    batch = pipelines.examples(nlp)
+    nlp.update(batch, sgd=False)
+
+    loss = torch.zeros(())
+    for example in batch:
+        words = [token.text for token in example.reference]
+        layers = reference(*tiny.batch(reference, [words])).layers
+        for name in outputs:
+            (weight, bias), (s, scale) = outputs[name], scalars[name]
+            mixed = (1 + scale) * (torch.softmax(s, 0)[:, None, None] * layers).sum(0)
+            labels = nlp.get_pipe(name).labels
+            gold = torch.tensor([labels.index(token.tag_) for token in example.reference])
+            loss = loss + torch.nn.functional.cross_entropy(
+                mixed @ weight.T + bias, gold, reduction="sum"
+            )
+    loss.backward()
+    found = gradients(nlp)
+    expected = {n: p.grad.numpy() for n, p in reference.named_parameters() if p.grad is not None}
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert_allclose(found[name], expected[name], atol=2e-5, err_msg=name)
+
+
+def test_learns(weights):
+    """NER on three sentences, with everything trained."""
+    nlp = listening(weights, "ner")
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    optimizer.learn_rate = 0.02
+    for _ in range(40):
+        pipelines.step(nlp, optimizer)
+    scores = nlp.evaluate(pipelines.examples(nlp))
+    assert scores["ents_f"] == 1.0
+
+
+def test_averages_are_used_everywhere(weights):
+    """Hazard 14: evaluation would mix averaged parameters of the tagger with raw ones of the biLM."""
+    nlp = listening(weights)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    optimizer = Adam(0.05, use_averages=True)
+    for _ in range(4):
+        pipelines.step(nlp, optimizer)
+    raw = pipelines.parameters(nlp)
+    with nlp.use_params(optimizer.averages):
+        assert len(pipelines.changed(raw, pipelines.parameters(nlp))) == len(raw)
+        averaged = nlp("Anna met Bob.")._.elmo_layers
+    assert not pipelines.changed(raw, pipelines.parameters(nlp))
+    assert np.abs(nlp("Anna met Bob.")._.elmo_layers - averaged).max() > 1e-4
+
+
+def test_plain_gradient_descent_moves_against_the_gradient(weights):
+    """By values: p - lr g, with the parameter's own gradient."""
+    nlp = listening(weights, "one")
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one")
+    before = pipelines.parameters(nlp)
+    nlp.update(pipelines.examples(nlp), sgd=False)
+    found = gradients(nlp)
+    nlp.get_pipe("elmo").finish_update(SGD(0.1, L2=0.0, grad_clip=0.0))
+    for name, after in pipelines.parameters(nlp).items():
+        assert_allclose(after, before[name] - 0.1 * found[name], atol=1e-6, err_msg=name)

@@ -1,0 +1,131 @@
+"""Tiny pipelines with an elmo, and examples to train them on."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Model, Optimizer
+
+TEXTS = [
+    "Anna met Bob in Paris. It rained!",
+    "The bank in Rome is old.\n\nShe sat  on it, by the river.",
+    "",
+    "No",
+    "  ",
+]
+SENTENCES = [
+    (["Anna", "met", "Bob", "in", "Paris", "."], ["U-PER", "O", "U-PER", "O", "U-LOC", "O"]),
+    (["The", "bank", "in", "Rome", "is", "old", "."], ["O", "O", "O", "U-LOC", "O", "O", "O"]),
+    (["It", "rains", ",", "says", "Eve", "."], ["O", "O", "O", "O", "U-PER", "O"]),
+]
+
+
+def blank(weights: Any, **config: Any) -> Language:
+    """An English pipeline with an elmo."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(weights), **config})
+    return nlp
+
+
+def listener(**options: Any) -> dict[str, Any]:
+    """The config of a listener."""
+    return {"@architectures": "spacy-elmo.ElmoListener.v1", **options}
+
+
+def add_ner(nlp: Language, name: str = "ner", **options: Any) -> None:
+    """Add an NER whose only input is a listener."""
+    nlp.add_pipe("ner", name=name, config={"model": {"tok2vec": listener(**options)}})
+
+
+def add_tagger(nlp: Language, name: str = "tagger", **options: Any) -> None:
+    """Add a tagger whose only input is a listener."""
+    nlp.add_pipe("tagger", name=name, config={"model": {"tok2vec": listener(**options)}})
+
+
+def listening(weights: Any, *consumers: str, frozen: bool = False, **options: Any) -> Language:
+    """A pipeline with an elmo, and taggers (or "ner") of these names that listen to it."""
+    nlp = blank(weights, frozen=frozen, **options)
+    for name in consumers or ("tagger",):
+        (add_ner if name == "ner" else add_tagger)(nlp, name)
+    return nlp
+
+
+def examples(nlp: Language) -> list[Example]:
+    """With entities, and tags that are the words' lengths."""
+    return [
+        Example.from_dict(
+            Doc(nlp.vocab, words=words),
+            {"entities": entities, "tags": [str(len(word)) for word in words]},
+        )
+        for words, entities in SENTENCES
+    ]
+
+
+def trained(nlp: Language, steps: int = 1, **update: Any) -> Optimizer:
+    """Initialize and train, as `spacy train` does: all updates, then each component's `finish_update`."""
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    for _ in range(steps):
+        step(nlp, optimizer, **update)
+    return optimizer
+
+
+def step(nlp: Language, optimizer: Optimizer, batch: Any = None, **update: Any) -> dict[str, float]:
+    """One step of `spacy train`."""
+    losses: dict[str, float] = {}
+    nlp.update(examples(nlp) if batch is None else batch, sgd=False, losses=losses, **update)
+    for name, pipe in nlp.pipeline:
+        if hasattr(pipe, "finish_update") and name not in update.get("exclude", []):
+            pipe.finish_update(optimizer)
+    return losses
+
+
+def awaken(nlp: Language, *taggers: str) -> None:
+    """Give taggers random output weights. spaCy's start with zeros, through which no gradient flows back."""
+    for name in taggers:
+        output = nlp.get_pipe(name).model.layers[-1].layers[0]
+        shape = output.get_param("W").shape
+        output.set_param("W", np.random.default_rng(0).normal(size=shape).astype("f"))
+
+
+def bilm(nlp: Language, name: str = "elmo") -> Any:
+    """The network inside a pipeline's elmo."""
+    return nlp.get_pipe(name).model.shims[0].bilm
+
+
+def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:
+    """Copies of all parameters of the biLM."""
+    return {n: p.detach().numpy().copy() for n, p in bilm(nlp, name).named_parameters()}
+
+
+def gradients(nlp: Language) -> dict[str, np.ndarray]:
+    """The gradients of the biLM that wait for the optimizer, those of the batch under way included."""
+    nlp.get_pipe("elmo")._flush()
+    found = bilm(nlp).named_parameters()
+    return {name: p.grad.numpy().copy() for name, p in found if p.grad is not None}
+
+
+def changed(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> set[str]:
+    """The names of the arrays that differ."""
+    return {name for name in before if not np.array_equal(before[name], after[name])}
+
+
+def mixes(model: Model) -> list[Model]:
+    """The mixes inside a model."""
+    return [node for node in model.walk() if node.name == "elmo-mix"]
+
+
+def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]:
+    """`doc._.elmo_layers` of texts sent through a pipeline."""
+    return [doc._.elmo_layers for doc in nlp.pipe(texts, **pipe)]
+
+
+def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
+    """The project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1."""
+    assert got.shape == expected.shape
+    if got.size:
+        bound = 1e-5 * np.maximum(1, np.abs(expected).max(axis=(1, 2), keepdims=True))
+        assert (np.abs(got - expected) <= bound).all()
