@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
 
-_ROWS_PER_BLOCK = 1024
+_ROWS_PER_BLOCK = 512
 
 _sigmoid_gradient = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_gradient = torch.ops.aten.tanh_backward.grad_input

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from .char_ids import N_CHARACTERS, PADDING
 from .config import BiLMConfig
 
-_TYPES_PER_BLOCK = 256
+_TYPES_PER_BLOCK = 32
 
 
 class Affine(nn.Module):
@@ -123,7 +123,7 @@ class CharEncoder(nn.Module):
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = windows.view(-1, width * dim) @ weight.view(width * dim, number)
             # The bias and the activation are monotone: after the maximum they cost once, not once a position.
-            pooled.append(features.view(count, -1, number).max(1).values + bias)
+            pooled.append(_maximum(features.view(count, -1, number)) + bias)
         x = torch.cat(pooled, 1)
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
@@ -143,3 +143,8 @@ class WordEncoder(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """(K,) integers -> (K, projection)."""
         return nn.functional.embedding(ids, self.words)
+
+
+def _maximum(features: Tensor) -> Tensor:
+    """(K, positions, n) -> (K, n). With gradients, the kind whose backward pass touches the winners alone."""
+    return features.max(1).values if features.requires_grad else features.amax(1)
