@@ -104,7 +104,8 @@ class BiLM(nn.Module):
         tokens = self.encoder(torch.cat([types, self.token_ids([BOS, EOS])]).to(self.device))
         packing = Packing.of(lengths, closing=closing)
         sequence = _sequences(words, lengths, len(types))
-        x = tokens[self._index(sequence[packing.reads])]
+        # Not tokens[...], whose backward pass adds up in another order each time when there are several threads.
+        x = nn.functional.embedding(self._index(sequence[packing.reads]), tokens)
         h, c = self._first_state(state, packing, x)
         outputs = []
         for level, layer in enumerate(self.lstm):
@@ -127,7 +128,7 @@ class BiLM(nn.Module):
     ) -> BiLMOutput:
         """The layers of every word of a batch. Arguments as of `read`."""
         reading = self.read(types, words, lengths, state=state, closing=closing)
-        token = reading.tokens[self._index(words)]
+        token = nn.functional.embedding(self._index(words), reading.tokens)
         forward, backward = (self._index(rows) for rows in reading.packing.words)
         layers = [torch.cat([token, token], 1)]
         layers += [torch.cat([y[0, forward], y[1, backward]], 1) for y in reading.outputs]

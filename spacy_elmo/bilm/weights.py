@@ -63,7 +63,12 @@ class Weights:
             bilm = BiLM(self.config)
         # The shell above costs no memory; assigning puts the tensors themselves in its places.
         bilm.load_state_dict(
-            {n: t.float() for n, t in self.tensors.items() if not n.startswith(_HEAD)}, assign=True
+            {
+                n: t.to(torch.float32, copy=True)
+                for n, t in self.tensors.items()
+                if not n.startswith(_HEAD)
+            },
+            assign=True,
         )
         bilm.set_vocabulary(self.vocabulary)
         return bilm.eval()

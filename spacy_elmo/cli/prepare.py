@@ -24,10 +24,13 @@ def prepare_cli(
 ) -> None:
     """Tokenize raw text once, for any number of pretraining runs (their paths.corpus)."""
     with one_message():
-        config = read_settings(config_path, ctx.args)
+        config = read_settings(config_path, ctx.args, training=False)
         from ..pretrain.prepare import prepare
+        from ..pretrain.text import text_files
 
-        msg.info(f"Preparing {config.paths.raw_text}")
+        for source in (config.paths.raw_text, config.paths.dev_text):
+            if source is not None:
+                msg.info(f"Text: {source}, files: {len(text_files(source)):,}")
         corpus = prepare(config.paths, config.prepare, out)
         show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
         msg.good(f"Prepared corpus: {out}")

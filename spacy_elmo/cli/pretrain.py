@@ -57,11 +57,20 @@ def pretrain_cli(
             msg.info(
                 f"Resuming the run in {out}" if found else f"Nothing to resume in {out}: starting"
             )
+        if config.paths.corpus is None and not (out / "corpus").exists():
+            msg.info(f"Preparing {config.paths.raw_text}")
         corpus = run_corpus(config, out)
         show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
         print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)))
+        dev = None
         for progress in pretrain(config, corpus, out, resume=resume, device=device):
             print(_format(progress), flush=True)
+            dev = progress.dev
+        if dev is not None:
+            msg.info(
+                f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
+                f" {dev.mean_known:.1f} without them"
+            )
         msg.good(f"Weights: {out / 'model-best.safetensors'}")
 
 
@@ -73,7 +82,9 @@ def _format(progress: Progress) -> str:
     left = "?"
     if progress.steps:
         per_step = progress.minutes * 60 / progress.step
-        left = str(datetime.timedelta(seconds=round(per_step * (progress.steps - progress.step))))
+        left = str(
+            datetime.timedelta(seconds=round(per_step * max(progress.steps - progress.step, 0)))
+        )
     cells = [
         f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}", f"{progress.loss:.3f}",
         *perplexities, f"{progress.tokens_per_second:,.0f}", left,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Typer settings of a command that takes overrides."""
 
 
-def read_settings(path: Path, extra_args: list[str]) -> PretrainConfig:
+def read_settings(path: Path, extra_args: list[str], *, training: bool = True) -> PretrainConfig:
     """A checked pretraining config with the overrides of the command line.
+
+    Args:
+        training: as of `PretrainConfig.of`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -27,9 +31,16 @@ def read_settings(path: Path, extra_args: list[str]) -> PretrainConfig:
 
     if not path.is_file():
         raise FileNotFoundError(f"No config file at {path}; the repository's configs/ has examples")
-    config = load_config(path, interpolate=False)
+    try:
+        config = load_config(path, interpolate=False)
+    except (configparser.Error, ValueError) as error:
+        # The parser is given the text, not the file, and calls it "<string>".
+        message = str(error).strip().replace("<string>", path.name)
+        raise ValueError(f"{path} cannot be read as a config file: {message}") from error
     # A section that is left out holds its defaults, and they can be overridden as well.
     for section in PretrainConfig.model_fields:
         config.setdefault(section, {})
     overrides = parse_config_overrides(extra_args)
-    return PretrainConfig.of(Config().from_str(config.to_str(), overrides=overrides))
+    return PretrainConfig.of(
+        Config().from_str(config.to_str(), overrides=overrides), training=training
+    )

@@ -26,9 +26,10 @@ def save(state: dict[str, Any], folder: Path) -> None:
             os.fsync(file.fileno())
     except (OSError, RuntimeError) as error:
         partial.unlink(missing_ok=True)
-        # torch reports a failed write of its zip archive as a RuntimeError.
+        # torch reports a failed write of its zip archive as a RuntimeError; the cause is the error before it.
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error
         raise OSError(
-            f"Cannot write a checkpoint to {folder}, the one before it is kept: {error}"
+            f"Cannot write a checkpoint to {folder}, the one before it is kept: {cause}"
         ) from error
     if current.exists():
         current.replace(previous)
@@ -39,14 +40,18 @@ def load(folder: Path) -> dict[str, Any] | None:
     """The newest whole checkpoint; None if there never was one.
 
     Raises:
-        ValueError: there are checkpoints, and none can be read.
+        OSError: a file cannot be opened.
+        ValueError: there are checkpoints, and none is whole.
     """
     problems = []
     for name in ("current.pt", "previous.pt"):
         try:
-            return torch.load(folder / name, weights_only=True)
+            # To the CPU first: the machine that goes on may have another GPU, or none.
+            return torch.load(folder / name, map_location="cpu", weights_only=True)
         except FileNotFoundError:
             continue
+        except OSError:
+            raise
         except Exception as error:  # a damaged zip archive shows as any of a dozen types
             problems.append(f"{folder / name}: {error}")
     if problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..bilm.config import BiLMConfig
 
@@ -13,14 +13,28 @@ from ..bilm.config import BiLMConfig
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # On the command line `--training.max_steps` without its value is true, and pydantic would read 1.
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and annotation is not bool:
+            raise ValueError(f"{str(value).lower()} is no value for it; was the value left out?")
+        return value
+
 
 class Paths(_Section):
-    """Where the text is. Raw text is a file, a directory or a glob pattern; `.gz`, `.xz` and `.zst` are unpacked."""
+    """Where the text is: UTF-8, plain or packed as `.gz`, `.xz` or `.zst`.
+
+    A document ends at a blank line, at the end of its file, or after 100 lines.
+    """
 
     raw_text: str | None = None
-    """Training text; needed unless `corpus` is given."""
+    """Training text; needed unless `corpus` is given. A file; a directory, of which all *.txt, *.txt.gz, *.txt.xz and
+    *.txt.zst are read; or a glob pattern, of which all files are read.
+    """
     dev_text: str | None = None
-    """Held-out text; null: 1 % of the documents of `raw_text`, at least 100 sentences, by a seeded hash."""
+    """Held-out text, likewise; null: 1 % of the documents of `raw_text`, at least 100 sentences, by a seeded hash."""
     corpus: str | None = None
     """A folder made by `prepare`; null: `raw_text` is prepared into OUT/corpus first."""
 
@@ -45,7 +59,7 @@ class Training(_Section):
     max_epochs: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0)
-    """Counted across resumes. The learning rate does not know it: no decision but the stop hangs on the clock."""
+    """Of training steps, across resumes. The learning rate does not know it: only the stop hangs on the clock."""
     seed: int = Field(default=0, ge=0)
     vocab_size: int = Field(default=50_000, ge=4)
     """Classes of the softmax: the most frequent words of the corpus, `<S>`, `</S>` and `<UNK>` among them."""
@@ -87,8 +101,11 @@ class PretrainConfig(_Section):
     """Anything a user of the weights should know (name, licence, sources); copied into the file's header."""
 
     @classmethod
-    def of(cls, sections: Mapping[str, Any]) -> PretrainConfig:
+    def of(cls, sections: Mapping[str, Any], *, training: bool = True) -> PretrainConfig:
         """Check a parsed `.cfg`.
+
+        Args:
+            training: it is for a run, which needs a limit; preparing text does not.
 
         Raises:
             ValueError: naming every unknown, missing or impossible setting, with its value.
@@ -102,12 +119,17 @@ class PretrainConfig(_Section):
                 for e in error.errors()
             ]
         try:
-            BiLMConfig.from_dict(dict(sections.get("model", {})))
+            bilm = BiLMConfig.from_dict(dict(sections.get("model", {})))
+            if bilm.words:
+                problems.append(
+                    f"[model] words = {bilm.words}: pretraining with word input is not supported yet (the table would"
+                    " need the size of the vocabulary); leave it out, or 0: the input is characters"
+                )
         except (TypeError, ValueError) as error:
             problems.append(f"[model] {error}")
         if not problems:
             limits = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
-            if all(getattr(config.training, limit) is None for limit in limits):
+            if training and all(getattr(config.training, limit) is None for limit in limits):
                 problems.append(f"[training] needs a limit, at least one of {', '.join(limits)}")
             if config.training.negatives > config.training.vocab_size:
                 problems.append(

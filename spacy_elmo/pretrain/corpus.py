@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 FORMAT = "spacy-elmo corpus 1"
+_IDS_PER_READ = 1 << 22
 
 
 class PartFiles(NamedTuple):
@@ -50,7 +51,9 @@ class Sentences:
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(words of these sentences, end to end; (len(rows),) their lengths)."""
-        starts, lengths = self.offsets[rows], self.lengths[rows]
+        # Not `self.lengths`: a step wants a hundred rows, not the differences of millions.
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
             starts - (ends - lengths), lengths
@@ -86,36 +89,48 @@ class Corpus:
             raise FileNotFoundError(
                 f"No prepared corpus at {folder}: `python -m spacy elmo prepare` makes one"
             )
-        statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
-        if statement.get("format") != FORMAT:
+        try:
+            return cls._read(folder)
+        except (ValueError, LookupError, TypeError, EOFError) as error:
             raise ValueError(
-                f"{folder}: format {statement.get('format')!r}, expected {FORMAT!r}; prepare it again"
-            )
+                f"{folder}: damaged, or no corpus of this version ({error}). Delete it and prepare it again"
+            ) from error
+
+    @classmethod
+    def _read(cls, folder: Path) -> Corpus:
+        statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
+        if not isinstance(statement, dict) or statement.get("format") != FORMAT:
+            raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {statement!r:.100}")
         types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
-        parts = {
-            name: Sentences(
-                np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets)
-            )
-            for name, files in FILES.items()
-        }
-        for name, part in parts.items():
-            if len(part.ids) != part.offsets[-1]:
-                raise ValueError(
-                    f"{folder}: {name} has {len(part.ids)} words, its offsets say {part.offsets[-1]}"
-                )
+        counts = np.load(folder / "counts.npy")
+        if len(types) != len(counts):
+            raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
+        parts = {name: _part(folder, name, len(types)) for name in FILES}
         settings = statement["prepare"]
-        return cls(
-            types,
-            np.load(folder / "counts.npy"),
-            **parts,
-            lang=settings["lang"],
-            tokenized=settings["tokenized"],
-        )
+        return cls(types, counts, **parts, lang=settings["lang"], tokenized=settings["tokenized"])
 
     def vocabulary(self, size: int) -> list[str]:
         """The words of a softmax of `size` classes; fewer, if fewer types were seen in training."""
         seen = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, seen)]
+
+
+def _part(folder: Path, name: str, types: int) -> Sentences:
+    files = FILES[name]
+    part = Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
+    if len(part.ids) != part.offsets[-1]:
+        raise ValueError(f"{name} has {len(part.ids)} words, its offsets say {part.offsets[-1]}")
+    # In pieces, so that a corpus larger than memory is only read through.
+    largest = max(
+        (
+            int(part.ids[start : start + _IDS_PER_READ].max())
+            for start in range(0, len(part.ids), _IDS_PER_READ)
+        ),
+        default=-1,
+    )
+    if largest >= types:
+        raise ValueError(f"{name} has a word of type {largest}, types.txt has {types} types")
+    return part
 
 
 class Epoch:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -14,15 +16,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from ..bilm.head import Head, Negatives
 from ..bilm.model import BiLM
 from ..bilm.weights import Weights
 from . import checkpoint
-from .config import PretrainConfig, Training
+from .config import PretrainConfig
 from .corpus import Corpus, Epoch
 from .objective import Batcher, Perplexity, perplexity, sampled_loss
+from .optimization import clip_gradients, decay_groups, learn_rate
+from .reproducible import reproducible
 
 _CPU = torch.device("cpu")
 
@@ -45,7 +48,7 @@ class Progress:
     """Before clipping, of the last step."""
     tokens_per_second: float
     minutes: float
-    """Of training, over all resumes."""
+    """Of training steps, over all resumes."""
     dev: Perplexity | None = None
     """Held-out, at the steps where it was measured."""
     best: bool = False
@@ -77,18 +80,33 @@ def pretrain(
     _cut_log(run.log, run.step)
     while not run.finished:
         progress = run.advance()
+        # The checkpoint comes last: whatever a kill leaves unwritten is then done again.
         if progress is not None:
             with run.log.open("a", encoding="utf8") as file:
                 file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
+        if run.finished:
+            run.write("model-last.safetensors", progress)
+        if run.finished or run.step % config.training.save_every == 0:
+            checkpoint.save(run.state(), run.checkpoint)
+        if progress is not None:
             yield progress
 
 
 def _cut_log(log: Path, step: int) -> None:
-    """Drop the rows after the checkpoint: they will be written again."""
-    if log.exists():
-        rows = log.read_text(encoding="utf8").splitlines(keepends=True)
-        kept = [row for row in rows if row.endswith("\n") and json.loads(row)["step"] <= step]
-        log.write_text("".join(kept), encoding="utf8")
+    """Drop the rows after the checkpoint, which will be written again, and what a kill left of the last row."""
+    if not log.exists():
+        return
+    keep = 0
+    with log.open("rb") as file:
+        for row in file:
+            try:
+                later = json.loads(row)["step"] > step
+            except (KeyError, TypeError, ValueError):
+                later = True
+            if later or not row.endswith(b"\n"):
+                break
+            keep += len(row)
+    os.truncate(log, keep)
 
 
 class _Run:
@@ -102,18 +120,16 @@ class _Run:
         settings = self.settings = config.training
         self.train = corpus.train.cut(settings.max_length)
         self.vocabulary = corpus.vocabulary(settings.vocab_size)
-        torch.manual_seed(settings.seed)
-        self.bilm, self.head = BiLM(config.bilm), Head(len(self.vocabulary), config.bilm.projection)
+        self.digest = _digest(corpus)
+        with reproducible(device):
+            torch.manual_seed(settings.seed)
+            self.bilm = BiLM(config.bilm)
+            self.head = Head(len(self.vocabulary), config.bilm.projection)
         self.bilm.set_vocabulary(self.vocabulary)
         self.bilm.to(device)
         self.head.to(device)
         self.batcher = Batcher(self.bilm, corpus.types, len(self.vocabulary))
-        matrices = [p for p in self.bilm.parameters() if p.dim() > 1]
-        others = [p for p in self.bilm.parameters() if p.dim() == 1]
-        groups: list[dict[str, Any]] = [
-            {"params": matrices},
-            {"params": others, "weight_decay": 0.0},
-        ]
+        groups = decay_groups(self.bilm)
         self.optimizers = [
             torch.optim.AdamW(groups, lr=0.0, weight_decay=settings.weight_decay),
             # Moments of the head's rows move only when the rows are touched.
@@ -153,21 +169,17 @@ class _Run:
         return any(limit is not None and value >= limit for limit, value in limits)
 
     def advance(self) -> Progress | None:
-        """One step, with what is due after it: a log row, a held-out perplexity, a checkpoint."""
+        """One step, and what is due after it: a log row, a held-out perplexity."""
         started = time.monotonic()
-        rate = learn_rate(self.settings, self.step, self.steps)
-        self._update(rate)
-        self.seconds += time.monotonic() - started
-        self.since.seconds += time.monotonic() - started
-        settings, last = self.settings, self.finished
-        evaluate = last or self.step % settings.eval_every == 0
-        progress = None
-        if evaluate or self.step % settings.log_every == 0:
-            progress = self._progress(rate, evaluate)
-        if last or self.step % settings.save_every == 0:
-            checkpoint.save(self.state(), self.checkpoint)
-        if last:
-            self._write("model-last.safetensors", progress)
+        with reproducible(self.bilm.device):
+            rate = learn_rate(self.settings, self.step, self.steps)
+            self._update(rate)
+            seconds = time.monotonic() - started
+            self.seconds += seconds
+            self.since.seconds += seconds
+            evaluate = self.finished or self.step % self.settings.eval_every == 0
+            report = evaluate or self.step % self.settings.log_every == 0
+            progress = self._progress(rate, evaluate) if report else None
         return progress
 
     def _update(self, rate: float) -> None:
@@ -182,14 +194,16 @@ class _Run:
             loss = sampled_loss(self.bilm, self.head, batch, negatives, settings.dropout)
         loss.backward()
         value = float(loss.detach())
-        if not math.isfinite(value):
-            raise ValueError(
-                f"Step {self.step + 1}: the loss is {value}. The last checkpoint in {self.checkpoint} is good;"
-                f" go on from it with a lower training.learn_rate (now {settings.learn_rate})"
-            )
-        self.since.grad_norm = clip_gradients(
+        norm = clip_gradients(
             [*self.bilm.parameters(), *self.head.parameters()], settings.grad_clip
         )
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            raise ValueError(
+                f"Step {self.step + 1}: the loss is {value} and its gradient's norm {norm}. Go on from the last"
+                f" checkpoint, which is before this step: --resume --training.learn_rate {settings.learn_rate / 3:.2g}"
+                f" (now {settings.learn_rate})"
+            )
+        self.since.grad_norm = norm
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -226,10 +240,11 @@ class _Run:
         if progress.best:
             assert dev is not None
             self.best = dev.mean
-            self._write("model-best.safetensors", progress)
+            self.write("model-best.safetensors", progress)
         return progress
 
-    def _write(self, name: str, progress: Progress | None) -> None:
+    def write(self, name: str, progress: Progress | None) -> None:
+        """Write the weights as they are, with what is known of them, to a file of the run."""
         card = {
             "language": self.corpus.lang,
             "tokenizer": "text as given"
@@ -252,11 +267,17 @@ class _Run:
             "head": self.head.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "threads": torch.get_num_threads(),
+            "corpus": self.digest,
             "since": dataclasses.asdict(self.since),
             **{name: getattr(self, name) for name in _POSITION},
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
+        if state["corpus"] != self.digest:
+            raise ValueError(
+                f"The checkpoint in {self.checkpoint} belongs to another corpus, whose words have other numbers."
+                " Give the run its own corpus back, or start elsewhere"
+            )
         self.bilm.load_state_dict(state["bilm"])
         self.head.load_state_dict(state["head"])
         if (threads := torch.get_num_threads()) != state["threads"]:
@@ -286,29 +307,10 @@ class _Since:
     grad_norm: float = 0.0
 
 
-def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Linear warm-up, then half a cosine from the peak to a hundredth of it at `steps`; constant if `steps` is 0."""
-    if step < settings.warmup_steps:
-        return settings.learn_rate * (step + 1) / settings.warmup_steps
-    if not steps:
-        return settings.learn_rate
-    done = (step - settings.warmup_steps) / max(steps - settings.warmup_steps, 1)
-    return settings.learn_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2)
-
-
-def clip_gradients(parameters: list[nn.Parameter], limit: float) -> float:
-    """Scale all gradients, dense and sparse, so that their global norm is at most `limit`; returns the norm before."""
-    values: list[Tensor] = []
-    for parameter in parameters:
-        if parameter.grad is None:
-            continue
-        if parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()
-            values.append(parameter.grad.values())
-        else:
-            values.append(parameter.grad)
-    norm = float(torch.stack([value.norm() for value in values]).norm())
-    if norm > limit:
-        for value in values:
-            value.mul_(limit / norm)
-    return norm
+def _digest(corpus: Corpus) -> str:
+    """What the meaning of a checkpoint hangs on: the words' numbers, and the sentences' order."""
+    digest = hashlib.blake2b(
+        "\n".join(corpus.types).encode("utf8", "surrogatepass"), digest_size=16
+    )
+    digest.update(np.ascontiguousarray(corpus.train.offsets).tobytes())
+    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -116,13 +115,19 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
     count = int(sentences.lengths.sum()) + len(sentences.lengths)
     forward, backward, forward_known, backward_known = *(total / count), *(known / max(n_known, 1))
     return Perplexity(
-        forward=math.exp(forward),
-        backward=math.exp(backward),
-        mean=math.exp((forward + backward) / 2),
+        forward=_exp(forward),
+        backward=_exp(backward),
+        mean=_exp((forward + backward) / 2),
         targets=count,
         unk_share=1 - n_known / count,
-        forward_known=math.exp(forward_known),
-        backward_known=math.exp(backward_known),
-        mean_known=math.exp((forward_known + backward_known) / 2),
+        forward_known=_exp(forward_known),
+        backward_known=_exp(backward_known),
+        mean_known=_exp((forward_known + backward_known) / 2),
         vocab_size=len(head.weight),
     )
+
+
+def _exp(mean_loss: float) -> float:
+    """A model that has diverged is infinitely perplexed; `math.exp` would raise."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(mean_loss))

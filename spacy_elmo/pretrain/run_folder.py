@@ -11,14 +11,16 @@ from confection import Config
 from .config import PretrainConfig
 from .corpus import Corpus
 from .prepare import prepare
+from .text import text_files
 
 # A config.cfg alone is no run: it is what a start leaves that failed over its text.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors")
 _FOLDERS = ("checkpoint", "corpus")
 # What may change between a run and its resumption: where it ends and how often it reports.
+# The learning rate too, since lowering it is the remedy of a run that has diverged.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
-    "log_every", "eval_every", "eval_tokens", "save_every",
+    "log_every", "eval_every", "save_every", "learn_rate",
 )  # fmt: skip
 
 
@@ -34,26 +36,53 @@ def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: boo
 
     Raises:
         FileExistsError: there is a run, and neither was said.
-        ValueError: the run to resume has other settings; names each.
+        FileNotFoundError: there is no text or corpus where the config says.
+        ValueError: the run to resume has other settings; names each. Nothing is deleted before all is well.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
-    if present and force:
-        for name in present:
-            shutil.rmtree(out / name) if name in _FOLDERS else (out / name).unlink()
-        present = []
-    if present and not resume:
+    if present and not (resume or force):
         raise FileExistsError(
             f"{out} holds a run already ({', '.join(present)}). --resume goes on with it, --force deletes it"
         )
-    if present and (out / "config.cfg").exists():
+    if present and resume and (out / "config.cfg").exists():
         _check_same(out / "config.cfg", config)
+    _check_sources(out, config, kept=resume)
+    if force:
+        for name in present:
+            shutil.rmtree(out / name) if name in _FOLDERS else (out / name).unlink()
     out.mkdir(parents=True, exist_ok=True)
-    Config(config.model_dump()).to_disk(out / "config.cfg")
-    return bool(present)
+    for litter in out.glob(".*.partial"):  # of a run that was killed while it wrote
+        shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
+    partial = out / ".config.cfg.partial"
+    Config(config.model_dump()).to_disk(partial)
+    partial.replace(out / "config.cfg")
+    return resume and (out / "checkpoint").exists()
+
+
+def _check_sources(out: Path, config: PretrainConfig, *, kept: bool) -> None:
+    """Find the text or the corpus before anything is deleted for its sake."""
+    paths = config.paths
+    if paths.corpus is not None:
+        if not kept and out.resolve() in Path(paths.corpus).resolve().parents:
+            raise ValueError(
+                f"paths.corpus = {paths.corpus} is inside {out}, which --force would delete"
+            )
+        Corpus.open(paths.corpus)
+    elif not (kept and (out / "corpus").exists()):
+        if paths.raw_text is None:
+            raise ValueError("paths.raw_text is needed: a file, a directory or a glob pattern")
+        for text in (paths.raw_text, paths.dev_text):
+            if text is not None:
+                text_files(text)
 
 
 def _check_same(path: Path, config: PretrainConfig) -> None:
-    before = _flat(PretrainConfig.of(Config().from_disk(path)).model_dump())
+    try:
+        before = _flat(PretrainConfig.of(Config().from_disk(path)).model_dump())
+    except ValueError as error:
+        raise ValueError(
+            f"{path}, the config of the run to resume, cannot be read: {error}"
+        ) from error
     now = _flat(config.model_dump())
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

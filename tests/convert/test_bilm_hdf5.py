@@ -385,5 +385,6 @@ def test_without_h5py(tmp_path, monkeypatch):
         return plain(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", no_h5py)
-    with pytest.raises(ValueError, match=r"pip install spacy-elmo\[h5\]"):
-        convert(tmp_path, weights=tmp_path / "lm_weights.hdf5")
+    for weights in (tmp_path / "lm_weights.hdf5", None):
+        with pytest.raises(ValueError, match=r"^Reading HDF5 .*pip install spacy-elmo\[h5\]"):
+            convert(tmp_path, weights=weights)

@@ -1,5 +1,6 @@
 """Training: what it learns, and that it can be stopped at any moment."""
 
+import dataclasses
 import json
 import math
 import os
@@ -11,12 +12,10 @@ import time
 import pytest
 import torch
 from confection import Config
-from torch import nn
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain import checkpoint, loop
-from spacy_elmo.pretrain.config import Training
-from spacy_elmo.pretrain.loop import clip_gradients, learn_rate, pretrain
+from spacy_elmo.pretrain.loop import pretrain
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
@@ -133,10 +132,11 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 ):
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run)
-    monkeypatch.setattr(
-        loop, "sampled_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True)
-    )
-    with pytest.raises(ValueError, match="Step 6: the loss is nan.*learn_rate"):
+    sampled_loss = loop.sampled_loss
+    monkeypatch.setattr(loop, "sampled_loss", lambda *args: sampled_loss(*args) * float("nan"))
+    with pytest.raises(
+        ValueError, match="Step 6: the loss is nan.*--resume --training.learn_rate 0.001"
+    ):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -156,27 +156,95 @@ def test_limits(corpus, make_config, tmp_path, limit, expected):
     assert value >= next(iter(limit.values()))
 
 
-def test_learn_rate():
-    settings = Training(max_steps=1, learn_rate=1.0, warmup_steps=4)
-    assert [learn_rate(settings, step, 104) for step in (0, 1, 3)] == [0.25, 0.5, 1.0]
-    assert learn_rate(settings, 4, 104) == pytest.approx(1.0)
-    assert learn_rate(settings, 54, 104) == pytest.approx(0.505)
-    assert learn_rate(settings, 104, 104) == pytest.approx(0.01)
-    assert learn_rate(settings, 1000, 0) == 1.0
+class Stop(Exception):
+    """Stands for a kill."""
 
 
-@pytest.mark.parametrize("limit", [0.1, 1e6])
-def test_clipping_equals_that_of_torch(limit):
-    """Sparse gradients, rows named twice among them, count as the dense ones that they stand for."""
-    torch.manual_seed(0)
-    table, dense = nn.Parameter(torch.randn(6, 3)), nn.Parameter(torch.randn(4))
-    twin_table, twin_dense = (nn.Parameter(p.detach().clone()) for p in (table, dense))
-    rows = torch.tensor([1, 4, 1])
-    (nn.functional.embedding(rows, table, sparse=True).sum() ** 2 + dense.pow(2).sum()).backward()
-    (nn.functional.embedding(rows, twin_table).sum() ** 2 + twin_dense.pow(2).sum()).backward()
-    norm = clip_gradients([table, dense, nn.Parameter(torch.zeros(1))], limit)
-    assert norm == pytest.approx(
-        float(nn.utils.clip_grad_norm_([twin_table, twin_dense], limit)), rel=1e-5
-    )
-    torch.testing.assert_close(table.grad.to_dense(), twin_table.grad)
-    torch.testing.assert_close(dense.grad, twin_dense.grad)
+def stopping(write, when):
+    """A write that is not reached when its arguments are these."""
+
+    def stopped(*args, **kwargs):
+        if when(*args):
+            raise Stop
+        return write(*args, **kwargs)
+
+    return stopped
+
+
+@pytest.mark.parametrize("moment", ["log", "best", "checkpoint", "last"])
+def test_a_stop_between_any_two_writes_loses_nothing(
+    corpus, make_config, tmp_path, monkeypatch, moment
+):
+    """What was not yet written when the run was stopped at its last step is written by its resumption."""
+    unbroken = list(pretrain(make_config(), corpus, tmp_path / "unbroken"))
+
+    with monkeypatch.context() as patch:
+        if moment == "log":
+            patch.setattr(
+                loop.json, "dumps", stopping(json.dumps, lambda row: row.get("step") == 20)
+            )
+        elif moment == "checkpoint":
+            save = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
+            patch.setattr(checkpoint, "save", save)
+        else:
+            name = f"model-{moment}.safetensors"
+            write = stopping(loop._Run.write, lambda run, file, _: run.step == 20 and file == name)
+            patch.setattr(loop._Run, "write", write)
+        with pytest.raises(Stop):
+            list(pretrain(make_config(), corpus, tmp_path / "broken"))
+    list(pretrain(make_config(), corpus, tmp_path / "broken", resume=True))
+    for name in ("model-last.safetensors", "model-best.safetensors"):
+        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
+    log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in log] == [row.step for row in unbroken]
+
+
+def test_gradients_are_the_same_with_several_threads(corpus, make_config, tmp_path):
+    """Adding up the gradients of repeated words races between threads unless the order is fixed."""
+    config = make_config(max_steps=1, batch_tokens=2000)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        weights = []
+        for run in range(4):
+            list(pretrain(config, corpus, tmp_path / str(run)))
+            weights.append(tensors(tmp_path / str(run) / "model-last.safetensors"))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(equal(weights[0], other) for other in weights[1:])
+
+
+def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
+    corpus, make_config, tmp_path, monkeypatch
+):
+    run = pretrain(make_config(), corpus, tmp_path / "run")
+    next(run)
+    monkeypatch.setattr(loop, "clip_gradients", lambda *_: float("inf"))
+    with pytest.raises(ValueError, match="Step 6.*norm inf.*--resume --training.learn_rate 0.001"):
+        list(run)
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
+
+
+def test_another_corpus_is_refused(corpus, make_config, tmp_path):
+    next(pretrain(make_config(), corpus, tmp_path / "run"))
+    other = dataclasses.replace(corpus, types=[*corpus.types[:3], *reversed(corpus.types[3:])])
+    with pytest.raises(ValueError, match="belongs to another corpus"):
+        next(pretrain(make_config(), other, tmp_path / "run", resume=True))
+
+
+def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    list(pretrain(make_config(max_steps=3), corpus, tmp_path / "run"))
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
+    rows = list(pretrain(make_config(), corpus, tmp_path / "run"))
+    log = tmp_path / "run/log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text(lines[0] + "\0\0\0")
+    list(pretrain(make_config(max_steps=25), corpus, tmp_path / "run", resume=True))
+    assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [rows[0].step, 25]

@@ -1,6 +1,7 @@
 """Text to prepared corpus, read back by its words."""
 
 import collections
+import sys
 
 import numpy as np
 import pytest
@@ -115,5 +116,78 @@ def test_open_says_what_is_wrong(tmp_path, corpus):
     with pytest.raises(ValueError, match="train has 3 words, its offsets say"):
         Corpus.open(folder)
     (folder / "corpus.json").write_text('{"format": "else"}', encoding="utf8")
-    with pytest.raises(ValueError, match="format 'else'"):
+    with pytest.raises(ValueError, match="corpus: .*'format': 'else'.*prepare it again"):
         Corpus.open(folder)
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("corpus.json", b""),
+        ("corpus.json", b"[]"),
+        ("corpus.json", b'{"format": "spacy-elmo corpus 1"}'),
+        ("types.txt", b""),
+        ("types.txt", b"<S>\n</S>\n<UNK>\nthe"),
+        ("train-ids.npy", b""),
+        ("dev-offsets.npy", b""),
+        ("counts.npy", b""),
+        ("counts.npy", b"junk"),
+    ],
+)
+def test_a_damaged_corpus_is_to_be_prepared_again(tmp_path, text_file, name, content):
+    folder = tmp_path / "corpus"
+    prepare(Paths(raw_text=str(text_file)), Prepare(tokenized=True), folder)
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match="corpus: damaged.*prepare it again"):
+        Corpus.open(folder)
+
+
+def test_a_word_of_no_type_is_damage(tmp_path, text_file):
+    folder = tmp_path / "corpus"
+    prepare(Paths(raw_text=str(text_file)), Prepare(tokenized=True), folder)
+    ids = np.load(folder / "train-ids.npy")
+    ids[7] = 1000
+    np.save(folder / "train-ids.npy", ids)
+    with pytest.raises(ValueError, match="train has a word of type 1000, types.txt has"):
+        Corpus.open(folder)
+
+
+def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
+    (tmp_path / "raw.txt").write_text(
+        "\n".join(f"sentence {number} ." for number in range(2000)), encoding="utf8"
+    )
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"))
+    corpus = prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
+    assert (len(corpus.train.lengths), len(corpus.dev.lengths)) == (1900, 100)
+
+
+def test_pieces_change_nothing(tmp_path, text_file, monkeypatch):
+    """A corpus of many pieces of a few sentences is that of one piece."""
+    paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
+    prepare(paths, settings, tmp_path / "one")
+    monkeypatch.setattr(prepare_module, "_SENTENCES_PER_CHUNK", 7)
+    monkeypatch.setattr(prepare_module, "_IDS_PER_WRITE", 50)
+    prepare(paths, settings, tmp_path / "many")
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [
+        "corpus.json", "counts.npy", "dev-ids.npy", "dev-offsets.npy", "train-ids.npy", "train-offsets.npy",
+        "types.txt",
+    ]  # fmt: skip
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
+
+
+def test_mistakes_are_found_before_the_text_is_read(tmp_path, text_file, monkeypatch):
+    monkeypatch.setattr(prepare_module, "documents", None)
+    raw = str(text_file)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        prepare(Paths(raw_text=raw, dev_text="nowhere"), Prepare(), tmp_path / "corpus")
+    with pytest.raises(ValueError, match="prepare.lang = 'zz'.*Choose another language"):
+        prepare(Paths(raw_text=raw), Prepare(lang="zz"), tmp_path / "corpus")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
+
+
+def test_a_language_whose_tokenizer_is_not_installed(tmp_path, text_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)
+    with pytest.raises(ValueError, match=r"prepare\.lang = 'th'.*PyThaiNLP"):
+        prepare(Paths(raw_text=str(text_file)), Prepare(lang="th"), tmp_path / "corpus")

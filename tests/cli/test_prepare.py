@@ -1,0 +1,98 @@
+"""The command `prepare`, and the config files of both commands."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import elmo_cli
+
+CONFIG = """
+[prepare]
+tokenized = true
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "run.cfg").write_text(CONFIG)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("the owl sees the cat .\n" * 200)
+    return tmp_path
+
+
+def run(*args) -> tuple[int, str]:
+    result = CliRunner().invoke(elmo_cli, [*map(str, args)])
+    assert not isinstance(result.exception, Exception), result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+def command(files, *options) -> tuple:
+    return ("prepare", files / "run.cfg", files / "corpus", "--paths.raw_text", files, *options)
+
+
+def test_it_says_how_many_files_it_reads_and_needs_no_limit(files):
+    code, output = run(*command(files, "--paths.dev_text", files / "a.txt"))
+    assert code == 0, output
+    assert "files: 2" in output and "files: 1" in output
+    assert "training sentences 400" in output and "held-out sentences 200" in output
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--paths.dev_text", "nowhere"), "No text at 'nowhere'"),
+        (("--prepare.tokenized", "false", "--prepare.lang", "zz"), "prepare.lang = 'zz'"),
+        (("--prepare.seed",), "[prepare] seed = True"),
+    ],
+)
+def test_bad_input_is_one_message(files, options, message):
+    code, output = run(*command(files, *options))
+    assert code == 1 and message in output
+    assert sorted(path.name for path in files.iterdir()) == ["a.txt", "b.txt", "run.cfg"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "[prepare]\nseed = 1\n[prepare]\nseed = 2\n",
+        "[prepare]\nseed = 1\nseed = 2\n",
+        "[prepare]\nseed\n",
+        "seed = 1\n",
+        b'[prepare]\nlang = "\xff"\n',
+    ],
+)
+def test_a_config_that_cannot_be_read_is_named(files, config):
+    content = config if isinstance(config, bytes) else config.encode()
+    (files / "run.cfg").write_bytes(content)
+    code, output = run(*command(files))
+    assert code == 1
+    assert "run.cfg cannot be read as a config file" in output and "<string>" not in output
+
+
+def test_killed_it_leaves_no_corpus_and_the_next_run_works(files):
+    """SIGKILL after the text was tokenized, while the corpus is half written."""
+    program = """
+import os, signal
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.pretrain import prepare
+
+prepare.np.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+elmo_cli()
+"""
+    killed = subprocess.run(
+        [sys.executable, "-c", program, *map(str, command(files))],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (files / "corpus").exists()
+    assert (files / ".corpus.partial" / "raw-train.bin").exists()
+    code, output = run(*command(files))
+    assert code == 0, output
+    assert not (files / ".corpus.partial").exists()
