@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy.tokens import Doc
+from thinc.api import get_array_module
 from thinc.types import Floats3d
 
 
@@ -61,7 +62,8 @@ class Batch:
         if self._backprop is None or self._layers is None:
             return
         if self._gradient is None:
-            self._gradient = [layers * 0 for layers in self._layers]
+            xp = get_array_module(gradient)
+            self._gradient = [xp.zeros_like(layers) for layers in self._layers]
         self._gradient[self._place[id(doc)]] += gradient
 
     def backprop(self) -> float:

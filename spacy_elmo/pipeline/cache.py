@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 from thinc.types import Floats3d
 
 from ..bilm.model import BiLM
+from .sequences import spans_of
 from .spans import SpanGetter, rule_spans
 
 
@@ -33,13 +34,17 @@ class LayerCache:
         self._bilm: weakref.ref[BiLM] | None = None
 
     def keys(self, docs: Sequence[Doc], get_spans: SpanGetter) -> list[bytes]:
-        """What the layers of each Doc follow from."""
+        """What the layers of each Doc follow from.
+
+        Raises:
+            ValueError: see `spans_of`.
+        """
         words = [doc.to_array(ORTH).tobytes() for doc in docs]
         if get_spans is rule_spans:
             return words  # it reads the words alone
         borders = [
             np.array([(span.start, span.end) for span in spans], dtype=np.int64).tobytes()
-            for spans in get_spans(list(docs))
+            for spans in spans_of(docs, get_spans)
         ]
         sizes = [len(own).to_bytes(8, "little") for own in words]
         return [b"".join(parts) for parts in zip(sizes, words, borders, strict=True)]

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
-from thinc.types import Floats3d
+from thinc.types import Floats2d, Floats3d
 
 from .batch import Batch
 from .bundled import DEFAULT_WEIGHTS
@@ -35,7 +35,11 @@ _OPTIONS = {
 
 @Language.factory(
     "elmo",
-    assigns=["doc._.elmo", "doc._.elmo_layers", "span._.elmo", "token._.elmo"],
+    assigns=[
+        f"{thing}._.{name}"
+        for thing in ("doc", "span", "token")
+        for name in ("elmo", "elmo_layers")
+    ],
     default_config={
         **_OPTIONS,
         "cache_mb": 1000,
@@ -78,7 +82,7 @@ def make_elmo(
     return elmo
 
 
-# The pipeline of each component whose config is still to be seen. No attribute, because references cannot be pickled.
+# The pipeline that made each component. No attribute, because references cannot be pickled.
 _MAKERS: weakref.WeakKeyDictionary[Elmo, weakref.ref[Language]] = weakref.WeakKeyDictionary()
 
 
@@ -152,10 +156,15 @@ class Elmo(ListenedTo, TrainablePipe):
         self.warn_once(
             "supply",
             f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
-            " demand. In prediction, enable it; if it is among the frozen_components, add it to"
-            " annotating_components",
+            " demand. In prediction, enable it; if it is among the frozen_components, take it out where it has"
+            " frozen = true, which suffices, and add it to annotating_components where it has not",
         )
-        layers = self.predict(docs)
+        # Copies, because what stands on a Doc is the user's to change.
+        layers = (
+            [found.copy() for found in self._frozen_layers(docs)]
+            if self.frozen
+            else self.predict(docs)
+        )
         self.set_annotations(docs, layers)
         return layers
 
@@ -170,6 +179,7 @@ class Elmo(ListenedTo, TrainablePipe):
             OSError, ValueError: the weights cannot be had.
         """
         self.model.initialize()
+        self._end_batch()
 
     def update(
         self,
@@ -194,7 +204,8 @@ class Elmo(ListenedTo, TrainablePipe):
         self._batch = self.new_batch([example.predicted for example in examples], train=True)
         self._losses = losses
         for listener in self.listeners:
-            state_of(listener).batch = self._batch
+            state = state_of(listener)
+            state.batch, state.sample = self._batch, None
         if sgd is not None and sgd is not False:
             self.finish_update(sgd)
         return losses
@@ -203,8 +214,7 @@ class Elmo(ListenedTo, TrainablePipe):
         """Run the backward pass and let the optimizer take its step. A batch that nobody has read yet is kept."""
         if self._batch is not None and self._batch.read:
             self._flush()
-            for listener in self.listeners:
-                state_of(listener).batch = None
+            self._end_batch()
         if not self.frozen:
             self._cache.clear()  # in case the component was frozen before
             self.model.finish_update(sgd)
@@ -216,14 +226,13 @@ class Elmo(ListenedTo, TrainablePipe):
         return Batch(docs, lambda docs: (self._frozen_layers(docs), None))
 
     def _frozen_layers(self, docs: list[Doc]) -> list[Floats3d]:
-        """Those on the Docs, where the component also annotates in training, or of an epoch before; the others are
-        computed."""
+        """Those of an epoch before; the others are computed. Layers that are on the Docs already may be of other
+        weights: those before `initialize`, or those of whoever saved the Docs."""
+        if not self._cache.megabytes:
+            return self.predict(docs)
         bilm, get_spans = shim_of(self.model).bilm, self.model.attrs["options"].get_spans
         keys = self._cache.keys(docs, get_spans)
-        layers: list[Any] = [self.stored_layers(doc) for doc in docs]
-        for place, key in enumerate(keys):
-            if layers[place] is None:
-                layers[place] = self._cache.get(key, bilm)
+        layers: list[Any] = [self._cache.get(key, bilm) for key in keys]
         missing = [place for place, found in enumerate(layers) if found is None]
         computed = self.predict([docs[place] for place in missing])
         for place, found in zip(missing, computed, strict=True):
@@ -237,13 +246,34 @@ class Elmo(ListenedTo, TrainablePipe):
             self._losses[self.name] = self._losses.get(self.name, 0.0) + loss
             self._batch = None
 
+    def _end_batch(self) -> None:
+        self._batch = None
+        for listener in self.listeners:
+            state = state_of(listener)
+            state.batch = state.sample = None
+
     def linked(self) -> None:
         """Keep the options as they stand in the config, for `replace_listeners`. When spaCy first links the pipeline
         the config is there; it was not yet when the component was made."""
         replace = self.model.attrs["replace_listener_cfg"]
-        replace.upstream = self.name
-        nlp = _MAKERS[self]() if self in _MAKERS else None
-        if nlp is not None:
-            del _MAKERS[self]
+        replace.upstream, replace.any_upstream = self.name, False
+        nlp = self._maker()
+        if nlp is not None and not replace.options:
             config = nlp.get_pipe_config(self.name)
             replace.options = {name: config.get(name, value) for name, value in _OPTIONS.items()}
+
+    def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
+        """Take in a listener, and remember for `replace_listeners` whether one listens to "*"."""
+        super().add_listener(listener, component_name)
+        if state_of(listener).upstream_name == "*":
+            self.model.attrs["replace_listener_cfg"].any_upstream = True
+
+    def is_disabled(self) -> bool:
+        """Whether it stands in the pipeline that made it, disabled."""
+        nlp = self._maker()
+        return nlp is not None and any(
+            pipe is self and name in nlp.disabled for name, pipe in nlp.components
+        )
+
+    def _maker(self) -> Language | None:
+        return _MAKERS[self]() if self in _MAKERS else None

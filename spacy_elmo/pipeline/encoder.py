@@ -136,11 +136,13 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
     """Docs in order, together about as many tokens."""
     group: list[Doc] = []
+    total = 0
     for doc in docs:
-        if group and sum(map(len, group)) + len(doc) > tokens:
+        if group and total + len(doc) > tokens:
             yield group
-            group = []
+            group, total = [], 0
         group.append(doc)
+        total += len(doc)
     if group:
         yield group
 

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats1d, Floats2d, Floats3d
+from thinc.util import is_xp_array
 
-# As spaCy spells the values of `._.elmo_layers`, so that `as_doc` and `from_docs` drop them as they do others.
-_KEY: Any = ("._.", "elmo_layers", None, None)
+# As spaCy spells the values of extensions, so that `as_doc` and `from_docs` drop them as they do others. The name is
+# that of none, because a user may have an `elmo_layers` of their own.
+_KEY: Any = ("._.", "elmo_layers_by_component", None, None)
 _USER = ""
 """Stands for the name of a component where a user has set the layers."""
 
 
 def install_extensions() -> None:
-    """Register the extensions, unless they are there. Again in every process, because a spawned one starts without."""
-    if not Doc.has_extension("elmo_layers"):
-        Doc.set_extension("elmo_layers", getter=doc_layers, setter=_set_doc_layers)
-        Span.set_extension("elmo_layers", getter=_span_layers)
-        Token.set_extension("elmo_layers", getter=_token_layers)
-    if not Doc.has_extension("elmo"):
-        Doc.set_extension("elmo", getter=_doc_vectors, setter=_set_doc_vectors)
-        Span.set_extension("elmo", getter=_span_vector)
-        Token.set_extension("elmo", getter=_token_vector)
+    """Register the extensions, unless they are there. Again in every process, because a spawned one starts without.
+
+    What somebody else has registered under one of these names stays theirs, with one warning.
+    """
+    _install(Doc, "elmo_layers", doc_layers, _set_doc_layers)
+    _install(Span, "elmo_layers", _span_layers)
+    _install(Token, "elmo_layers", _token_layers)
+    _install(Doc, "elmo", _doc_vectors, _set_doc_vectors)
+    _install(Span, "elmo", _span_vector)
+    _install(Token, "elmo", _token_vector)
+
+
+_warned: set[tuple[type, str]] = set()
+
+
+def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = None) -> None:
+    if not cls.has_extension(name):
+        cls.set_extension(name, getter=getter, setter=setter)
+    elif cls.get_extension(name)[2] is not getter and (cls, name) not in _warned:
+        _warned.add((cls, name))
+        owner = cls.__name__.lower()
+        warnings.warn(
+            f"{owner}._.{name} is an extension of your own, or of another package, so it does not give the ELMo"
+            f" vectors. To have them there, rename it, or call {cls.__name__}.remove_extension({name!r}) before"
+            " the elmo component is made",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def store_layers(doc: Doc, component: str, layers: Floats3d) -> None:
@@ -61,18 +84,24 @@ def doc_layers(doc: Doc) -> Floats3d | None:
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
-    """None drops what every component has written. Arrays take their place.
+    """None drops what every component has written. A copy of an array takes its place, as float32.
 
     Raises:
-        ValueError: an array of another shape than (layers, n_tokens, width).
+        ValueError: no array of numpy or cupy, or one of another shape than (layers, n_tokens, width).
     """
-    if layers is not None and (layers.ndim != 3 or layers.shape[1] != len(doc)):
+    if layers is None:
+        doc.user_data.pop(_KEY, None)
+        return
+    if not is_xp_array(layers):
+        raise ValueError(
+            f"doc._.elmo_layers must be an array of numpy or cupy, not a {type(layers).__name__}: convert it first"
+        )
+    if layers.ndim != 3 or layers.shape[1] != len(doc):
         raise ValueError(
             f"doc._.elmo_layers must be (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
         )
-    doc.user_data.pop(_KEY, None)
-    if layers is not None:
-        store_layers(doc, _USER, layers)
+    own: Any = layers.astype("float32")
+    doc.user_data[_KEY] = {_USER: own}
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:

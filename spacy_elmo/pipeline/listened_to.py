@@ -20,6 +20,10 @@ class ListenedTo:
     def linked(self) -> None:
         """Called when spaCy links the pipeline anew."""
 
+    def is_disabled(self) -> bool:
+        """Whether it stands in its pipeline, disabled, as far as it knows."""
+        return False
+
     @property
     def listener_map(self) -> dict[str, list[Model]]:
         """The listeners in each component. spaCy empties it before it links a pipeline."""
@@ -68,15 +72,26 @@ class ListenedTo:
         """Take in the listeners of a component that stands later in the pipeline.
 
         spaCy asks in the order of the pipeline, so another elmo that was met before is nearer to
-        the component: a listener to "*" is left to it.
+        the component: a listener to "*" is left to it. spaCy passes over one that is disabled, which keeps its own.
         """
         if isinstance(component, ListenedTo):
             self._nearer.append(component.name)
         if not isinstance(getattr(component, "model", None), Model):
             return
         for node in component.model.walk():
-            wanted = state_of(node).upstream_name if is_listener(node) else None
+            if not is_listener(node):
+                continue
+            wanted, linked_to = state_of(node).upstream_name, state_of(node).linked_to
             if wanted not in ("*", self.name):
+                if linked_to is self:
+                    self.warn_once(
+                        f"{wanted} {self.name} {component.name}",
+                        f"{component.name!r} listens to {wanted!r}, which is called {self.name!r} now, so"
+                        f" {self.name!r} no longer learns from it, and the saved pipeline will not work. Name the"
+                        f" component {wanted!r} again: nlp.rename_pipe({self.name!r}, {wanted!r})",
+                    )
+                continue
+            if wanted == "*" and _keeps(linked_to, node):
                 continue
             if wanted == "*" and self._nearer:
                 self.warn_once(
@@ -102,3 +117,12 @@ class ListenedTo:
         if about not in warned:
             warned.add(about)
             warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _keeps(component: Any, listener: Model) -> bool:
+    """Whether a component that is disabled has a listener. One that was removed from the pipeline has none."""
+    return (
+        isinstance(component, ListenedTo)
+        and component.is_disabled()
+        and any(listener is known for known in component.listeners)
+    )

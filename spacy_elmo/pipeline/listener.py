@@ -45,7 +45,10 @@ class ListenerState:
         self.width = width
         """The width that the config states."""
         self.batch: Batch | None = None
-        """The update that is under way."""
+        """The update that is under way. Only the component ends it: between its `update` and the consumer's, others
+        may predict."""
+        self.sample: Batch | None = None
+        """The Docs of `initialize`, until others come."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
@@ -76,7 +79,7 @@ class ListenerState:
 
     def __getstate__(self) -> dict[str, Any]:
         # A batch in training stays with the original, and references cannot be pickled.
-        return {**self.__dict__, "batch": None, "_upstream": None}
+        return {**self.__dict__, "batch": None, "sample": None, "_upstream": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
@@ -143,7 +146,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     model.set_dim("nO", width)
     mix_of(model).initialize(X=[model.ops.alloc3f(layers, 0, width)])
     # The layers around this one will now predict the sample, some of them several times.
-    state.batch = state.upstream.new_batch(X) if X else None
+    state.batch, state.sample = None, state.upstream.new_batch(X) if X else None
 
 
 def forward(
@@ -153,12 +156,11 @@ def forward(
     computes on demand (for `as_doc`, `rehearse`, a disabled component)."""
     state = state_of(model)
     docs = list(docs)
-    batch = state.batch
+    batch = state.batch or state.sample
     layers: list[Any] = [batch.layers_of(doc) if batch else None for doc in docs]
     in_batch = [found is not None for found in layers]
     if not all(in_batch):
-        if not any(in_batch):
-            state.batch = None  # its time is over
+        state.sample = None
         _from_docs(state.upstream, docs, layers)
     mixed, unmix = mix_of(model)(layers, is_train)
 

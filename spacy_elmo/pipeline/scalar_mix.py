@@ -84,6 +84,7 @@ def forward(
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
+    _check_shapes(model, X)
     flat = X[0] if len(X) == 1 else model.ops.xp.concatenate(X, axis=1)
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
     normed, unnorm = _normalise(model.ops, flat) if options.layer_norm else (flat, _same)
@@ -104,6 +105,24 @@ def forward(
         return [d_flat[:, start:end] for start, end in bounds]
 
     return [mixed[start:end] for start, end in bounds], backprop
+
+
+def _check_shapes(model: Model, X: list[Floats3d]) -> None:
+    """Without weights of its own, a mix would take the layers of any biLM, and the consumer fail far from here.
+
+    Raises:
+        ValueError: the layers are not of the shape that the mix was made for.
+    """
+    layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
+    if None in (layers, width):
+        return
+    for x in X:
+        if (len(x), x.shape[2]) != (layers, width):
+            raise ValueError(
+                f"The mix is for {layers} layers of width {width}, and a Doc has {len(x)} of width {x.shape[2]}."
+                " They come from another biLM: drop them (doc._.elmo_layers = None) and run the elmo component"
+                " again, or call nlp.initialize() if its weights are others now"
+            )
 
 
 def _nothing(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
@@ -139,7 +158,8 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
             dh[chosen] = dy
             return dh
 
-        return h[chosen], backprop_chosen
+        # Owned, because `h` may be what the cache or a Doc keeps, and what comes next may write into its input.
+        return h[chosen].copy(), backprop_chosen
     learnt = "scalars" in model.param_names
     if learnt and not model.has_param("scalars"):
         raise ValueError("The mix of the biLM's layers has no weights yet: call nlp.initialize()")

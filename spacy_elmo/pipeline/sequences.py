@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from spacy.attrs import ORTH
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from ..bilm.sentences import SPACE, word_kinds
 from .spans import SpanGetter
@@ -33,7 +33,7 @@ class Sequences:
         """Lay out Docs.
 
         Raises:
-            ValueError: the getter does not answer with as many lists of spans as there are Docs.
+            ValueError: see `spans_of`.
         """
         words, rows = _distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
@@ -71,14 +71,23 @@ def _distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
     return [strings[o][h] for o, h in zip(owners.tolist(), hashes.tolist(), strict=True)], rows
 
 
-def _borders(docs: Sequence[Doc], get_spans: SpanGetter) -> tuple[np.ndarray, np.ndarray]:
+def spans_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Iterable[Span]]:
+    """What a getter, which may be a user's, says of Docs.
+
+    Raises:
+        ValueError: it does not answer with as many lists of spans as there are Docs.
+    """
     spans = list(get_spans(list(docs)))
     if len(spans) != len(docs):
         raise ValueError(
             f"get_spans gave spans for {len(spans)} of {len(docs)} Docs; it must give one list per Doc"
         )
+    return spans
+
+
+def _borders(docs: Sequence[Doc], get_spans: SpanGetter) -> tuple[np.ndarray, np.ndarray]:
     offset, borders = 0, []
-    for doc, own in zip(docs, spans, strict=True):
+    for doc, own in zip(docs, spans_of(docs, get_spans), strict=True):
         borders += [(offset + span.start, offset + span.end) for span in own]
         offset += len(doc)
     both = np.array(borders, dtype=np.int64).reshape(-1, 2)

@@ -1,5 +1,6 @@
 """`spacy-elmo.ElmoTok2Vec.v1`: a biLM and its mix inside one consumer, and the change from a listener to it."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -95,24 +96,41 @@ class ReplaceListenerConfig:
     """The name of the component."""
     options: dict[str, Any] = field(default_factory=dict)
     """Its options, as they stand in the config."""
+    any_upstream: bool = True
+    """Whether a listener to "*" listens to it. If none does, those that stand in a config are another elmo's."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """
         Args:
             bilm: the `model` block of the component.
             consumer: the block of the consumer that holds the listener, at any depth. spaCy does not say which
-                listener it means: the first one that still stands there is taken.
+                listener it means: the first one that still stands there is taken. So paths must be given in
+                the order of the blocks; where it matters, a warning says so.
         """
-        listener = next(_listener_blocks(consumer, (self.upstream, "*")), {})
+        upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())
-        mix = {name: listener.get(name, default) for name, default in defaults.items()}
-        return {"@architectures": _ARCHITECTURE, "bilm": dict(bilm), **self.options, **mix}
+        mixes = {
+            path: {name: block.get(name, default) for name, default in defaults.items()}
+            for path, block in _listener_blocks(consumer, upstreams)
+        }
+        first, *others = mixes.values() or [defaults]
+        if any(other != first for other in others):
+            warnings.warn(
+                f"The listeners to {self.upstream!r} in a component have different options, and spaCy does not say"
+                " which one it replaces: they are taken in the order of the config. Check that the paths given to"
+                f" nlp.replace_listeners come in this order too: {', '.join(mixes)}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return {"@architectures": _ARCHITECTURE, "bilm": dict(bilm), **self.options, **first}
 
 
-def _listener_blocks(block: Any, upstreams: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+def _listener_blocks(
+    block: Any, upstreams: tuple[str, ...], path: str = "model.tok2vec"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(block, Mapping):
         return
     if block.get("@architectures") == _LISTENER and block.get("upstream", "*") in upstreams:
-        yield block
-    for inner in block.values():
-        yield from _listener_blocks(inner, upstreams)
+        yield path, block
+    for name, inner in block.items():
+        yield from _listener_blocks(inner, upstreams, f"{path}.{name}")

@@ -1,10 +1,11 @@
 """From the `weights` option to a file."""
 
+import numpy as np
 import pytest
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline import bundled
-from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, FOLDER, bundled_names, find_weights
+from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, bundled_names, find_weights
 from tests import pipelines
 
 
@@ -43,15 +44,27 @@ def test_nothing_bundled(tmp_path, monkeypatch):
         find_weights("x")
 
 
-@pytest.mark.skipif(
-    not (FOLDER / f"{DEFAULT_WEIGHTS}.safetensors").exists(), reason="the bundled file is not there"
-)
 def test_bundled_weights():
+    """They tell the senses of a word apart, by a wide margin."""
     weights = Weights.read(find_weights(DEFAULT_WEIGHTS))
     assert weights.card["language"] == "en"
     assert weights.head() is None
     nlp = pipelines.spacy.blank("en")
     nlp.add_pipe("elmo")
-    doc = nlp("She sat on the bank of the river. The bank lent her money.")
-    assert doc._.elmo.shape == (len(doc), weights.config.width)
-    assert doc[4]._.elmo @ doc[10]._.elmo != doc[4]._.elmo @ doc[4]._.elmo
+    for word, texts in {
+        "bank": ("She sat on the bank of the river.", "He walked along the bank of the river.",
+                 "The bank lent her money."),
+        "left": ("He left the house.", "She left the city early.", "Turn to the left side."),
+    }.items():  # fmt: skip
+        one, same, other = (vector(nlp(text), word) for text in texts)
+        assert one.shape == (weights.config.width,)
+        assert cosine(one, same) > cosine(one, other) + 0.1
+
+
+def vector(doc, word):
+    (token,) = [token for token in doc if token.text == word]
+    return token._.elmo
+
+
+def cosine(one, other):
+    return one @ other / np.sqrt((one @ one) * (other @ other))

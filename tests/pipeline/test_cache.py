@@ -67,6 +67,17 @@ def test_keys_tell_words_and_spans_apart():
         assert same == again and len({same, *others}) == 4
     halves = lambda docs: [[doc[:1], doc[1:]] for doc in docs]  # noqa: E731
     assert cache.keys(docs[:1], halves) != cache.keys(docs[:1], whole_docs)
+    with pytest.raises(ValueError, match="spans for 0 of 5 Docs"):
+        cache.keys(docs, lambda docs: [])
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
+    nlp = pipelines.blank(weights, cache_mb=cache_mb)
+    elmo, doc = nlp.get_pipe("elmo"), nlp.make_doc("A cat.")
+    get_spans = elmo.model.attrs["options"].get_spans = Mock(wraps=whole_docs)
+    elmo.new_batch([doc], train=True).layers_of(doc)
+    assert get_spans.call_count == 1 + cache_mb
 
 
 @pytest.mark.parametrize(
@@ -95,3 +106,18 @@ def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
         # With the cache, `initialize` has read the three sentences, and no step does.
         assert sum(len(call.args[0]) for call in read.call_args_list) == (0 if cache_mb else 9)
     assert trained[0] == trained[1]
+
+
+def test_layers_on_demand_come_from_the_cache(weights, monkeypatch):
+    """With elmo among the frozen_components. What a Doc gets is its own: changing it must not reach the next epoch."""
+    nlp = pipelines.blank(weights)
+    elmo = nlp.get_pipe("elmo")
+    with pytest.warns(UserWarning, match="did not run"):
+        (expected,) = elmo.supply([nlp.make_doc("A cat.")])
+    expected = expected.copy()
+    monkeypatch.setattr(elmo, "predict", lambda docs: [1 / 0 for _ in docs])
+    for _ in range(2):
+        doc = nlp.make_doc("A cat.")
+        elmo.supply([doc])
+        np.testing.assert_array_equal(doc._.elmo_layers, expected)
+        doc._.elmo_layers[:] = 0

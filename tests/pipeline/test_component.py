@@ -2,9 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -134,36 +131,12 @@ def test_another_language_warns_once(weights):
 # Saving and copying
 
 
-def test_disk_in_a_new_process_without_the_weights_file(tmp_path, weights):
-    """Also where the component has not been used, and so not loaded, before it is saved."""
-    path = tmp_path / "w.safetensors"
-    path.write_bytes(weights.read_bytes())
-    expected = pipelines.layers(pipelines.blank(weights), TEXTS)
-    unused, used = pipelines.blank(path), pipelines.blank(path)
-    used("a")
-    folders = [str(tmp_path / "unused"), str(tmp_path / "used")]
-    for nlp, folder in zip((unused, used), folders, strict=True):
-        nlp.to_disk(folder)
-    path.unlink()
-    code = f"""
-        import numpy, spacy
-        pipelines = [spacy.load(folder) for folder in {folders!r}]
-        arrays = [doc._.elmo_layers for nlp in pipelines for doc in nlp.pipe({TEXTS!r})]
-        numpy.savez({str(tmp_path / "out.npz")!r}, *arrays)
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
-    with np.load(tmp_path / "out.npz") as arrays:
-        for array, layers in zip(arrays.values(), expected * 2, strict=True):
-            assert_close(array, layers)
+def by_bytes(nlp):
+    return spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
 
 
-@pytest.mark.parametrize("used", [True, False])
 @pytest.mark.parametrize(
-    "duplicate",
-    [
-        lambda nlp: spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
-        copy.deepcopy,
-    ],
+    "duplicate, used", [(by_bytes, False), (copy.deepcopy, False), (copy.deepcopy, True)]
 )
 def test_copies_by_values(tmp_path, weights, duplicate, used):
     path = tmp_path / "w.safetensors"
@@ -261,6 +234,29 @@ def test_any_elmo_between_two(weights, other_weights):
     assert nlp.get_pipe("other").listening_components == []
 
 
+def test_any_elmo_while_the_nearest_is_disabled(weights, other_weights):
+    """spaCy links what is enabled, and a disabled component keeps its listeners, until it is removed."""
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
+    with pytest.warns(UserWarning, match="nearest"):
+        pipelines.add_ner(nlp)
+    elmo, other = nlp.get_pipe("elmo"), nlp.get_pipe("other")
+    with nlp.select_pipes(disable="other"):
+        nlp.add_pipe("sentencizer")
+        assert (elmo.listening_components, other.listening_components) == ([], ["ner"])
+    nlp.remove_pipe("other")
+    assert elmo.listening_components == ["ner"]
+
+
+def test_rename_of_what_a_listener_names(weights):
+    nlp = pipelines.blank(weights)
+    pipelines.add_tagger(nlp, upstream="elmo")
+    with pytest.warns(UserWarning, match="'tagger' listens to 'elmo', which is called 'vectors'"):
+        nlp.rename_pipe("elmo", "vectors")
+    nlp.rename_pipe("vectors", "elmo")
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+
+
 def test_rename(weights):
     nlp = pipelines.blank(weights)
     pipelines.add_tagger(nlp)
@@ -290,7 +286,9 @@ def test_error_handler(nlp, monkeypatch):
 
 
 def test_analysis_knows_what_is_assigned(nlp):
-    assert "doc._.elmo" in nlp.analyze_pipes()["attrs"]
+    attrs = nlp.analyze_pipes()["attrs"]
+    for thing in ("doc", "span", "token"):
+        assert {f"{thing}._.elmo", f"{thing}._.elmo_layers"} <= set(attrs)
 
 
 def test_user_data_survives_a_whole_pipeline(nlp):

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import spacy
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc, DocBin, Span, Token
 
+from spacy_elmo.pipeline import extensions
 from spacy_elmo.pipeline.extensions import install_extensions, store_layers, stored_layers
 
 NLP = spacy.blank("en")
@@ -59,7 +61,18 @@ def test_doc_cleaner(doc, attr):
     assert doc._.elmo_layers is None and not doc.user_data
 
 
+def test_set_layers_are_a_copy(doc):
+    given = LAYERS.astype("float64")
+    doc._.elmo_layers = given
+    given[:] = 0
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+    assert doc._.elmo_layers.dtype == np.float32
+
+
 def test_wrong_values(doc):
+    for value, kind in ((LAYERS.tolist(), "list"), (torch.from_numpy(LAYERS), "Tensor")):
+        with pytest.raises(ValueError, match=f"numpy or cupy, not a {kind}"):
+            doc._.elmo_layers = value
     with pytest.raises(ValueError, match=r"\(layers, 4, width\) for this Doc, not \(2, 3, 3\)"):
         doc._.elmo_layers = LAYERS[:, :3]
     with pytest.raises(ValueError, match="set these"):
@@ -113,13 +126,25 @@ def test_parts_and_wholes_start_without(doc, copy_user_data):
         assert Doc.from_docs([doc, doc])._.elmo is None
 
 
-def test_other_peoples_extensions_stay():
+@pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
+@pytest.mark.parametrize("owner", [Doc, Span, Token])
+def test_other_peoples_extensions_stay(monkeypatch, owner, name):
+    """Those of the other classes are ours all the same, and so are the layers."""
+    monkeypatch.setattr(extensions, "_warned", set())
     install_extensions()
-    kept = [cls.remove_extension("elmo") for cls in (Doc, Span, Token)]
+    kept = {cls: cls.remove_extension(name) for cls in (Doc, Span, Token)}
     try:
-        Doc.set_extension("elmo", default="mine")
+        owner.set_extension(name, default="mine")
+        with pytest.warns(UserWarning, match=rf"^{owner.__name__.lower()}\._\.{name} ") as caught:
+            install_extensions()
         install_extensions()
-        assert NLP("a")._.elmo == "mine"
+        assert len(caught) == 1
+        doc = Doc(NLP.vocab, words=["a", "b", " ", "c"])
+        store_layers(doc, "elmo", LAYERS)
+        things = {Doc: doc, Span: doc[1:3], Token: doc[0]}
+        found = {cls: getattr(thing._, name) for cls, thing in things.items()}
+        assert [cls for cls in found if isinstance(found[cls], str)] == [owner]
+        assert stored_layers(doc, "elmo") is LAYERS
     finally:
-        for cls, (_, _, getter, setter) in zip((Doc, Span, Token), kept, strict=True):
-            cls.set_extension("elmo", getter=getter, setter=setter, force=True)
+        for cls, (_, _, getter, setter) in kept.items():
+            cls.set_extension(name, getter=getter, setter=setter, force=True)

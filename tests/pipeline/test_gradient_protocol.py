@@ -162,6 +162,32 @@ def test_prediction_does_not_disturb_a_step(weights):
     assert_same(one_step(weights, "one", annotates=["elmo"]), expected)
 
 
+def test_prediction_between_the_updates_loses_nothing(weights):
+    """Others may predict, for instance for logging, between the update of elmo and that of the consumer."""
+    nlp = listening(weights, "one")
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one")
+    batch = pipelines.examples(nlp)
+    nlp.get_pipe("elmo").update(batch)
+    nlp("Something else.")
+    nlp.get_pipe("one").update(batch)
+    assert_same(gradients(nlp), one_step(weights, "one"))
+
+
+@pytest.mark.parametrize("end", ["update", "prediction"])
+def test_sample_of_initialize_ends(weights, end):
+    """Its layers would be those of the weights before training."""
+    nlp = listening(weights, "one")
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    (listener,) = nlp.get_pipe("elmo").listeners
+    assert state_of(listener).sample is not None
+    if end == "update":
+        nlp.get_pipe("elmo").update(pipelines.examples(nlp))
+    else:
+        nlp("Something else.")
+    assert state_of(listener).sample is None
+
+
 def test_batches_without_tokens(weights):
     """Hazard 20: an update without tokens must leave the listeners something to read."""
     nlp = listening(weights, "one", "ner")

@@ -1,11 +1,15 @@
 """Several threads, several processes, and what importing costs."""
 
+import json
+import pickle
 import subprocess
 import sys
 import textwrap
 import threading
 
+import numpy as np
 import pytest
+from spacy.tokens import Doc
 
 from tests import pipelines
 from tests.pipelines import assert_close
@@ -68,43 +72,84 @@ def test_four_threads(weights):
             assert_close(layers, wanted)
 
 
-def test_importing_does_nothing():
-    """The factory's module is imported at every `spacy.blank()`."""
-    code = """
-        import os, sys, spacy
-        registered = []
-        def register(after_in_child=None, **hooks):
-            if getattr(after_in_child, "__module__", "").startswith("spacy_elmo"):
-                registered.append(after_in_child)
-        os.register_at_fork = register
-        from spacy.tokens import Doc
-        before = set(sys.modules)
-        import spacy_elmo.pipeline.component
-        assert not Doc.has_extension("elmo") and not registered
-        assert not {"h5py", "transformers", "spacy_transformers"} & (set(sys.modules) - before)
-        nlp = spacy.blank("en")
-        for _ in range(2):
-            nlp.create_pipe("elmo")
-        assert Doc.has_extension("elmo") and len(registered) == 1
+NEW_PROCESS = """
+    import json, os, pickle, sys
+    import numpy, spacy
+    from spacy.tokens import Doc
+
+    folder, texts = sys.argv[1], json.loads(sys.argv[2])
+    registered, found = [], {}
+    def register(after_in_child=None, **hooks):
+        if getattr(after_in_child, "__module__", "").startswith("spacy_elmo"):
+            registered.append(after_in_child)
+    os.register_at_fork = register
+
+    before = set(sys.modules)
+    import spacy_elmo.pipeline.component
+    slow = {"h5py", "transformers", "spacy_transformers"} & (set(sys.modules) - before)
+    found["import"] = [sorted(slow), Doc.has_extension("elmo"), len(registered)]
+
+    with open(folder + "/pipes.pickle", "rb") as file:
+        vocab, elmo, tagger = pickle.load(file)
+    doc = tagger(elmo(Doc(vocab, words=["Anna", "met", "Bob"])))
+    found["unpickled"] = [list(doc._.elmo.shape), [token.tag_ for token in doc]]
+
+    for _ in range(2):
+        spacy.blank("en").create_pipe("elmo")
+    found["hooks"] = len(registered)
+
+    saved = [spacy.load(folder + "/" + name) for name in ("unused", "used")]
+    arrays = [doc._.elmo_layers for nlp in saved for doc in nlp.pipe(texts)]
+    numpy.savez(folder + "/out.npz", *arrays)
+    print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="session")
+def new_process(weights, tmp_path_factory):
+    """What a new interpreter finds. One for several tests, because it takes seconds to start.
+
+    It gets the pipes of a trained pipeline, pickled as for a spawned worker, and two saved pipelines whose weights
+    file is gone; one of them had not been used, and so not loaded, before it was saved.
     """
-    run(code)
+    folder = tmp_path_factory.mktemp("new_process")
+    trained = pipelines.blank(weights)
+    pipelines.add_tagger(trained)
+    pipelines.trained(trained)
+    pipes = [trained.vocab, *(pipe for _, pipe in trained.pipeline)]
+    (folder / "pipes.pickle").write_bytes(pickle.dumps(pipes))
+
+    path = folder / "w.safetensors"
+    path.write_bytes(weights.read_bytes())
+    unused, used = pipelines.blank(path), pipelines.blank(path)
+    used("a")
+    unused.to_disk(folder / "unused")
+    used.to_disk(folder / "used")
+    path.unlink()
+
+    found = json.loads(run(NEW_PROCESS, folder, json.dumps(pipelines.TEXTS)))
+    with np.load(folder / "out.npz") as arrays:
+        found["layers"] = list(arrays.values())
+    doc = Doc(trained.vocab, words=["Anna", "met", "Bob"])
+    for _, pipe in trained.pipeline:
+        doc = pipe(doc)
+    found["expected tags"] = [token.tag_ for token in doc]
+    return found
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="spawned workers import the tests by path")
-def test_component_survives_a_spawned_process(weights, tmp_path):
+def test_importing_does_nothing(new_process):
+    """The factory's module is imported at every `spacy.blank()`. The hook for forks comes with the first component."""
+    assert new_process["import"] == [[], False, 0]
+    assert new_process["hooks"] == 1
+
+
+def test_component_survives_a_spawned_process(new_process):
     """What a spawned worker gets is pickled, and its process has no extensions yet."""
-    import pickle
+    assert new_process["unpickled"] == [[3, 10], new_process["expected tags"]]
+    assert all(new_process["expected tags"])
 
-    nlp = pipelines.blank(weights)
-    pipelines.add_tagger(nlp)
-    pipelines.trained(nlp)
-    path = tmp_path / "pipes.pickle"
-    path.write_bytes(pickle.dumps([nlp.vocab, *(pipe for _, pipe in nlp.pipeline)]))
-    code = """
-        import pickle, sys
-        from spacy.tokens import Doc
-        vocab, elmo, tagger = pickle.loads(open(sys.argv[1], "rb").read())
-        doc = tagger(elmo(Doc(vocab, words=["Anna", "met", "Bob"])))
-        print(doc._.elmo.shape, [token.tag_ for token in doc] != ["", "", ""])
-    """
-    assert run(code, path) == "(3, 10) True"
+
+def test_disk_in_a_new_process_without_the_weights_file(weights, new_process):
+    expected = pipelines.layers(pipelines.blank(weights), pipelines.TEXTS)
+    for array, layers in zip(new_process["layers"], expected * 2, strict=True):
+        assert_close(array, layers)

@@ -169,6 +169,24 @@ def test_layer_that_is_not_there():
         build(layers=3)
 
 
+@pytest.mark.parametrize("layers", ["mix", "average", "top"])
+def test_layers_of_another_bilm(layers):
+    mix = build(layers=layers)
+    for other in (ONES[:2], ONES[:, :, :1]):
+        n_layers, _, width = other.shape
+        expected = f"3 layers of width 2, and a Doc has {n_layers} of width {width}.*elmo component"
+        with pytest.raises(ValueError, match=expected):
+            mix.predict([ONES, other])
+
+
+@pytest.mark.parametrize("layers", ["mix", "average", "top", 0])
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_output_is_no_view_of_the_layers(layers, layer_norm):
+    """What comes next may write into it, and the layers may be a Doc's or the cache's."""
+    (y,) = build(layers=layers, layer_norm=layer_norm).predict([ONES])
+    assert not np.shares_memory(y, ONES)
+
+
 def test_without_weights():
     with pytest.raises(ValueError, match="nlp.initialize"):
         scalar_mix(MixOptions()).predict([ONES])

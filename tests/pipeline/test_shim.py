@@ -260,9 +260,18 @@ def test_begin_update_works_where_gradients_are_off(shim):
     assert grads and all(name.startswith("lstm.1.") for name in grads)
 
 
-def test_device(shim):
+@pytest.mark.parametrize("loaded", [True, False])
+def test_device(shim, monkeypatch, loaded):
+    """What the network is told, as there may be no second device to move to."""
+    moves = []
+    monkeypatch.setattr(module.BiLM, "to", lambda bilm, device: moves.append(device) or bilm)
+    if loaded:
+        shim.bilm  # noqa: B018
+        moves.clear()
+    shim.to_device("gpu", 1)
+    shim.bilm  # noqa: B018
     shim.to_device("cpu", -1)
-    assert shim.bilm.device == torch.device("cpu")
+    assert moves == [torch.device("cuda", 1), torch.device("cpu")]
 
 
 def test_another_language_warns_and_names_the_option(shim):

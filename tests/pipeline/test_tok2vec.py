@@ -89,10 +89,15 @@ def test_inline_round_trip_without_the_file(weights, tmp_path):
     assert answers(spacy.load(tmp_path / "nlp")) == answers(nlp)
 
 
-@pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize(
-    "get_spans", [None, {"@misc": "spacy-elmo.doc.v1"}, {"@span_getters": "spacy-transformers.doc_spans.v1"}]
-)  # fmt: skip
+    "get_spans, frozen",
+    [
+        (None, True),
+        (None, False),
+        ({"@misc": "spacy-elmo.doc.v1"}, True),
+        ({"@span_getters": "spacy-transformers.doc_spans.v1"}, True),
+    ],
+)
 def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen):
     """Also under other spans than the default, and after saving, without the component or the weights file."""
     if get_spans and "@span_getters" in get_spans:
@@ -162,7 +167,10 @@ def test_two_listeners_in_one_component(weights):
     paths = two_listeners(nlp)
     pipelines.trained(nlp, 3)
     expected = answers(nlp)
-    nlp.replace_listeners("elmo", "tagger", paths)
+    with pytest.warns(
+        UserWarning, match=f"in this order too: {', '.join(paths)}".replace("*", ".")
+    ):
+        nlp.replace_listeners("elmo", "tagger", paths)
     assert nlp.get_pipe("elmo").listeners == []
     nlp.remove_pipe("elmo")
     assert answers(nlp) == expected
@@ -170,6 +178,23 @@ def test_two_listeners_in_one_component(weights):
     assert blocks["a"]["layers"] == "top" and blocks["b"]["*"]["x"]["layers"] == 0
     loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert answers(loaded) == expected
+
+
+def test_listener_to_another_elmo_in_the_same_component(weights, other_weights):
+    """Its options are not taken for those of the one that is replaced, though "*" would fit and it stands first."""
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
+    both = {
+        "a": pipelines.listener(layers="top"),
+        "b": pipelines.listener(layers=0, upstream="elmo"),
+    }
+    model = {"tok2vec": {"@layers": "concatenate.v1", "*": both}}
+    with pytest.warns(UserWarning, match="nearest"):
+        nlp.add_pipe("tagger", config={"model": model})
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.*.b"])
+    blocks = nlp.config["components"]["tagger"]["model"]["tok2vec"]["*"]
+    assert (blocks["a"]["layers"], blocks["b"]["layers"]) == ("top", 0)
+    assert "bilm" in blocks["b"] and "bilm" not in blocks["a"]
 
 
 def test_not_all_listeners_of_a_component(weights):

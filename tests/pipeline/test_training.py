@@ -26,6 +26,20 @@ def test_frozen_is_frozen_bit_for_bit(weights):
     assert nlp.get_pipe("elmo").frozen
 
 
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_layers_on_training_docs_are_not_trusted(weights, cache_mb):
+    """They may be of other weights: those before `initialize`, or those of whoever saved the Docs."""
+    nlp = listening(weights, frozen=True, cache_mb=cache_mb)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    elmo, batch = nlp.get_pipe("elmo"), pipelines.examples(nlp)
+    docs = [example.predicted for example in batch]
+    expected = elmo.predict(docs)
+    elmo.set_annotations(docs, [np.full_like(layers, 9) for layers in expected])
+    elmo.update(batch)
+    for found, layers in zip(elmo.listeners[0].predict(docs), expected, strict=True):
+        assert_allclose(found, layers.mean(axis=0), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "trainable, expected",
     [("all", {"encoder", "lstm.0", "lstm.1"}), ("lstm", {"lstm.0", "lstm.1"}), ("top", {"lstm.1"})],
