@@ -14,9 +14,9 @@ INSTALLED := $(VENV)/.installed
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
 
-# One thread: the networks in the tests are so small that a second thread only waits for the first.
+# A process per core and one thread in each: the networks in the tests are so small that a second thread only waits.
 test: $(INSTALLED)  ## the unit tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 lint: $(INSTALLED)  ## style, format and types, changing nothing
 	$(BIN)/ruff check .
