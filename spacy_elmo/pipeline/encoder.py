@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
-from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats3d
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from ..bilm.model import BiLM
 from .sequences import Sequences
 from .shim import BiLMShim
 from .spans import SpanGetter, rule_spans
+from .unsaved import Unsaved
 
 # Docs are read in groups of this many batches: enough for batches of sentences of one length, few enough that
 # the layers of a whole nlp.pipe buffer need not exist twice.
@@ -25,7 +25,7 @@ MAX_BATCH_TOKENS = 4096
 
 
 @dataclass
-class ReadingOptions:
+class ReadingOptions(Unsaved):
     """How Docs are read. It stands in the config, so it is not saved with the model, or an old value would win."""
 
     get_spans: SpanGetter = rule_spans
@@ -205,13 +205,3 @@ def _read(
 
 def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
     return itertools.pairwise(itertools.accumulate((len(doc) for doc in docs), initial=0))
-
-
-@serialize_attr.register(ReadingOptions)
-def _serialize_options(_: Any, value: ReadingOptions, name: str, model: Model) -> bytes:
-    return b""
-
-
-@deserialize_attr.register(ReadingOptions)
-def _deserialize_options(_: Any, value: bytes, name: str, model: Model) -> Any:
-    return model.attrs[name]

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats2d, Floats3d
 
 from .batch import Batch
 from .scalar_mix import Layers, MixOptions, scalar_mix
+from .unsaved import Unsaved
 
 _SENTINEL = "elmo_listener"
 
@@ -33,7 +33,7 @@ class Upstream(Protocol):
         """A batch that is not in training."""
 
 
-class ListenerState:
+class ListenerState(Unsaved):
     """What a listener knows beside its parameters. None of it is saved with the model.
 
     A copy, such as the one that `nlp.rehearse` takes of a consumer's model, is linked as its original is. When a
@@ -186,13 +186,3 @@ def _from_docs(upstream: Upstream, docs: list[Doc], layers: list[Any]) -> None:
         supplied = upstream.supply([docs[place] for place in missing])
         for place, found in zip(missing, supplied, strict=True):
             layers[place] = found
-
-
-@serialize_attr.register(ListenerState)
-def _serialize_state(_: Any, value: ListenerState, name: str, model: Model) -> bytes:
-    return b""
-
-
-@deserialize_attr.register(ListenerState)
-def _deserialize_state(_: Any, value: bytes, name: str, model: Model) -> Any:
-    return model.attrs[name]

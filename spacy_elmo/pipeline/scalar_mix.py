@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from thinc.api import Model, Ops
-from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats1d, Floats2d, Floats3d
+
+from .unsaved import Unsaved
 
 _EPSILON = 1e-12  # bilm-tf's, under the root of the variance
 
@@ -15,7 +16,7 @@ Layers = Literal["mix", "average", "top"] | int
 
 
 @dataclass(frozen=True)
-class MixOptions:
+class MixOptions(Unsaved):
     """How layers become one vector. It stands in the config, so it is not saved with the model, or an old value
     would win."""
 
@@ -196,13 +197,3 @@ def _normalise(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3
         return inverse * (d - d.mean(axis=-1, keepdims=True) - normed * d_along)
 
     return normed, backprop
-
-
-@serialize_attr.register(MixOptions)
-def _serialize_options(_: Any, value: MixOptions, name: str, model: Model) -> bytes:
-    return b""
-
-
-@deserialize_attr.register(MixOptions)
-def _deserialize_options(_: Any, value: bytes, name: str, model: Model) -> Any:
-    return model.attrs[name]
