@@ -42,7 +42,7 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
     # The figure is that of the rounded weights which users get.
     bilm.load_state_dict({key: value.half().float() for key, value in bilm.state_dict().items()})
     corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
-    batcher = Batcher(bilm, corpus.types, len(best.vocabulary))
+    batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
     card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
     weights = Weights.of(

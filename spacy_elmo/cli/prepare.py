@@ -12,6 +12,7 @@ from .errors import one_message
 from .settings import read_settings
 
 if TYPE_CHECKING:
+    from ..pretrain.config import PretrainConfig
     from ..pretrain.corpus import Corpus
 
 
@@ -32,14 +33,18 @@ def prepare_cli(
             if source is not None:
                 msg.info(f"Text: {source}, files: {len(text_files(source)):,}")
         corpus = prepare(config.paths, config.prepare, out)
-        show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
+        show_corpus(corpus, config)
         msg.good(f"Prepared corpus: {out}")
 
 
-def show_corpus(corpus: Corpus, vocab_size: int) -> None:
-    """Print a corpus's sizes, and how much of it a vocabulary covers."""
+def show_corpus(corpus: Corpus, config: PretrainConfig) -> None:
+    """Print a corpus's sizes, and how much of it a vocabulary of its own covers."""
     words = len(corpus.train.ids)
-    covered = corpus.counts[:vocab_size].sum() / max(words, 1)
+    vocabulary = "that of paths.init"
+    if config.training.vocab_size is not None:
+        size = len(corpus.vocabulary(config.training.vocab_size))
+        covered = corpus.counts[:size].sum() / max(words, 1)
+        vocabulary = f"{size:,}, covers {covered:.1%} of the training words"
     msg.table(
         [
             ("training words", f"{words:,}"),
@@ -47,6 +52,6 @@ def show_corpus(corpus: Corpus, vocab_size: int) -> None:
             ("held-out words", f"{len(corpus.dev.ids):,}"),
             ("held-out sentences", f"{len(corpus.dev.lengths):,}"),
             ("types", f"{len(corpus.types) - 3:,}"),
-            ("vocabulary", f"{vocab_size:,}, covers {covered:.1%} of the training words"),
+            ("vocabulary", vocabulary),
         ]
     )

@@ -30,6 +30,9 @@ def pretrain_cli(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Delete the run in OUT")] = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU")] = -1,
+    init: Annotated[
+        Path | None, typer.Option("--init", help="Weights to start from (sets paths.init)")
+    ] = None,
     code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
 ) -> None:
     """Train a biLM on raw text. Settings can be changed: --training.max_steps 1000
@@ -43,7 +46,8 @@ def pretrain_cli(
                 "--resume goes on with the run in OUT and --force deletes it: choose one"
             )
         import_code(code)
-        config = read_settings(config_path, ctx.args)
+        given = ["--paths.init", str(init)] if init is not None else []
+        config = read_settings(config_path, [*ctx.args, *given])
         import torch
 
         from ..pretrain.loop import pretrain
@@ -60,7 +64,7 @@ def pretrain_cli(
         if config.paths.corpus is None and not (out / "corpus").exists():
             msg.info(f"Preparing {config.paths.raw_text}")
         corpus = run_corpus(config, out)
-        show_corpus(corpus, len(corpus.vocabulary(config.training.vocab_size)))
+        show_corpus(corpus, config)
         print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)))
         dev = None
         for progress in pretrain(config, corpus, out, resume=resume, device=device):

@@ -37,6 +37,10 @@ class Paths(_Section):
     """Held-out text, likewise; null: 1 % of the documents of `raw_text`, at least 100 sentences, by a seeded hash."""
     corpus: str | None = None
     """A folder made by `prepare`; null: `raw_text` is prepared into OUT/corpus first."""
+    init: str | None = None
+    """Weights to start from, a file of ours: its network has to be that of `[model]`, and the words that its head
+    knows keep their rows. Null: random.
+    """
 
 
 class Prepare(_Section):
@@ -61,8 +65,10 @@ class Training(_Section):
     max_minutes: float | None = Field(default=None, gt=0)
     """Of training steps, across resumes. The learning rate does not know it: only the stop hangs on the clock."""
     seed: int = Field(default=0, ge=0)
-    vocab_size: int = Field(default=50_000, ge=4)
-    """Classes of the softmax: the most frequent words of the corpus, `<S>`, `</S>` and `<UNK>` among them."""
+    vocab_size: int | None = Field(default=50_000, ge=4)
+    """Classes of the softmax: the most frequent words of the corpus, `<S>`, `</S>` and `<UNK>` among them. Null: the
+    vocabulary of `paths.init`, as it is.
+    """
     negatives: int = Field(default=2048, ge=1)
     """Words drawn per step and direction for the sampled softmax."""
     batch_tokens: int = Field(default=4096, ge=1)
@@ -70,8 +76,10 @@ class Training(_Section):
     max_length: int = Field(default=100, ge=1)
     """Longer training sentences are cut into pieces of this many words, each read as a sentence."""
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak, reached after `warmup_steps`; then half a cosine down to a hundredth at the end."""
+    """Peak, reached after `warmup_steps` and held until the cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
+    cooldown: float = Field(default=0.2, ge=0, le=1)
+    """Share of the run, at its end, in which the learning rate falls in a line to a hundredth of the peak."""
     weight_decay: float = Field(default=0.0, ge=0)
     """AdamW's, on the matrices of the biLM; the head's rows have none."""
     grad_clip: float = Field(default=1.0, gt=0)
@@ -131,10 +139,12 @@ class PretrainConfig(_Section):
             limits = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
             if training and all(getattr(config.training, limit) is None for limit in limits):
                 problems.append(f"[training] needs a limit, at least one of {', '.join(limits)}")
-            if config.training.negatives > config.training.vocab_size:
+            vocab_size = config.training.vocab_size
+            if vocab_size is None and config.paths.init is None:
+                problems.append("[training] vocab_size = null: it needs the vocabulary of paths.init")
+            elif vocab_size is not None and config.training.negatives > vocab_size:
                 problems.append(
-                    f"[training] negatives = {config.training.negatives}: at most vocab_size ="
-                    f" {config.training.vocab_size}"
+                    f"[training] negatives = {config.training.negatives}: at most vocab_size = {vocab_size}"
                 )
         if problems:
             raise ValueError("Impossible pretraining config:\n  " + "\n  ".join(problems))

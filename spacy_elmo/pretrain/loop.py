@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bilm.head import Head, Negatives
-from ..bilm.model import BiLM
+from ..bilm.head import Negatives
 from ..bilm.weights import Weights
 from . import checkpoint
 from .config import PretrainConfig
@@ -26,6 +25,7 @@ from .corpus import Corpus, Epoch
 from .objective import Batcher, Perplexity, perplexity, sampled_loss
 from .optimization import clip_gradients, decay_groups, learn_rate
 from .reproducible import reproducible
+from .start import start
 
 _CPU = torch.device("cpu")
 
@@ -119,16 +119,12 @@ class _Run:
         self.checkpoint, self.log = out / "checkpoint", out / "log.jsonl"
         settings = self.settings = config.training
         self.train = corpus.train.cut(settings.max_length)
-        self.vocabulary = corpus.vocabulary(settings.vocab_size)
         self.digest = _digest(corpus)
         with reproducible(device):
-            torch.manual_seed(settings.seed)
-            self.bilm = BiLM(config.bilm)
-            self.head = Head(len(self.vocabulary), config.bilm.projection)
-        self.bilm.set_vocabulary(self.vocabulary)
-        self.bilm.to(device)
-        self.head.to(device)
-        self.batcher = Batcher(self.bilm, corpus.types, len(self.vocabulary))
+            self.start = start(config, corpus)
+        self.vocabulary = self.start.vocabulary
+        self.bilm, self.head = self.start.bilm.to(device), self.start.head.to(device)
+        self.batcher = Batcher(self.bilm, corpus.types, self.vocabulary)
         groups = decay_groups(self.bilm)
         self.optimizers = [
             torch.optim.AdamW(groups, lr=0.0, weight_decay=settings.weight_decay),
@@ -251,6 +247,7 @@ class _Run:
             if self.corpus.tokenized
             else f"spacy.blank({self.corpus.lang!r})",
             "casing": "as in the text",
+            **self.start.card,
             **self.config.card,
             "steps": self.step,
             "tokens_seen": self.tokens,

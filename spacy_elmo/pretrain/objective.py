@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.head import Head, Negatives
 from ..bilm.model import BiLM, Reading
 from .corpus import Sentences
 
-BOS_CLASS, EOS_CLASS, UNK_CLASS = 0, 1, 2
 _EVAL_BATCH_TOKENS = 4096
 
 
@@ -24,7 +24,7 @@ class Batch:
     token_ids: Tensor
     """(K, ...) what the token encoder reads."""
     classes: np.ndarray
-    """(K,) row of the softmax of each distinct word."""
+    """(K + 2,) row of the softmax of each distinct word, then of `<S>` and `</S>`."""
     words: np.ndarray
     """(N,) distinct word at each place."""
     lengths: np.ndarray
@@ -32,16 +32,26 @@ class Batch:
 
 
 class Batcher:
-    """Sentences of type ids -> batches, for a biLM and a softmax over the first `vocab_size` types of the table."""
+    """Sentences of type ids -> batches, for a biLM and a softmax over a vocabulary.
 
-    def __init__(self, bilm: BiLM, types: Sequence[str], vocab_size: int) -> None:
+    Args:
+        types: the words that the ids name.
+        vocabulary: the words of the softmax, `<S>`, `</S>` and `<UNK>` among them; any other word is `<UNK>` as a
+            target, and itself as input.
+    """
+
+    def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:
         self._token_ids = bilm.token_ids(types)
-        self._vocab_size = vocab_size
+        rows = {word: row for row, word in enumerate(vocabulary)}
+        self.unk = rows[UNK]
+        """Row of `<UNK>`."""
+        self._boundaries = [rows[BOS], rows[EOS]]
+        self._classes = np.array([rows.get(word, self.unk) for word in types], dtype=np.int64)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> Batch:
         """Batch of `ids` (N,) in sentences of `lengths` (B,)."""
         types, words = np.unique(ids, return_inverse=True)
-        classes = np.where(types < self._vocab_size, types, UNK_CLASS)
+        classes = np.append(self._classes[types], self._boundaries)
         return Batch(
             self._token_ids[torch.from_numpy(types.astype(np.int64))], classes, words, lengths
         )
@@ -50,9 +60,8 @@ class Batcher:
 def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
     """(2, M) the class that each direction predicts at each packed row: the next word, or the closing boundary
     (`</S>` forward, `<S>` backward)."""
-    table = np.append(classes, [BOS_CLASS, EOS_CLASS])
     forward, backward = reading.packing.reads
-    return table[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
+    return classes[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
 
 
 def sampled_loss(
@@ -110,8 +119,8 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
             goal = torch.from_numpy(goals[direction]).to(bilm.device)
             losses = head.full_loss(reading.outputs[-1][direction], goal).double()
             total[direction] += losses.sum().item()
-            known[direction] += losses[goal != UNK_CLASS].sum().item()
-        n_known += int((goals[0] != UNK_CLASS).sum())
+            known[direction] += losses[goal != batcher.unk].sum().item()
+        n_known += int((goals[0] != batcher.unk).sum())
     count = int(sentences.lengths.sum()) + len(sentences.lengths)
     forward, backward, forward_known, backward_known = *(total / count), *(known / max(n_known, 1))
     return Perplexity(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,13 +22,19 @@ def decay_groups(bilm: nn.Module) -> list[dict[str, Any]]:
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Linear warm-up, then half a cosine from the peak to a hundredth of it at `steps`; constant if `steps` is 0."""
+    """Linear warm-up, the peak, and over the last `cooldown` of the run a line down to a hundredth of it.
+
+    A flat middle (Hägele et al. 2024), not a cosine: a run can be given a later end until its cooldown begins.
+
+    Args:
+        steps: of the whole run; 0: not known, so that there is no cooldown.
+    """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps
-    if not steps:
-        return settings.learn_rate
-    done = (step - settings.warmup_steps) / max(steps - settings.warmup_steps, 1)
-    return settings.learn_rate * (0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2)
+    left = 1 - step / steps if steps else 1.0
+    return settings.learn_rate * (
+        0.01 + 0.99 * min(max(left, 0.0) / max(settings.cooldown, 1e-9), 1.0)
+    )
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:

@@ -23,7 +23,7 @@ def bilm():
 
 @pytest.fixture
 def batcher(bilm):
-    return Batcher(bilm, TYPES, VOCAB)
+    return Batcher(bilm, TYPES, TYPES[:VOCAB])
 
 
 def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +35,7 @@ def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
 def test_batch_reads_characters_and_predicts_classes(bilm, batcher):
     batch = batcher(*ids("a rare cat", "a cat"))
     assert torch.equal(batch.token_ids, bilm.token_ids(["a", "cat", "rare"]))
-    assert batch.classes.tolist() == [3, 4, 2]
+    assert batch.classes.tolist() == [3, 4, 2, 0, 1]
     assert batch.words.tolist() == [0, 2, 1, 0, 1]
 
 

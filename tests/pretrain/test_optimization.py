@@ -23,11 +23,12 @@ def test_weight_decay_leaves_biases_alone():
 
 
 def test_learn_rate():
-    settings = Training(max_steps=1, learn_rate=1.0, warmup_steps=4)
+    settings = Training(max_steps=1, learn_rate=1.0, warmup_steps=4, cooldown=0.5)
     assert [learn_rate(settings, step, 104) for step in (0, 1, 3)] == [0.25, 0.5, 1.0]
-    assert learn_rate(settings, 4, 104) == pytest.approx(1.0)
-    assert learn_rate(settings, 54, 104) == pytest.approx(0.505)
-    assert learn_rate(settings, 104, 104) == pytest.approx(0.01)
+    assert [learn_rate(settings, step, 104) for step in (4, 30, 52)] == [1.0, 1.0, 1.0]
+    assert learn_rate(settings, 78, 104) == pytest.approx(0.505)
+    assert learn_rate(settings, 104, 104) == learn_rate(settings, 110, 104) == pytest.approx(0.01)
+    assert learn_rate(settings.model_copy(update={"cooldown": 0.0}), 103, 104) == 1.0
     assert learn_rate(settings, 1000, 0) == 1.0
 
 
