@@ -50,7 +50,7 @@ def read_files(
             f"{folder} is not a folder. Give the folder that holds the options and the weights, or both by"
             " --options and --weights."
         )
-    _h5py()  # first, or its absence would read as "no file contains RNN_0"
+    load_h5py()  # first, or its absence would read as "no file contains RNN_0"
     weights_file = _chosen(weights, folder, (".hdf5", ".h5"), _has_rnn, "RNN_0", "--weights")
     options_file = _chosen(options, folder, (".json",), _has_lstm, '"lstm"', "--options")
     model = ForeignModel(options_file, _options(options_file), weights_file, _arrays(weights_file))
@@ -103,16 +103,21 @@ def _has_boundary(path: Path) -> bool:
     return BOS in _vocabulary(path)
 
 
-def _h5py() -> Any:
+def load_h5py() -> Any:
+    """The module, which is only installed with an extra.
+
+    Raises:
+        ValueError: it is missing.
+    """
     try:
         import h5py
     except ImportError as error:
-        raise ValueError("Reading HDF5 files needs h5py: pip install spacy-elmo[h5]") from error
+        raise ValueError("HDF5 files need h5py: pip install spacy-elmo[h5]") from error
     return h5py
 
 
 def _open(path: Path) -> Any:
-    h5py = _h5py()
+    h5py = load_h5py()
     with path.open("rb"):
         pass  # a plain OSError with the path for a missing or unreadable file
     try:

@@ -1,4 +1,4 @@
-"""bilm-tf's and AllenNLP's weights to ours: options.json and HDF5 arrays in, `Weights` out.
+"""bilm-tf's and AllenNLP's weights to ours, and back: options.json and HDF5 arrays, `Weights`.
 
 The numbers stay as they are: gates keep TensorFlow's order i, j, f, o, no bias is folded into another. That
 TensorFlow adds 1 to the forget gate at run time, outside the file, is said by `forget_bias` of the configuration.
@@ -101,6 +101,24 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     card = {"converted_from": f"{model.weights_file.name} and {model.options_file.name} (bilm-tf)"}
     result = Weights(config, tensors, model.vocabulary or [], card)
     return Conversion(result, model, notes + remarks)
+
+
+def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
+    """The way back: float32 arrays by bilm-tf's names. A head is not among them; it has a file of its own.
+
+    TensorFlow adds 1 to the forget gate, so what a model's `forget_bias` says otherwise goes into the bias.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for ours, source in _sources(weights.config).items():
+        tensor = weights.tensors[ours].float().numpy()
+        parts = tensor if ours.startswith("lstm.") else [tensor]
+        for name, part in zip(source.names, parts, strict=True):
+            array = arrays.setdefault(name, np.zeros(source.shape, dtype=np.float32))
+            array[source.part] = part
+            if ours.endswith(".bias") and ours.startswith("lstm."):
+                _, _, forget, _ = np.split(array, 4)
+                forget += weights.config.forget_bias - 1.0
+    return arrays
 
 
 class _Source(NamedTuple):
