@@ -1,6 +1,6 @@
 """Make the weights of a run fit to be shipped: score them on the whole held-out text, drop the head, store float16.
 
-    python scripts/release_weights.py runs/mini en_mini_v1
+    python scripts/release_weights.py runs/mini en_mini_v2
 
 Writes spacy_elmo/weights/NAME.safetensors and prints what belongs into the card beside it. The name must be new:
 a bundled name never changes its meaning.
@@ -16,7 +16,8 @@ from wasabi import msg
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
-from spacy_elmo.pretrain.objective import Batcher, Perplexity, perplexity
+from spacy_elmo.pretrain.objective import Batcher
+from spacy_elmo.pretrain.perplexity import Perplexity, perplexity
 from spacy_elmo.pretrain.run_folder import run_corpus
 
 FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"
@@ -59,7 +60,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("run", type=Path, help="folder of a pretraining run")
-    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v1")
+    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v2")
     args = parser.parse_args()
     out, scores = release(args.run, args.name)
     msg.table(dataclasses.asdict(scores))

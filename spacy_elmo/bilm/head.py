@@ -15,7 +15,7 @@ _ROWS_PER_BLOCK = 1024
 class Head(nn.Module):
     """Softmax over the vocabulary: logits = h W^T + b, with W and b shared by both directions (bilm-tf `training.py`).
 
-    Its gradients are sparse: a step touches the rows of its targets and its negatives.
+    The gradients of the sampled loss are sparse: a step touches the rows of its targets and its negatives.
 
     Args:
         words: V, the size of the vocabulary, in the order of falling frequency (the sampler counts on it).
@@ -64,13 +64,19 @@ class Head(nn.Module):
         """
         losses = [
             F.cross_entropy(
-                torch.addmm(self.bias[:, 0], block, self.weight.t()), goal, reduction="none"
+                torch.addmm(self.bias[:, 0], block, self.weight.t()).float(),
+                goal,
+                reduction="none",
             )
             for block, goal in zip(
                 hidden.split(_ROWS_PER_BLOCK), targets.split(_ROWS_PER_BLOCK), strict=True
             )
         ]
         return torch.cat(losses) if losses else hidden.new_zeros(0)
+
+    def log_softmax(self, hidden: Tensor) -> Tensor:
+        """(M, V) log-probability of every word after each row of `hidden` (M, P), in nats. The caller bounds M."""
+        return F.log_softmax(torch.addmm(self.bias[:, 0], hidden, self.weight.t()).float(), dim=1)
 
 
 class Negatives:

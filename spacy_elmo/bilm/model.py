@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,16 @@ class Reading:
     """(2, M, P) for each LSTM layer, residual included."""
     state: tuple[Tensor, Tensor]
     """As of `BiLMOutput`."""
+
+
+@dataclass
+class Piece:
+    """Some steps of both directions, boundaries left out: m packed rows."""
+
+    words: np.ndarray
+    """(2, m) which of the batch's N words each direction has read at each row."""
+    layers: list[Tensor]
+    """Layers 0 to L of these words, (2, m, P) each: the halves that the directions have read."""
 
 
 class BiLM(nn.Module):
@@ -101,18 +111,13 @@ class BiLM(nn.Module):
             closing: read the closing boundaries too (see `Packing`).
             dropout: share of each LSTM layer's input that is set to zero (bilm-tf `training.py`).
         """
-        tokens = self.encoder(torch.cat([types, self.token_ids([BOS, EOS])]).to(self.device))
+        tokens = self.encoder(self._with_boundaries(types).to(self.device))
         packing = Packing.of(lengths, closing=closing)
         sequence = _sequences(words, lengths, len(types))
         # Not tokens[...], whose backward pass adds up in another order each time when there are several threads.
         x = nn.functional.embedding(self._index(sequence[packing.reads]), tokens)
-        h, c = self._first_state(state, packing, x)
-        outputs = []
-        for level, layer in enumerate(self.lstm):
-            x = nn.functional.dropout(x, dropout, training=dropout > 0)
-            y, h[level], c[level] = layer(x, packing.rows, h[level], c[level])
-            x = x + y if self.config.skip and level else y
-            outputs.append(x)
+        h, c = self._first_state(state, packing)
+        outputs = self._climb(x, packing.rows, h, c, dropout)
         back = self._index(np.argsort(packing.order))
         final = (torch.stack(h)[:, :, back], torch.stack(c)[:, :, back])
         return Reading(tokens, sequence, packing, outputs, final)
@@ -134,6 +139,34 @@ class BiLM(nn.Module):
         layers += [torch.cat([y[0, forward], y[1, backward]], 1) for y in reading.outputs]
         return BiLMOutput(layers=torch.stack(layers), state=reading.state)
 
+    @torch.no_grad()
+    def pieces(
+        self, types: Tensor, words: np.ndarray, lengths: Lengths, max_words: int
+    ) -> Iterator[Piece]:
+        """The layers of every word of a batch, a few steps at a time, each direction from its own end.
+
+        Every piece starts with the states that the one before ended with, so a sentence of any length is read in the
+        memory of a piece, and as exactly as in one. There is no graph: no gradient flows out of a state.
+
+        Args:
+            types, words, lengths: as of `read`, but each word is encoded once a piece.
+            max_words: about how many words each direction reads in a piece; it reads one step at least.
+        """
+        ids = self._with_boundaries(types)
+        packing = Packing.of(lengths)
+        sequence = _sequences(words, lengths, len(types))
+        place = _sequences(np.arange(len(words)), lengths, len(words))
+        h, c = self._first_state(None, packing)
+        start, skipped = 0, len(lengths)  # the first step reads the boundaries
+        for rows in packing.cut(max_words):
+            reads = packing.reads[:, start : start + sum(rows)]
+            own, x_rows = np.unique(sequence[reads], return_inverse=True)
+            tokens = self.encoder(ids[torch.from_numpy(own)].to(self.device))
+            x = nn.functional.embedding(self._index(x_rows.reshape(reads.shape)), tokens)
+            layers = [x, *self._climb(x, rows, h, c)]
+            yield Piece(place[reads[:, skipped:]], [layer[:, skipped:] for layer in layers])
+            start, skipped = start + reads.shape[1], 0
+
     @property
     def device(self) -> torch.device:
         """Where the parameters are. Token ids and word rows are passed from the CPU."""
@@ -142,14 +175,30 @@ class BiLM(nn.Module):
     def _index(self, rows: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
 
+    def _with_boundaries(self, types: Tensor) -> Tensor:
+        return torch.cat([types, self.token_ids([BOS, EOS])])
+
+    def _climb(
+        self, x: Tensor, rows: list[int], h: list[Tensor], c: list[Tensor], dropout: float = 0.0
+    ) -> list[Tensor]:
+        """What the LSTM layers say of packed rows; the states `h` and `c`, one for each layer, move on."""
+        outputs = []
+        for level, layer in enumerate(self.lstm):
+            x = nn.functional.dropout(x, dropout, training=dropout > 0)
+            y, h[level], c[level] = layer(x, rows, h[level], c[level])
+            x = x + y if self.config.skip and level else y
+            outputs.append(x)
+        return outputs
+
     def _first_state(
-        self, state: tuple[Tensor, Tensor] | None, packing: Packing, x: Tensor
+        self, state: tuple[Tensor, Tensor] | None, packing: Packing
     ) -> tuple[list[Tensor], list[Tensor]]:
         if state is not None:
             order = self._index(packing.order)
             return list(state[0][:, :, order].unbind()), list(state[1][:, :, order].unbind())
         count, levels = len(packing.order), range(self.config.layers)
-        h, c = (x.new_zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
+        zeros = next(self.parameters()).new_zeros
+        h, c = (zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
         return [h for _ in levels], [c for _ in levels]
 
 

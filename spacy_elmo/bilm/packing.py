@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,3 +62,11 @@ class Packing:
             ]
         )
         return cls(rows=rows.tolist(), order=order, reads=reads, words=words)
+
+    def cut(self, max_words: int) -> Iterator[list[int]]:
+        """`rows` in parts that follow each other, the first boundaries not counted: a step belongs to the part in
+        which its last word falls, so a batch of at most `max_words` words is one part."""
+        last = np.cumsum(self.rows) - len(self.order) - 1
+        starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))
+        for start, end in itertools.pairwise([*starts.tolist(), len(self.rows)]):
+            yield self.rows[start:end]

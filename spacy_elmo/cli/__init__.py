@@ -8,8 +8,10 @@ import typer
 from spacy.cli import app
 
 from .convert import convert_cli
+from .evaluate import evaluate_cli
 from .prepare import prepare_cli
 from .pretrain import pretrain_cli
+from .score import score_cli
 from .settings import CONTEXT
 
 elmo_cli = typer.Typer(
@@ -20,5 +22,7 @@ elmo_cli = typer.Typer(
 elmo_cli.add_typer(convert_cli)
 elmo_cli.command("prepare", context_settings=CONTEXT)(prepare_cli)
 elmo_cli.command("pretrain", context_settings=CONTEXT)(pretrain_cli)
+elmo_cli.command("evaluate")(evaluate_cli)
+elmo_cli.command("score")(score_cli)
 
 app.add_typer(elmo_cli)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +15,10 @@ from wasabi import msg, row
 from .errors import one_message
 from .prepare import show_corpus
 from .settings import read_settings
+from .signals import stop_signal
 
 if TYPE_CHECKING:
-    from ..pretrain.loop import Progress
+    from ..pretrain.log import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -37,8 +40,11 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text. Settings can be changed: --training.max_steps 1000
 
-    OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, config.cfg and checkpoint/.
-    Loss is that of the sampled softmax; perplexity is of held-out text under the full softmax.
+    OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, report.html, config.cfg and
+    checkpoint/.
+    Loss is that of the training softmax; perplexity is of held-out text under the full softmax.
+    Ctrl-C or SIGTERM saves a checkpoint, from which --resume goes on. Several processes or machines train one model:
+    torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with one_message():
         if resume and force:
@@ -48,34 +54,65 @@ def pretrain_cli(
         import_code(code)
         given = ["--paths.init", str(init)] if init is not None else []
         config = read_settings(config_path, [*ctx.args, *given])
-        import torch
-
-        from ..pretrain.loop import pretrain
+        from ..pretrain import ranks
+        from ..pretrain.loop import Stopped, pretrain
         from ..pretrain.run_folder import claim, run_corpus
+        from ..pretrain.start import with_network
 
-        if gpu_id >= torch.cuda.device_count():
-            raise ValueError(f"--gpu-id {gpu_id}: torch sees {torch.cuda.device_count()} GPUs")
-        device = torch.device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
-        found = claim(out, config, resume=resume, force=force)
-        if resume:
-            msg.info(
-                f"Resuming the run in {out}" if found else f"Nothing to resume in {out}: starting"
-            )
-        if config.paths.corpus is None and not (out / "corpus").exists():
-            msg.info(f"Preparing {config.paths.raw_text}")
-        corpus = run_corpus(config, out)
-        show_corpus(corpus, config)
-        print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)))
-        dev = None
-        for progress in pretrain(config, corpus, out, resume=resume, device=device):
+        config = with_network(config)
+
+        def prepare() -> None:
+            """What one process does for all."""
+            found = claim(out, config, resume=resume, force=force)
+            if resume:
+                msg.info(
+                    f"Resuming the run in {out}"
+                    if found
+                    else f"Nothing to resume in {out}: starting"
+                )
+            if config.paths.corpus is None and not (out / "corpus").exists():
+                msg.info(f"Preparing {config.paths.raw_text}")
+                run_corpus(config, out)
+
+        device = ranks.device(gpu_id)
+        with ranks.joined(device) as processes:
+            processes.lead(prepare)
+            corpus = run_corpus(config, out)
+            if processes.first:
+                show_corpus(corpus, config)
+                print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
+            try:
+                with stop_signal() as stop:
+                    run = pretrain(
+                        config, corpus, out, resume=resume, device=device, ranks=processes, stop=stop,
+                    )  # fmt: skip
+                    _show(run, out, quiet=not processes.first)
+            except Stopped as stopped:
+                if processes.first:
+                    name = signal.Signals(stop.number).name if stop.number else "another process"
+                    msg.warn(f"{name}: {stopped}. --resume goes on from there")
+                raise typer.Exit(stop.exit_code) from stopped
+
+
+def _show(run: Iterator[Progress], out: Path, *, quiet: bool) -> None:
+    """Print what happens in a run, to its end, and keep its report; of several processes, one is not quiet."""
+    from ..pretrain.report import write_report
+
+    dev = None
+    for progress in run:
+        dev = progress.dev
+        if not quiet:
             print(_format(progress), flush=True)
-            dev = progress.dev
-        if dev is not None:
-            msg.info(
-                f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
-                f" {dev.mean_known:.1f} without them"
-            )
-        msg.good(f"Weights: {out / 'model-best.safetensors'}")
+            if dev is not None:
+                write_report(out)
+    if quiet:
+        return
+    if dev is not None:
+        msg.info(
+            f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
+            f" {dev.mean_known:.1f} without them"
+        )
+    msg.good(f"Weights: {out / 'model-best.safetensors'}")
 
 
 def _format(progress: Progress) -> str:

@@ -46,14 +46,16 @@ def load(folder: Path) -> dict[str, Any] | None:
     problems = []
     for name in ("current.pt", "previous.pt"):
         try:
-            # To the CPU first: the machine that goes on may have another GPU, or none.
-            return torch.load(folder / name, map_location="cpu", weights_only=True)
+            file = (folder / name).open("rb")
         except FileNotFoundError:
             continue
-        except OSError:
-            raise
-        except Exception as error:  # a damaged zip archive shows as any of a dozen types
-            problems.append(f"{folder / name}: {error}")
+        with file:
+            try:
+                # To the CPU first: the machine that goes on may have another GPU, or none.
+                return torch.load(file, map_location="cpu", weights_only=True)
+            # A damaged zip archive shows as any of a dozen types, OSError among them.
+            except Exception as error:
+                problems.append(f"{folder / name}: {error}")
     if problems:
         raise ValueError("No readable checkpoint:\n  " + "\n  ".join(problems))
     return None

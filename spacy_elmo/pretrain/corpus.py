@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .config import Prepare
+
 FORMAT = "spacy-elmo corpus 1"
 _IDS_PER_READ = 1 << 22
 
@@ -49,6 +51,10 @@ class Sentences:
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
+    def words(self, rows: np.ndarray) -> int:
+        """Words of these sentences together."""
+        return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
+
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(words of these sentences, end to end; (len(rows),) their lengths)."""
         # Not `self.lengths`: a step wants a hundred rows, not the differences of millions.
@@ -59,6 +65,13 @@ class Sentences:
             starts - (ends - lengths), lengths
         )
         return self.ids[places], lengths
+
+
+class Dropped(NamedTuple):
+    """What `dedup` took from the training text."""
+
+    sentences: int = 0
+    words: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,8 +86,9 @@ class Corpus:
     dev: Sentences
     lang: str
     """Language of the tokenizer."""
-    tokenized: bool
-    """Whether the text came as words already."""
+    tokenizer: str
+    """What made the words, as the card of weights says it."""
+    dropped: Dropped
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
@@ -106,8 +120,16 @@ class Corpus:
         if len(types) != len(counts):
             raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
         parts = {name: _part(folder, name, len(types)) for name in FILES}
-        settings = statement["prepare"]
-        return cls(types, counts, **parts, lang=settings["lang"], tokenized=settings["tokenized"])
+        settings = Prepare(**statement["prepare"])
+        return cls(
+            types,
+            counts,
+            **parts,
+            lang=settings.lang,
+            tokenizer=settings.made_by,
+            # A corpus made before there was `dedup` says nothing of it.
+            dropped=Dropped(**statement.get("dropped", {})),
+        )
 
     def vocabulary(self, size: int) -> list[str]:
         """The words of a softmax of `size` classes; fewer, if fewer types were seen in training."""

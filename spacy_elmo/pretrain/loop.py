@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import json
 import math
-import os
+import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,42 +17,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bilm.head import Negatives
 from ..bilm.weights import Weights
-from . import checkpoint
+from . import checkpoint, log
 from .config import PretrainConfig
 from .corpus import Corpus, Epoch
-from .objective import Batcher, Perplexity, perplexity, sampled_loss
-from .optimization import clip_gradients, decay_groups, learn_rate
+from .gradient import Gradient
+from .log import Progress
+from .objective import Batcher
+from .optimization import learn_rate, optimizers, take_step
+from .perplexity import perplexity
+from .precision import precision
+from .ranks import Ranks
 from .reproducible import reproducible
 from .start import start
 
 _CPU = torch.device("cpu")
+_ALONE = Ranks()
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A row of `log.jsonl`."""
-
-    step: int
-    steps: int
-    """Of the whole run, as far as the limits of steps, epochs and tokens tell; 0 if only minutes limit it."""
-    epoch: float
-    """Passes over the corpus so far."""
-    tokens: int
-    """Words read in training so far."""
-    loss: float
-    """Mean of the sampled loss since the last row, in nats; not comparable with a held-out perplexity."""
-    learn_rate: float
-    grad_norm: float
-    """Before clipping, of the last step."""
-    tokens_per_second: float
-    minutes: float
-    """Of training steps, over all resumes."""
-    dev: Perplexity | None = None
-    """Held-out, at the steps where it was measured."""
-    best: bool = False
-    """The best held-out perplexity so far."""
+class Stopped(Exception):
+    """The run was asked to stop: its checkpoint is of the last step, and nothing is lost."""
 
 
 def pretrain(
@@ -62,76 +46,71 @@ def pretrain(
     *,
     resume: bool = False,
     device: torch.device = _CPU,
+    ranks: Ranks = _ALONE,
+    stop: threading.Event | None = None,
 ) -> Iterator[Progress]:
     """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
 
     Everything drawn at a step (order of sentences, negatives, dropout) follows from the seed and the number of the
     step alone, so a run that was killed and resumed ends with the weights of an unbroken one, bit for bit, on the
-    same machine with the same number of threads.
+    same machine with the same number of threads and processes.
 
     Args:
         resume: go on from the checkpoint in `out`, if there is one.
+        ranks: the processes that train together; each calls this function, and all see the same folder.
+        stop: once it is set (by a signal, by another thread) the run ends after the step at hand.
+
+    Raises:
+        OSError: the disk is full or not writable; the checkpoint before is untouched.
+        ValueError: the checkpoint belongs to another corpus or vocabulary; or a loss or gradient is not finite, which
+            names the step.
+        Stopped: `stop` was set, and a checkpoint is written.
     """
     out.mkdir(parents=True, exist_ok=True)
-    run = _Run(config, corpus, out, device)
+    run = _Run(config, corpus, out, device, ranks)
     saved = checkpoint.load(run.checkpoint) if resume else None
     if saved is not None:
         run.load_state(saved)
-    _cut_log(run.log, run.step)
+    if ranks.first:
+        log.cut(run.log, run.step)
     while not run.finished:
         progress = run.advance()
-        # The checkpoint comes last: whatever a kill leaves unwritten is then done again.
-        if progress is not None:
-            with run.log.open("a", encoding="utf8") as file:
-                file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
-        if run.finished:
-            run.write("model-last.safetensors", progress)
-        if run.finished or run.step % config.training.save_every == 0:
-            checkpoint.save(run.state(), run.checkpoint)
+        stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not run.finished
+        save = stopped or run.finished or run.step % config.training.save_every == 0
+        if save or progress is not None:
+            ranks.lead(functools.partial(run.record, progress, save))
         if progress is not None:
             yield progress
-
-
-def _cut_log(log: Path, step: int) -> None:
-    """Drop the rows after the checkpoint, which will be written again, and what a kill left of the last row."""
-    if not log.exists():
-        return
-    keep = 0
-    with log.open("rb") as file:
-        for row in file:
-            try:
-                later = json.loads(row)["step"] > step
-            except (KeyError, TypeError, ValueError):
-                later = True
-            if later or not row.endswith(b"\n"):
-                break
-            keep += len(row)
-    os.truncate(log, keep)
+        if stopped:
+            raise Stopped(f"Stopped after step {run.step:,}, which the checkpoint holds")
 
 
 class _Run:
     """A network, its optimizers and a position in the corpus."""
 
     def __init__(
-        self, config: PretrainConfig, corpus: Corpus, out: Path, device: torch.device
+        self, config: PretrainConfig, corpus: Corpus, out: Path, device: torch.device, ranks: Ranks
     ) -> None:
-        self.config, self.corpus, self.out = config, corpus, out
+        self.config, self.corpus, self.out, self.ranks = config, corpus, out, ranks
         self.checkpoint, self.log = out / "checkpoint", out / "log.jsonl"
         settings = self.settings = config.training
         self.train = corpus.train.cut(settings.max_length)
-        self.digest = _digest(corpus)
+        self.precision = precision(settings.precision, device)
         with reproducible(device):
             self.start = start(config, corpus)
         self.vocabulary = self.start.vocabulary
         self.bilm, self.head = self.start.bilm.to(device), self.start.head.to(device)
         self.batcher = Batcher(self.bilm, corpus.types, self.vocabulary)
-        groups = decay_groups(self.bilm)
-        self.optimizers = [
-            torch.optim.AdamW(groups, lr=0.0, weight_decay=settings.weight_decay),
-            # Moments of the head's rows move only when the rows are touched.
-            torch.optim.SparseAdam(list(self.head.parameters()), lr=1e-9),
-        ]
-        self.step = self.epoch = self.batch = self.tokens = 0
+        self.gradient = Gradient(
+            self.bilm, self.head, self.batcher, self.train, settings, self.ranks
+        )
+        self.optimizers = optimizers(self.bilm, self.head, settings)
+        # What a checkpoint hangs on: the words' numbers and the sentences' order; the words of the head's rows.
+        self.digests = {
+            "corpus": _digest(corpus.types, corpus.train.offsets),
+            "vocabulary": _digest(self.vocabulary),
+        }
+        self.step = self.epoch = self.batch = self.tokens = self.best_step = 0
         self.seconds, self.best = 0.0, math.inf
         self.since = _Since()
         self._start_epoch()
@@ -161,6 +140,7 @@ class _Run:
             (self.settings.max_epochs, self.epoch),
             (self.settings.max_tokens, self.tokens),
             (self.settings.max_minutes, self.seconds / 60),
+            (self.settings.patience, self.step - self.best_step),
         )
         return any(limit is not None and value >= limit for limit, value in limits)
 
@@ -170,7 +150,8 @@ class _Run:
         with reproducible(self.bilm.device):
             rate = learn_rate(self.settings, self.step, self.steps)
             self._update(rate)
-            seconds = time.monotonic() - started
+            # All ranks have to agree on when `max_minutes` are over.
+            seconds = self.ranks.sum(time.monotonic() - started) / self.ranks.size
             self.seconds += seconds
             self.since.seconds += seconds
             evaluate = self.finished or self.step % self.settings.eval_every == 0
@@ -179,46 +160,36 @@ class _Run:
         return progress
 
     def _update(self, rate: float) -> None:
-        settings = self.settings
-        batch = self.batcher(*self.train.take(self.batches[self.batch]))
-        random = np.random.default_rng([settings.seed, self.step])
-        number = min(settings.negatives, len(self.vocabulary))
-        negatives = [Negatives(len(self.vocabulary), number, random) for _ in range(2)]
-        torch.manual_seed(int(random.integers(2**63)))
-        low = settings.precision == "bfloat16"
-        with torch.autocast(self.bilm.device.type, torch.bfloat16, enabled=low):
-            loss = sampled_loss(self.bilm, self.head, batch, negatives, settings.dropout)
-        loss.backward()
-        value = float(loss.detach())
-        norm = clip_gradients(
-            [*self.bilm.parameters(), *self.head.parameters()], settings.grad_clip
-        )
+        rows = self.batches[self.batch]
+        value, norm = self.gradient(rows, self.step, self.precision)
         if not (math.isfinite(value) and math.isfinite(norm)):
-            raise ValueError(
-                f"Step {self.step + 1}: the loss is {value} and its gradient's norm {norm}. Go on from the last"
-                f" checkpoint, which is before this step: --resume --training.learn_rate {settings.learn_rate / 3:.2g}"
-                f" (now {settings.learn_rate})"
-            )
+            self.ranks.lead(functools.partial(self._diverged, value, norm))
         self.since.grad_norm = norm
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.step()
-            optimizer.zero_grad()
+        take_step(self.optimizers, rate)
+        words = self.train.words(rows)
         self.since.losses.append(value)
-        self.since.tokens += len(batch.words)
-        self.tokens += len(batch.words)
+        self.since.tokens += words
+        self.tokens += words
         self.step += 1
         self.batch += 1
         if self.batch == len(self.batches):
             self.epoch, self.batch = self.epoch + 1, 0
             self._start_epoch()
 
+    def _diverged(self, value: float, norm: float) -> None:
+        rate = self.settings.learn_rate
+        raise ValueError(
+            f"Step {self.step + 1}: the loss is {value} and its gradient's norm {norm}. Go on from the last"
+            f" checkpoint, which is before this step: --resume --training.learn_rate {rate / 3:.2g} (now {rate})"
+        )
+
     def _progress(self, rate: float, evaluate: bool) -> Progress:
         dev = None
         if evaluate:
-            held_out = self.corpus.dev.first(self.settings.eval_tokens)
-            dev = perplexity(self.bilm, self.head, self.batcher, held_out)
+            if self.ranks.first:
+                held_out = self.corpus.dev.first(self.settings.eval_tokens)
+                dev = perplexity(self.bilm, self.head, self.batcher, held_out)
+            dev = self.ranks.tell(dev)
         progress = Progress(
             step=self.step,
             steps=self.steps,
@@ -233,24 +204,32 @@ class _Run:
             best=dev is not None and dev.mean < self.best,
         )
         self.since = _Since()
-        if progress.best:
-            assert dev is not None
-            self.best = dev.mean
-            self.write("model-best.safetensors", progress)
+        if dev is not None and progress.best:
+            self.best, self.best_step = dev.mean, self.step
         return progress
+
+    def record(self, progress: Progress | None, save: bool) -> None:
+        """Write what is due after a step; the checkpoint last: what a kill leaves unwritten is then done again."""
+        if progress is not None:
+            if progress.best:
+                self.write("model-best.safetensors", progress)
+            log.append(self.log, progress)
+        if self.finished:
+            self.write("model-last.safetensors", progress)
+        if save:
+            checkpoint.save(self.state(), self.checkpoint)
 
     def write(self, name: str, progress: Progress | None) -> None:
         """Write the weights as they are, with what is known of them, to a file of the run."""
         card = {
             "language": self.corpus.lang,
-            "tokenizer": "text as given"
-            if self.corpus.tokenized
-            else f"spacy.blank({self.corpus.lang!r})",
+            "tokenizer": self.corpus.tokenizer,
             "casing": "as in the text",
             **self.start.card,
             **self.config.card,
             "steps": self.step,
             "tokens_seen": self.tokens,
+            "training_precision": self.precision,
         }
         if progress is not None and progress.dev is not None:
             card["perplexity"] = dataclasses.asdict(progress.dev)
@@ -264,25 +243,32 @@ class _Run:
             "head": self.head.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "threads": torch.get_num_threads(),
-            "corpus": self.digest,
+            "ranks": self.ranks.size,
             "since": dataclasses.asdict(self.since),
+            **self.digests,
             **{name: getattr(self, name) for name in _POSITION},
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        if state["corpus"] != self.digest:
-            raise ValueError(
-                f"The checkpoint in {self.checkpoint} belongs to another corpus, whose words have other numbers."
-                " Give the run its own corpus back, or start elsewhere"
-            )
+        state = self._older(state) | state
+        for name, digest in self.digests.items():
+            if state[name] != digest:
+                raise ValueError(
+                    f"The checkpoint in {self.checkpoint} belongs to another {name}, whose words have other numbers."
+                    f" Give the run its own {name} back, or start elsewhere"
+                )
         self.bilm.load_state_dict(state["bilm"])
         self.head.load_state_dict(state["head"])
-        if (threads := torch.get_num_threads()) != state["threads"]:
-            warnings.warn(
-                f"The run was saved with {state['threads']} threads and goes on with {threads}: sums will round"
-                " otherwise than in an unbroken run. OMP_NUM_THREADS sets the number",
-                stacklevel=2,
-            )
+        for name, now, remedy in (
+            ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
+            ("ranks", self.ranks.size, "torchrun's --nproc-per-node"),
+        ):
+            if state[name] != now and self.ranks.first:
+                warnings.warn(
+                    f"The run was saved with {state[name]} {name} and goes on with {now}: sums will round otherwise"
+                    f" than in an unbroken run. {remedy} sets the number",
+                    stacklevel=2,
+                )
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         for name in _POSITION:
@@ -290,8 +276,17 @@ class _Run:
         self.since = _Since(**state["since"])
         self._start_epoch()
 
+    def _older(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What a checkpoint of an older version does not say."""
+        return {
+            "ranks": 1,
+            "precision": self.precision,
+            "best_step": state["step"],
+            "vocabulary": self.digests["vocabulary"],
+        }
 
-_POSITION = ("step", "epoch", "batch", "tokens", "seconds", "best")
+
+_POSITION = ("step", "epoch", "batch", "tokens", "seconds", "best", "best_step", "precision")
 
 
 @dataclass
@@ -304,10 +299,8 @@ class _Since:
     grad_norm: float = 0.0
 
 
-def _digest(corpus: Corpus) -> str:
-    """What the meaning of a checkpoint hangs on: the words' numbers, and the sentences' order."""
-    digest = hashlib.blake2b(
-        "\n".join(corpus.types).encode("utf8", "surrogatepass"), digest_size=16
-    )
-    digest.update(np.ascontiguousarray(corpus.train.offsets).tobytes())
+def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
+    digest = hashlib.blake2b("\n".join(words).encode("utf8", "surrogatepass"), digest_size=16)
+    if offsets is not None:
+        digest.update(np.ascontiguousarray(offsets).tobytes())
     return digest.hexdigest()

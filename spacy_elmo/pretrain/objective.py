@@ -1,4 +1,4 @@
-"""The language modelling objective: batches, targets, the sampled loss of a step and held-out perplexity."""
+"""The language modelling objective: batches, targets and the loss of a step."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.head import Head, Negatives
 from ..bilm.model import BiLM, Reading
-from .corpus import Sentences
 
-_EVAL_BATCH_TOKENS = 4096
+_FULL_ROWS = 1024
 
 
 @dataclass
@@ -64,79 +64,31 @@ def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
     return classes[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
 
 
-def sampled_loss(
-    bilm: BiLM, head: Head, batch: Batch, negatives: Sequence[Negatives], dropout: float
+def loss_sum(
+    bilm: BiLM,
+    head: Head,
+    batch: Batch,
+    negatives: Sequence[Negatives] | None,
+    dropout: float,
 ) -> Tensor:
-    """Mean over targets of the sampled softmax loss, and over the two directions (bilm-tf `training.py`); a scalar.
+    """Sum over targets and both directions of the softmax loss in nats (bilm-tf `training.py`); a scalar.
 
     Args:
-        negatives: one draw for each direction.
+        negatives: of the sampled softmax, one draw for each direction; None: the full softmax.
     """
     reading = bilm.read(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(reading.outputs[-1], dropout, training=dropout > 0)
     goals = torch.from_numpy(targets(reading, batch.classes)).to(hidden.device)
+    if negatives is None:
+        return _full_loss(head, hidden.flatten(0, 1), goals.flatten())
     losses = [head.sampled_loss(*pair) for pair in zip(hidden, goals, negatives, strict=True)]
-    return torch.stack(losses).sum() / goals.numel()
+    return torch.stack(losses).sum()
 
 
-@dataclass(frozen=True)
-class Perplexity:
-    """Held-out full-softmax perplexity. Targets are the words and the closing boundary of each sentence; `<UNK>` is
-    one class."""
-
-    forward: float
-    backward: float
-    mean: float
-    """exp of the average of both cross-entropies."""
-    targets: int
-    """Per direction."""
-    unk_share: float
-    """Of the targets, in either direction."""
-    forward_known: float
-    backward_known: float
-    mean_known: float
-    """The same with `<UNK>` targets left out of the mean."""
-    vocab_size: int
-
-
-@torch.no_grad()
-def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
-    """Score every target of `sentences` in both directions.
-
-    Raises:
-        ValueError: there is no sentence.
-    """
-    if not len(sentences.lengths):
-        raise ValueError("No held-out sentence to score")
-    total, known, n_known = np.zeros(2), np.zeros(2), 0
-    rows = np.argsort(sentences.lengths, kind="stable")
-    number = (np.cumsum(sentences.lengths[rows]) - 1) // _EVAL_BATCH_TOKENS
-    for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
-        batch = batcher(*sentences.take(part))
-        reading = bilm.read(batch.token_ids, batch.words, batch.lengths)
-        goals = targets(reading, batch.classes)
-        for direction in (0, 1):
-            goal = torch.from_numpy(goals[direction]).to(bilm.device)
-            losses = head.full_loss(reading.outputs[-1][direction], goal).double()
-            total[direction] += losses.sum().item()
-            known[direction] += losses[goal != batcher.unk].sum().item()
-        n_known += int((goals[0] != batcher.unk).sum())
-    count = int(sentences.lengths.sum()) + len(sentences.lengths)
-    forward, backward, forward_known, backward_known = *(total / count), *(known / max(n_known, 1))
-    return Perplexity(
-        forward=_exp(forward),
-        backward=_exp(backward),
-        mean=_exp((forward + backward) / 2),
-        targets=count,
-        unk_share=1 - n_known / count,
-        forward_known=_exp(forward_known),
-        backward_known=_exp(backward_known),
-        mean_known=_exp((forward_known + backward_known) / 2),
-        vocab_size=len(head.weight),
-    )
-
-
-def _exp(mean_loss: float) -> float:
-    """A model that has diverged is infinitely perplexed; `math.exp` would raise."""
-    with np.errstate(over="ignore"):
-        return float(np.exp(mean_loss))
+def _full_loss(head: Head, hidden: Tensor, goals: Tensor) -> Tensor:
+    # Logits are computed again in the backward pass: all of them at once would be gigabytes.
+    losses = [
+        checkpoint(head.full_loss, *pair, use_reentrant=False, preserve_rng_state=False)
+        for pair in zip(hidden.split(_FULL_ROWS), goals.split(_FULL_ROWS), strict=True)
+    ]
+    return torch.cat(losses).sum()

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import hashlib
-import itertools
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..bilm.char_ids import BOS, EOS, UNK
 from .config import Paths, Prepare
 from .corpus import FILES, FORMAT, Corpus
-from .text import LINES_PER_DOCUMENT, documents, text_files
+from .cutter import Cutter, Piece
+from .documents import LINES_PER_DOCUMENT, Document, documents
+from .processes import in_order
+from .text import text_files
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
-_IDS_PER_WRITE = 1 << 20
+_CHARACTERS_PER_PIECE = 1 << 20
 _SENTENCES_PER_CHUNK = 1 << 16
-_TEXTS_PER_PIPE = 1000
 
 
 def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
     Types are numbered by falling count in the training part, so that a vocabulary of any size is the head
-    of the table. Memory holds the types, a few numbers per sentence and a digest per document, never the text.
+    of the table. What is written follows from the text and the settings alone, not from the number of processes.
+
+    Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
+    per process its tokenizer and two pieces of a million characters: 0.6 GB in all for 22 million words of English
+    and two processes. A single line, JSON record or `.spacy` file has to fit as well. The text is never held whole.
 
     Raises:
         FileExistsError: `out` exists.
         FileNotFoundError: no text.
-        ValueError: the text holds no sentence, or not enough to hold some out; bytes that are not UTF-8; a file that
-            is no plain text, or is damaged; a language without a tokenizer.
+        OSError: naming `out`, it cannot be written (a full disk); a process died.
+        ValueError: the text holds no sentence, or not enough to hold some out; a file or a line that cannot be read;
+            a language without a tokenizer.
     """
     out = Path(out)
     if out.exists():
@@ -45,36 +52,77 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     # Whatever a typing mistake can spoil comes first, before hours of tokenizing.
     files = text_files(paths.raw_text)
     dev_files = None if paths.dev_text is None else text_files(paths.dev_text)
-    sentences = _sentence_splitter(settings)
+    cutter = Cutter(settings)
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed here
     partial.mkdir(parents=True)
     try:
         table = _Types()
         train = _Part(partial / "raw-train.bin", table)
-        train.add(documents(files, settings.encoding_errors), sentences)
+        with contextlib.closing(cut_files(files, cutter, settings)) as pieces:
+            train.add(pieces)
         if not train.lengths:
             raise ValueError(f"No sentence in the text of {paths.raw_text!r}")
+        dev = None
         if dev_files is not None:
             dev = _Part(partial / "raw-dev.bin", table)
-            dev.add(documents(dev_files, settings.encoding_errors), sentences)
+            with contextlib.closing(cut_files(dev_files, cutter, settings)) as pieces:
+                dev.add(pieces)
             if not dev.lengths:
                 raise ValueError(f"No sentence in the held-out text of {paths.dev_text!r}")
-            parts = {"train": _Choice.all(train), "dev": _Choice.all(dev)}
+        fresh = _fresh(train, dev, settings.dedup)
+        if not fresh.any():
+            raise ValueError(
+                f"All of {paths.raw_text!r} stands in {paths.dev_text!r} too, and prepare.dedup ="
+                f" {settings.dedup!r} leaves nothing to train on"
+            )
+        if dev is not None:
+            parts = {"train": _Choice(train, fresh), "dev": _Choice.all(dev)}
         else:
-            held_out = _held_out(train.documents, len(train.lengths), settings.seed)
-            parts = {"train": _Choice(train, ~held_out), "dev": _Choice(train, held_out)}
+            held_out = _held_out(train, fresh, settings.seed)
+            parts = {
+                "train": _Choice(train, fresh & ~held_out),
+                "dev": _Choice(train, fresh & held_out),
+            }
         _write(parts, [*table], partial)
         for raw in partial.glob("raw-*.bin"):
             raw.unlink()
+        lengths = np.asarray(train.lengths)
         statement = {
-            "format": FORMAT, "paths": paths.model_dump(), "prepare": settings.model_dump(),
-        }  # fmt: skip
+            "format": FORMAT,
+            "paths": paths.model_dump(include={"raw_text", "dev_text"}),
+            "prepare": settings.model_dump(exclude={"n_process"}),
+            "dropped": {"sentences": int((~fresh).sum()), "words": int(lengths[~fresh].sum())},
+        }
         (partial / "corpus.json").write_text(json.dumps(statement, indent=2), encoding="utf8")
         partial.rename(out)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(out)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Corpus.open(out)
+
+
+def cut_files(files: list[Path], cutter: Cutter, settings: Prepare) -> Generator[Piece, None, None]:
+    """The sentences of text files, in pieces of about a million characters. Close it when you stop early."""
+    n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
+    return in_order(cutter, _tasks(documents(files, settings.encoding_errors)), n_process)
+
+
+def _tasks(found: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents, in lists worth handing to another process."""
+    task: list[Document] = []
+    characters = 0
+    for document in found:
+        task.append(document)
+        characters += sum(map(len, document.text))
+        if characters >= _CHARACTERS_PER_PIECE:
+            yield task
+            task, characters = [], 0
+    if task:
+        yield task
 
 
 def _write(parts: dict[str, _Choice], types: list[str], folder: Path) -> None:
@@ -93,9 +141,7 @@ def _write(parts: dict[str, _Choice], types: list[str], folder: Path) -> None:
             np.lib.format.write_array_header_1_0(file, header)
             for ids in part.ids():
                 file.write(rank[ids].astype("<i4", copy=False).data)
-    (folder / "types.txt").write_bytes(
-        "\n".join(types[i] for i in order).encode("utf8", "surrogatepass")
-    )
+    (folder / "types.txt").write_bytes("\n".join(types[i] for i in order).encode("utf8"))
     np.save(folder / "counts.npy", counts[order])
 
 
@@ -111,33 +157,27 @@ class _Types(dict[str, int]):
 
 
 class _Part:
-    """Ids of one text on disk, its sentences' lengths and its documents in memory."""
+    """One text: the ids of its words on disk, a few numbers per sentence and document in memory."""
 
     def __init__(self, path: Path, table: _Types) -> None:
         self.path = path
         self.table = table
         self.lengths = array.array("i")
-        self.documents: list[tuple[int, bytes]] = []
-        """(sentences, digest) of each document."""
+        """(sentences,) words of each."""
+        self.sizes = array.array("i")
+        """(documents,) sentences of each."""
+        self.document_digests = array.array("Q")
+        self.sentence_digests = array.array("Q")
 
-    def add(
-        self,
-        texts: Iterable[list[str]],
-        sentences: Callable[[Iterable[list[str]]], Iterator[list[list[str]]]],
-    ) -> None:
-        buffer: list[int] = []
+    def add(self, pieces: Iterable[Piece]) -> None:
         with self.path.open("wb") as file:
-            for document in sentences(texts):
-                digest = hashlib.blake2b(digest_size=8)
-                for sentence in document:
-                    buffer.extend(map(self.table.__getitem__, sentence))
-                    self.lengths.append(len(sentence))
-                    digest.update(" ".join(sentence).encode("utf8", "surrogatepass") + b"\n")
-                self.documents.append((len(document), digest.digest()))
-                if len(buffer) >= _IDS_PER_WRITE:
-                    file.write(np.asarray(buffer, dtype=np.int32).data)
-                    buffer = []
-            file.write(np.asarray(buffer, dtype=np.int32).data)
+            for piece in pieces:
+                numbers = np.array([self.table[word] for word in piece.types], dtype=np.int32)
+                file.write(numbers[piece.words].data)
+                self.lengths.frombytes(piece.lengths.tobytes())
+                self.sizes.frombytes(piece.documents.tobytes())
+                self.document_digests.frombytes(piece.document_digests.tobytes())
+                self.sentence_digests.frombytes(piece.sentence_digests.tobytes())
 
 
 class _Choice:
@@ -164,58 +204,48 @@ class _Choice:
                 yield ids[np.repeat(self._chosen[rows], lengths)]
 
 
-def _sentence_splitter(
-    settings: Prepare,
-) -> Callable[[Iterable[list[str]]], Iterator[list[list[str]]]]:
-    """A function from documents (lists of lines) to documents (lists of sentences of words)."""
-    if settings.tokenized:
-        return lambda texts: ([line.split() for line in lines] for lines in texts)
-    import spacy
-
-    from ..bilm.sentences import sentence_starts
-
-    try:
-        tokenizer: Any = spacy.blank(settings.lang).tokenizer
-    except ImportError as error:  # no such language, or its tokenizer is a package of its own
-        raise ValueError(
-            f"prepare.lang = {settings.lang!r}: spaCy gives no tokenizer ({error}). Choose another language, install"
-            " what it needs, or give text of words and set prepare.tokenized to true"
-        ) from error
-
-    def split(texts: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-        for lines in texts:
-            document: list[list[str]] = []
-            for doc in tokenizer.pipe(lines, batch_size=_TEXTS_PER_PIPE):
-                words = [token.text for token in doc]
-                starts = [*np.flatnonzero(sentence_starts(words)), len(words)]
-                for start, end in itertools.pairwise(starts):
-                    # Whitespace is no word: the component skips it too.
-                    if sentence := [word for word in words[start:end] if not word.isspace()]:
-                        document.append(sentence)
-            if document:
-                yield document
-
-    return split
+def _fresh(train: _Part, dev: _Part | None, dedup: str) -> np.ndarray:
+    """(sentences,) bool: the training sentences that stand neither earlier in the text nor in held-out text of its
+    own, or whose documents do not."""
+    if dedup == "none":
+        return np.ones(len(train.lengths), dtype=bool)
+    level = "document_digests" if dedup == "documents" else "sentence_digests"
+    before = array.array("Q") if dev is None else getattr(dev, level)
+    digests = np.concatenate([np.asarray(before), np.asarray(getattr(train, level))])
+    fresh = np.zeros(len(digests), dtype=bool)
+    fresh[np.unique(digests, return_index=True)[1]] = True
+    fresh = fresh[len(before) :]
+    return np.repeat(fresh, train.sizes) if dedup == "documents" else fresh
 
 
-def _held_out(found: list[tuple[int, bytes]], n_sentences: int, seed: int) -> np.ndarray:
-    """(sentences,) bool: the documents of the smallest seeded hashes, until both minima are met."""
+def _held_out(part: _Part, fresh: np.ndarray, seed: int) -> np.ndarray:
+    """(sentences,) bool: the documents of the smallest seeded hashes, until both minima are met.
+
+    Args:
+        fresh: (sentences,) bool, those that count.
+    """
+    owners = np.repeat(np.arange(len(part.sizes)), part.sizes)
+    sizes = np.bincount(owners[fresh], minlength=len(part.sizes))
+    salt = seed.to_bytes(16, "little")
     keys = [
-        hashlib.blake2b(digest, salt=seed.to_bytes(16, "little")).digest() for _, digest in found
+        hashlib.blake2b(digest.to_bytes(8, "little"), salt=salt).digest()
+        for digest in part.document_digests
     ]
-    sizes = [size for size, _ in found]
-    chosen = np.zeros(len(found), dtype=bool)
+    remaining = np.flatnonzero(sizes)
+    chosen = np.zeros(len(sizes), dtype=bool)
     sentences = 0
-    for number in sorted(range(len(found)), key=keys.__getitem__):
-        if sentences >= _MIN_HELD_OUT_SENTENCES and chosen.sum() >= _HELD_OUT_SHARE * len(found):
+    for number in sorted(remaining.tolist(), key=keys.__getitem__):
+        if sentences >= _MIN_HELD_OUT_SENTENCES and chosen.sum() >= _HELD_OUT_SHARE * len(
+            remaining
+        ):
             break
         chosen[number] = True
         sentences += sizes[number]
-    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > n_sentences // 2:
+    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > fresh.sum() // 2:
         raise ValueError(
-            f"The text has {n_sentences} sentences in {len(found)} documents (a blank line ends one, and"
-            f" {LINES_PER_DOCUMENT} lines do): too few, or too few documents, to hold out"
+            f"The text has {fresh.sum()} sentences in {len(remaining)} documents (in plain text a blank line ends one,"
+            f" and {LINES_PER_DOCUMENT} lines do): too few, or too few documents, to hold out"
             f" {_MIN_HELD_OUT_SENTENCES} sentences and train on the rest."
             " Give more text, or held-out text of its own as paths.dev_text"
         )
-    return np.repeat(chosen, sizes)
+    return chosen[owners]

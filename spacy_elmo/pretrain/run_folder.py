@@ -11,16 +11,18 @@ from confection import Config
 from .config import PretrainConfig
 from .corpus import Corpus
 from .prepare import prepare
+from .start import given_weights
 from .text import text_files
 
 # A config.cfg alone is no run: it is what a start leaves that failed over its text.
-_FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors")
+_FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
 # What may change between a run and its resumption: where it ends and how often it reports.
 # The learning rate too, since lowering it is the remedy of a run that has diverged.
+# The processes of prepare change nothing that is written.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
-    "log_every", "eval_every", "save_every", "learn_rate",
+    "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
 )  # fmt: skip
 
 
@@ -36,8 +38,9 @@ def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: boo
 
     Raises:
         FileExistsError: there is a run, and neither was said.
-        FileNotFoundError: there is no text or corpus where the config says.
-        ValueError: the run to resume has other settings; names each. Nothing is deleted before all is well.
+        FileNotFoundError: there is no text, corpus or weights file where the config says.
+        ValueError: the run to resume has other settings; names each. Or `paths.init` does not fit `[model]`.
+            Nothing is deleted before all is well.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
@@ -46,10 +49,10 @@ def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: boo
         )
     if present and resume and (out / "config.cfg").exists():
         _check_same(out / "config.cfg", config)
-    _check_sources(out, config, kept=resume)
-    if force:
-        for name in present:
-            shutil.rmtree(out / name) if name in _FOLDERS else (out / name).unlink()
+    doomed = [out / name for name in present] if force else []
+    _check_sources(out, config, doomed, kept=resume)
+    for path in doomed:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     out.mkdir(parents=True, exist_ok=True)
     for litter in out.glob(".*.partial"):  # of a run that was killed while it wrote
         shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
@@ -59,14 +62,18 @@ def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: boo
     return resume and (out / "checkpoint").exists()
 
 
-def _check_sources(out: Path, config: PretrainConfig, *, kept: bool) -> None:
-    """Find the text or the corpus before anything is deleted for its sake."""
+def _check_sources(out: Path, config: PretrainConfig, doomed: list[Path], *, kept: bool) -> None:
+    """Find what the run starts from before anything is deleted for its sake."""
     paths = config.paths
-    if paths.corpus is not None:
-        if not kept and out.resolve() in Path(paths.corpus).resolve().parents:
+    for name, source in (("corpus", paths.corpus), ("init", paths.init)):
+        if source is not None and any(
+            Path(source).resolve().is_relative_to(p.resolve()) for p in doomed
+        ):
             raise ValueError(
-                f"paths.corpus = {paths.corpus} is inside {out}, which --force would delete"
+                f"paths.{name} = {source} is of the run in {out}, which --force would delete"
             )
+    given_weights(config)
+    if paths.corpus is not None:
         Corpus.open(paths.corpus)
     elif not (kept and (out / "corpus").exists()):
         if paths.raw_text is None:

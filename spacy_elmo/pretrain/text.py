@@ -1,4 +1,4 @@
-"""Raw text files to documents of lines."""
+"""Raw text files, packed or not, and their lines."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-LINES_PER_DOCUMENT = 100
-"""A document ends here at the latest. Texts of one sentence per line often have no blank line (1B Word): this way
-they too can be held out in parts, and a document fits into memory however long its file is."""
-
 _PACKED = (".gz", ".xz", ".zst")
-_READ_IN_DIRECTORIES = (".txt", *(f".txt{suffix}" for suffix in _PACKED))
-_NO_PLAIN_TEXT = (
-    ".json", ".jsonl", ".ndjson", ".spacy", ".conllu", ".parquet", ".tar", ".tgz", ".zip", ".7z", ".bz2",
+_READ_IN_DIRECTORIES = (
+    *(kind + packed for kind in (".txt", ".jsonl") for packed in ("", *_PACKED)),
+    ".spacy",
+)
+_NOT_READ = (
+    ".json", ".ndjson", ".conllu", ".parquet", ".tar", ".tgz", ".zip", ".7z", ".bz2",
 )  # fmt: skip
 
 
 def text_files(source: str) -> list[Path]:
     """The files of a `raw_text` setting, sorted.
 
-    The file itself; those of a directory that are called *.txt, *.txt.gz, *.txt.xz or *.txt.zst; or all that a glob
-    pattern finds.
+    The file itself; those of a directory that are called *.txt, *.jsonl (or either with .gz, .xz or .zst) or *.spacy;
+    or all that a glob pattern finds.
 
     Raises:
         FileNotFoundError: there are none.
-        ValueError: a file that was asked for, itself or by a pattern, is no plain text by its name.
+        ValueError: a file that was asked for, itself or by a pattern, is of a kind that is not read, by its name.
     """
     path = Path(source)
     if path.is_dir():
@@ -47,21 +46,22 @@ def text_files(source: str) -> list[Path]:
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {nothing}")
     for file in files:
-        _check_name(file)
+        # "a.json.gz" is as little plain text as "a.json".
+        if kind(file) in _NOT_READ or (kind(file) == ".spacy" and file.suffix in _PACKED):
+            raise ValueError(
+                f"{file}: {''.join(file.suffixes[-2:])} is not read; give plain text or .jsonl (either may be packed as"
+                " .gz, .xz or .zst), or .spacy"
+            )
     return files
 
 
-def _check_name(file: Path) -> None:
-    # "a.jsonl.gz" is as little plain text as "a.jsonl".
-    unpacked = file.with_suffix("") if file.suffix in _PACKED else file
-    if unpacked.suffix.lower() in _NO_PLAIN_TEXT:
-        raise ValueError(
-            f"{file}: {unpacked.suffix} is not read yet; give plain text, or plain text packed as .gz, .xz or .zst"
-        )
+def kind(file: Path) -> str:
+    """The suffix of a file without that of its packing: ".jsonl" of "a.jsonl.gz"."""
+    return (file.with_suffix("") if file.suffix in _PACKED else file).suffix.lower()
 
 
-def documents(files: list[Path], errors: str) -> Iterator[list[str]]:
-    """Documents, as lists of non-empty lines. A blank line, the end of a file and the hundredth line end a document.
+def lines(file: Path, errors: str) -> Iterator[tuple[int, str]]:
+    """(number from 1, line) of a text file, with the line's end.
 
     Args:
         errors: "strict" or "replace", for bytes that are not UTF-8.
@@ -69,28 +69,14 @@ def documents(files: list[Path], errors: str) -> Iterator[list[str]]:
     Raises:
         ValueError: naming file and line of such bytes, or a damaged archive.
     """
-    for file in files:
-        lines: list[str] = []
-        for line in _lines(file, errors):
-            if text := line.strip():
-                lines.append(text)
-            if lines and (not text or len(lines) == LINES_PER_DOCUMENT):
-                yield lines
-                lines = []
-        if lines:
-            yield lines
-
-
-def _lines(file: Path, errors: str) -> Iterator[str]:
     number = 0
     try:
         with _open(file) as stream:
             for raw in stream:
                 number += 1
                 # The mark that some Windows programs put first would stick to the first word.
-                yield (raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).decode(
-                    "utf8", errors
-                )
+                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+                yield number, raw.decode("utf8", errors)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number}: not UTF-8 ({error.reason} at byte {error.start} of the line)."

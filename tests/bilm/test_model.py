@@ -148,6 +148,38 @@ def test_state_carried_across_batches(closing):
             np.testing.assert_allclose(parts[row], expected, atol=1e-5)
 
 
+@settings(max_examples=40)
+@given(sentences, st.integers(1, 12))
+def test_pieces_say_what_the_whole_says(sentences, max_words):
+    model = tiny.bilm(tiny.config(layers=3))
+    expected = tiny.read(model, sentences).layers
+    got = torch.full_like(expected, torch.nan)
+    half = model.config.projection
+    for piece in model.pieces(*tiny.batch(model, sentences), max_words):
+        assert len(piece.layers) == 4
+        for direction, words in enumerate(piece.words):
+            columns = slice(direction * half, (direction + 1) * half)
+            for level, layer in enumerate(piece.layers):
+                got[level, words, columns] = layer[direction]
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
+
+
+def test_pieces_are_no_longer_than_asked():
+    """Of a single sentence: each direction reads so many words, from its own end, and encodes no others."""
+    model = tiny.bilm(tiny.config())
+    encoded = []
+    model.encoder.register_forward_pre_hook(lambda _, args: encoded.append(len(args[0])))
+    words = ["a", "cat", "sat", "on", "it"]
+    pieces = list(model.pieces(*tiny.batch(model, [words]), 2))
+    assert [piece.words.tolist() for piece in pieces] == [
+        [[0, 1], [4, 3]],
+        [[2, 3], [2, 1]],
+        [[4], [0]],
+    ]
+    assert encoded == [6, 3, 2]
+    assert not any(layer.requires_grad for piece in pieces for layer in piece.layers)
+
+
 def test_given_state_is_not_changed():
     model = tiny.bilm(tiny.config())
     state = tuple(torch.randn(shape) for shape in ((2, 2, 1, 5), (2, 2, 1, 7)))

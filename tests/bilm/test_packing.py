@@ -49,6 +49,30 @@ def test_numbers_to_check_by_hand():
     assert packing.words.tolist() == [[3, 2, 4], [3, 4, 2]]
 
 
+@given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 9))
+def test_cut(lengths, max_words):
+    packing = Packing.of(lengths)
+    parts = list(packing.cut(max_words))
+    assert [n for part in parts for n in part] == packing.rows
+    assert all(parts)
+    # By pushing words: a step ends a part if the last word of the next one is beyond what the part may hold.
+    expected, words, end = [[]], -len(lengths), max_words
+    for n in packing.rows:
+        words += n
+        if words > end:
+            expected.append([])
+            end = -(-words // max_words) * max_words
+        expected[-1].append(n)
+    assert parts == [part for part in expected if part]
+
+
+def test_cut_of_one_sentence():
+    # The first step reads the boundary, and belongs to the first word.
+    assert list(Packing.of([5]).cut(2)) == [[1, 1, 1], [1, 1], [1]]
+    assert list(Packing.of([5]).cut(5)) == [[1] * 6]
+    assert list(Packing.of([2, 3]).cut(5)) == [[2, 2, 2, 1]]
+
+
 def test_closing_reads_one_more():
     assert Packing.of([1, 2]).rows == [2, 2, 1]
     assert Packing.of([1, 2], closing=True).rows == [2, 2, 2, 1]

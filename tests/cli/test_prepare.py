@@ -15,6 +15,22 @@ CONFIG = """
 tokenized = true
 """
 
+RUN = """
+[model]
+dim = 8
+projection = 4
+char_dim = 4
+filters = [[1, 4], [3, 4]]
+highways = 1
+max_characters = 12
+
+[training]
+max_epochs = 5
+vocab_size = 6
+negatives = 4
+max_length = 7
+"""
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -39,6 +55,27 @@ def test_it_says_how_many_files_it_reads_and_needs_no_limit(files):
     assert code == 0, output
     assert "files: 2" in output and "files: 1" in output
     assert "training sentences 400" in output and "held-out sentences 200" in output
+
+
+def test_it_says_what_a_run_would_see_and_cost(files):
+    (files / "run.cfg").write_text(CONFIG + RUN)
+    (files / "b.txt").write_text("the owl sees the extraordinarily long-winded cat .\n" * 200)
+    (files / "dev").mkdir()
+    (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
+    options = ("--paths.dev_text", files / "dev", "--prepare.dedup", "sentences")
+    code, output = run(*command(files, *options, "--prepare.n_process", 2))
+    assert code == 0, output
+    for row in (
+        # Two sentences differ: of "the" (4 times), "owl", "sees", "cat" and "." (twice), and two long words.
+        "training words 14 training sentences 2 held-out words 6 held-out sentences 1 types 9",
+        "vocabulary 6, covers 57.1% of the training words and 33.3% of the held-out ones",
+        "cut words 14.286% of the training words (longer than 10 bytes)",
+        "cut sentences 50.00% of the training sentences (longer than 7 words)",
+        "dropped repeats 398 sentences, 99.5% of the words",
+        "one pass over the corpus 0:00:0",
+        "for 70 words memory ",
+    ):
+        assert row in output, row
 
 
 @pytest.mark.parametrize(

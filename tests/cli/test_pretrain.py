@@ -61,6 +61,7 @@ def test_from_text_to_weights(files):
     assert "training words 1,710" in output and "vocabulary 9, covers 100.0%" in output
     assert sorted(path.name for path in (files / "out").iterdir()) == [
         "checkpoint", "config.cfg", "corpus", "log.jsonl", "model-best.safetensors", "model-last.safetensors",
+        "report.html",
     ]  # fmt: skip
     log = (files / "out/log.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in log] == [2, 3, 4, 6]
@@ -121,6 +122,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         ((), "raw_text is needed"),
         (("--gpu-id", "17"), "--gpu-id 17: torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
+        (("--init", "nowhere"), "No weights file at nowhere (paths.init, --init)"),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):

@@ -22,16 +22,17 @@ def test_the_newest_is_loaded(tmp_path):
     assert loaded["tensor"].tolist() == [3.0] * 3
 
 
-@pytest.mark.parametrize("damage", ["truncate", "delete"])
-def test_the_previous_one_stands_in(tmp_path, damage):
+@pytest.mark.parametrize("left", [0, 1, 100, 0.3, 0.7, -1000, -20, -1, None])
+def test_the_previous_one_stands_in(tmp_path, left):
     """A machine that dies may leave a half-written or a not yet renamed newest file."""
     checkpoint.save(state(1), tmp_path)
     checkpoint.save(state(2), tmp_path)
     newest = tmp_path / "current.pt"
-    if damage == "truncate":
-        newest.write_bytes(newest.read_bytes()[:-20])
-    else:
+    if left is None:
         newest.unlink()
+    else:
+        data = newest.read_bytes()
+        newest.write_bytes(data[: int(left * len(data)) if isinstance(left, float) else left])
     assert checkpoint.load(tmp_path)["step"] == 1
 
 

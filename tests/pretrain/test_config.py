@@ -1,8 +1,16 @@
 """Settings are checked all at once."""
 
-import pytest
+from pathlib import Path
 
-from spacy_elmo.pretrain.config import PretrainConfig
+import pytest
+import torch
+from spacy.util import load_config
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretrain.config import PretrainConfig, Training
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def test_all_problems_at_once():
@@ -61,3 +69,42 @@ def test_true_is_a_value_of_a_switch():
 def test_word_input_is_refused():
     with pytest.raises(ValueError, match=r"\[model\] words = 7: .*not supported yet"):
         PretrainConfig.of({"training": {"max_steps": 1}, "model": {"words": 7}})
+
+
+def test_adagrad_has_no_weight_decay():
+    with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has none"):
+        PretrainConfig.of(
+            {"training": {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}}
+        )
+
+
+# Of the biLM without its head; the last three are the numbers published for the models of these sizes.
+MILLIONS = {"smoke": 0.2, "mini": 3.0, "small": 13.6, "medium": 28.0, "original": 93.6}
+
+
+@pytest.mark.parametrize("name", MILLIONS)
+def test_shipped_configs(name):
+    sections = load_config(CONFIGS / f"pretrain_{name}.cfg")
+    config = PretrainConfig.of(sections)
+    with torch.device("meta"):
+        parameters = sum(p.numel() for p in BiLM(config.bilm).parameters())
+    assert round(parameters / 1e6, 1) == MILLIONS[name]
+    # A config says all that a run depends on; a limit that it leaves out is none.
+    limits = {"max_steps", "max_epochs", "max_tokens", "max_minutes"}
+    assert set(sections["training"]) | limits == set(Training.model_fields)
+    assert set(sections["model"]) >= set(BiLMConfig().to_dict()) - {"words", "forget_bias"}
+
+
+def test_the_original_is_the_paper_s():
+    """bilm-tf's `bin/train_elmo.py`, on three GPUs, with the gradient of the mean loss: a clip of 10 / 20."""
+    config = PretrainConfig.of(load_config(CONFIGS / "pretrain_original.cfg"))
+    assert config.bilm == BiLMConfig()
+    settings = config.training
+    assert (settings.optimizer, settings.learn_rate, settings.grad_clip) == (
+        "adagrad",
+        0.2,
+        10 / 20,
+    )
+    assert (settings.vocab_size, settings.negatives) == (793471, 8192)
+    assert (settings.batch_tokens, settings.max_epochs) == (128 * 20 * 3, 10)
+    assert (settings.dropout, settings.warmup_steps, settings.cooldown) == (0.1, 0, 0)

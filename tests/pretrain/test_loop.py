@@ -3,18 +3,14 @@
 import dataclasses
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
+import threading
 
+import numpy as np
 import pytest
 import torch
-from confection import Config
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain import checkpoint, loop
+from spacy_elmo.pretrain import checkpoint, gradient, loop
 from spacy_elmo.pretrain.loop import pretrain
 
 
@@ -45,62 +41,31 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     assert best.vocabulary == corpus.vocabulary(20)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, dropout):
-    unbroken = list(pretrain(make_config(dropout=dropout), corpus, tmp_path / "unbroken"))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"dropout": 0.2, "accumulate_gradient": 3},
+        {"negatives": None},
+        {"optimizer": "adagrad", "precision": "float32"},
+        {"optimizer": "adagrad", "negatives": None},
+    ],
+    ids=str,
+)
+def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, settings):
+    unbroken = list(pretrain(make_config(**settings), corpus, tmp_path / "unbroken"))
     # Stopped between two checkpoints, in the middle of a log interval, twice.
     for resume, rows in ((False, 1), (True, 2)):
-        run = pretrain(make_config(dropout=dropout), corpus, tmp_path / "broken", resume=resume)
+        run = pretrain(make_config(**settings), corpus, tmp_path / "broken", resume=resume)
         for _ in range(rows):
             next(run)
         run.close()
-    list(pretrain(make_config(dropout=dropout), corpus, tmp_path / "broken", resume=True))
+    list(pretrain(make_config(**settings), corpus, tmp_path / "broken", resume=True))
     for name in ("model-last.safetensors", "model-best.safetensors"):
         assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
     log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
     assert [row["step"] for row in log] == [row.step for row in unbroken]
     assert [row["loss"] for row in log] == [row.loss for row in unbroken]
-
-
-def test_killed_and_resumed_through_the_command(text_file, make_config, tmp_path):
-    """SIGKILL at an arbitrary moment; the resumed run ends with the weights of an unbroken one, bit for bit."""
-    config = make_config(max_steps=300, save_every=20, log_every=10, eval_every=100)
-    config = config.model_copy(
-        update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})}
-    )
-    Config(config.model_dump()).to_disk(tmp_path / "run.cfg")
-
-    def start(out: str, *options: str) -> subprocess.Popen:
-        command = [
-            sys.executable,
-            "-m",
-            "spacy",
-            "elmo",
-            "pretrain",
-            str(tmp_path / "run.cfg"),
-            str(tmp_path / out),
-        ]
-        return subprocess.Popen(
-            [*command, *options],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    killed = start("broken")
-    log = tmp_path / "broken" / "log.jsonl"
-    deadline = time.monotonic() + 120
-    while not (log.exists() and log.read_text().count("\n") >= 7):
-        assert killed.poll() is None and time.monotonic() < deadline, killed.stdout.read()
-        time.sleep(0.002)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
-    assert not (tmp_path / "broken" / "model-last.safetensors").exists()
-    for process in (start("broken", "--resume"), start("unbroken")):
-        output, _ = process.communicate(timeout=240)
-        assert process.returncode == 0, output
-    for name in ("model-last.safetensors", "model-best.safetensors"):
-        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
 
 
 def test_a_full_disk_keeps_the_checkpoint_before(corpus, make_config, tmp_path, monkeypatch):
@@ -132,8 +97,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 ):
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run)
-    sampled_loss = loop.sampled_loss
-    monkeypatch.setattr(loop, "sampled_loss", lambda *args: sampled_loss(*args) * float("nan"))
+    loss_sum = gradient.loss_sum
+    monkeypatch.setattr(gradient, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
     with pytest.raises(
         ValueError, match="Step 6: the loss is nan.*--resume --training.learn_rate 0.001"
     ):
@@ -181,7 +146,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
-                loop.json, "dumps", stopping(json.dumps, lambda row: row.get("step") == 20)
+                loop.log.json, "dumps", stopping(json.dumps, lambda row: row.get("step") == 20)
             )
         elif moment == "checkpoint":
             save = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
@@ -219,7 +184,7 @@ def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
 ):
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run)
-    monkeypatch.setattr(loop, "clip_gradients", lambda *_: float("inf"))
+    monkeypatch.setattr(gradient, "clip_gradients", lambda *_: float("inf"))
     with pytest.raises(ValueError, match="Step 6.*norm inf.*--resume --training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
@@ -248,3 +213,98 @@ def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     log.write_text(lines[0] + "\0\0\0")
     list(pretrain(make_config(max_steps=25), corpus, tmp_path / "run", resume=True))
     assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [rows[0].step, 25]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"negatives": None}, {"batch_tokens": 10, "optimizer": "adagrad"}], ids=str
+)
+def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, settings):
+    """Also more parts than sentences."""
+    rows = []
+    for parts in (1, 5):
+        config = make_config(precision="float32", accumulate_gradient=parts, **settings)
+        rows.append(list(pretrain(config, corpus, tmp_path / str(parts))))
+    for key in ("loss", "grad_norm"):
+        whole, summed = ([getattr(row, key) for row in run] for run in rows)
+        assert summed == pytest.approx(whole, rel=1e-5)
+    assert rows[0][-1].dev.mean == pytest.approx(rows[1][-1].dev.mean, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"negatives": None, "learn_rate": 0.03}, {"optimizer": "adagrad", "learn_rate": 0.2}],
+    ids=str,
+)
+def test_other_objectives_and_optimizers_learn(corpus, make_config, tmp_path, settings):
+    config = make_config(max_steps=60, eval_every=60, batch_tokens=128, **settings)
+    assert list(pretrain(config, corpus, tmp_path / "run"))[-1].dev.mean < 9
+    # What the words' frequencies alone would give:
+    counts = corpus.counts[corpus.counts > 0] / corpus.counts.sum()
+    assert math.exp(-(counts * np.log(counts)).sum()) > 9
+
+
+def test_patience(corpus, make_config, tmp_path, monkeypatch):
+    """The run ends once that many steps have gone by without a better one, and a longer patience takes it up again."""
+    figures = iter([9.0, 8.0, 8.5, 8.0, 7.0, 7.5, 7.5, 7.5])
+
+    def perplexity(*args):
+        return dataclasses.replace(right(*args), mean=next(figures))
+
+    right = loop.perplexity
+    monkeypatch.setattr(loop, "perplexity", perplexity)
+    config = make_config(max_steps=1000, eval_every=2, log_every=2, save_every=2, patience=4)
+    rows = list(pretrain(config, corpus, tmp_path / "run"))
+    assert [(row.step, row.best) for row in rows] == [(2, True), (4, True), (6, False), (8, False)]
+    assert (tmp_path / "run/model-last.safetensors").exists()
+    assert list(pretrain(config, corpus, tmp_path / "run", resume=True)) == []
+    longer = make_config(max_steps=1000, eval_every=2, log_every=2, save_every=2, patience=6)
+    rows = list(pretrain(longer, corpus, tmp_path / "run", resume=True))
+    assert [(row.step, row.best) for row in rows] == [
+        (10, True), (12, False), (14, False), (16, False),
+    ]  # fmt: skip
+
+
+def test_a_checkpoint_of_the_first_version_can_be_resumed(corpus, make_config, tmp_path):
+    """It said nothing of ranks, precision, vocabulary and the step of the best perplexity."""
+    list(pretrain(make_config(), corpus, tmp_path / "unbroken"))
+    next(pretrain(make_config(), corpus, tmp_path / "run"))
+    saved = checkpoint.load(tmp_path / "run/checkpoint")
+    added = {"ranks", "precision", "vocabulary", "best_step"}
+    assert added <= saved.keys()
+    first = {key: value for key, value in saved.items() if key not in added}
+    checkpoint.save(first, tmp_path / "run/checkpoint")
+    list(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
+    assert equal(
+        *(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken"))
+    )
+
+
+@pytest.mark.parametrize("fast", ["bfloat16", "float32"])
+def test_auto_is_what_the_machine_is_fast_in_and_stays(
+    corpus, make_config, tmp_path, monkeypatch, fast
+):
+    def on_a_machine_for(name: str) -> None:
+        known = {"avx512_bf16": name == "bfloat16"}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+
+    on_a_machine_for(fast)
+    list(pretrain(make_config(precision=fast), corpus, tmp_path / "said"))
+    next(pretrain(make_config(), corpus, tmp_path / "auto"))
+    on_a_machine_for("float32" if fast == "bfloat16" else "bfloat16")
+    list(pretrain(make_config(), corpus, tmp_path / "auto", resume=True))
+    mine, theirs = (
+        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
+    )
+    assert mine.card["training_precision"] == theirs.card["training_precision"] == fast
+    assert equal(mine.tensors, theirs.tensors)
+
+
+def test_stop(corpus, make_config, tmp_path):
+    """The checkpoint is of the very step after which the run was asked to stop, although none was due."""
+    stop = threading.Event()
+    run = pretrain(make_config(save_every=1000, log_every=3), corpus, tmp_path / "run", stop=stop)
+    assert next(run).step == 3
+    stop.set()
+    with pytest.raises(loop.Stopped, match="after step 4"):
+        next(run)
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4

@@ -1,6 +1,4 @@
-"""Batches, targets, the loss of a step and held-out perplexity, against word by word reading."""
-
-import math
+"""Batches, targets and the loss of a step."""
 
 import numpy as np
 import pytest
@@ -8,8 +6,8 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.pretrain.corpus import Sentences
-from spacy_elmo.pretrain.objective import Batcher, perplexity, sampled_loss, targets
+from spacy_elmo.pretrain import objective
+from spacy_elmo.pretrain.objective import Batcher, loss_sum, targets
 from tests import tiny
 
 TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
@@ -48,63 +46,33 @@ def test_targets_are_the_next_words_and_the_closing_boundary(bilm, batcher):
     assert [TYPES[i] for i in backward] == ["cat", "sat", "<UNK>", "cat", "a", "<S>", "<S>"]
 
 
-def word_by_word(bilm, head, sentences):
-    """Cross-entropies (sentences of words) by reading one sentence at a time and indexing its layers."""
-    losses = {"forward": [], "backward": []}
-    for sentence in sentences:
-        words = sentence.split()
-        goals = [TYPES.index(w) if TYPES.index(w) < VOCAB else 2 for w in words]
-        top = tiny.read(bilm, [words]).layers[-1]
-        width = top.shape[1] // 2
-        # What each direction says before any word: read from an empty sentence, which has only boundaries.
-        opening = bilm.read(bilm.token_ids([]), np.array([], dtype=np.int64), [0]).outputs[-1]
-        rows = {
-            "forward": ([opening[0, 0], *top[:, :width]], [*goals, 1]),
-            "backward": ([opening[1, 0], *top.flip(0)[:, width:]], [*goals[::-1], 0]),
-        }
-        for direction, (hidden, goal) in rows.items():
-            logits = torch.stack(hidden) @ head.weight.t() + head.bias[:, 0]
-            found = F.cross_entropy(logits, torch.tensor(goal), reduction="none").tolist()
-            losses[direction] += zip(found, goal, strict=True)
-    return losses
-
-
-@torch.no_grad()
-def test_perplexity_equals_word_by_word_reading(bilm, batcher):
-    sentences = ["a rare cat sat", "cat", "a cat sat a cat", "rare"]
-    flat, lengths = ids(*sentences)
-    head = Head(VOCAB, 5)
-    result = perplexity(bilm, head, batcher, Sentences(flat, np.append(0, np.cumsum(lengths))))
-    losses = word_by_word(bilm, head, sentences)
-    forward, backward = (np.mean([loss for loss, _ in losses[d]]) for d in ("forward", "backward"))
-    assert result.forward == pytest.approx(math.exp(forward), rel=1e-5)
-    assert result.backward == pytest.approx(math.exp(backward), rel=1e-5)
-    assert result.mean == pytest.approx(math.exp((forward + backward) / 2), rel=1e-5)
-    known = [
-        np.mean([loss for loss, goal in losses[d] if goal != 2]) for d in ("forward", "backward")
-    ]
-    assert result.forward_known == pytest.approx(math.exp(known[0]), rel=1e-5)
-    assert result.backward_known == pytest.approx(math.exp(known[1]), rel=1e-5)
-    assert (result.targets, result.vocab_size) == (11 + 4, 6)
-    assert result.unk_share == pytest.approx(2 / 15)
-
-
-def test_perplexity_of_nothing(bilm, batcher):
-    with pytest.raises(ValueError, match="No held-out sentence"):
-        perplexity(
-            bilm, Head(VOCAB, 5), batcher, Sentences(np.array([], dtype=np.int32), np.array([0]))
-        )
-
-
-def test_sampled_loss_is_the_mean_over_targets_and_directions(bilm, batcher):
+@pytest.mark.parametrize("number", [3, None])
+def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
     batch = batcher(*ids("a rare cat", "cat sat"))
     head = Head(VOCAB, 5)
     random = np.random.default_rng(0)
-    negatives = [Negatives(VOCAB, 3, random) for _ in range(2)]
-    loss = sampled_loss(bilm, head, batch, negatives, dropout=0.0).detach()
+    negatives = number and [Negatives(VOCAB, number, random) for _ in range(2)]
     reading = bilm.read(batch.token_ids, batch.words, batch.lengths)
-    sums = [
-        head.sampled_loss(reading.outputs[-1][d], torch.from_numpy(goal), negatives[d])
-        for d, goal in enumerate(targets(reading, batch.classes))
-    ]
-    assert loss.item() == pytest.approx(sum(s.item() for s in sums) / (2 * 7), rel=1e-6)
+    expected = 0.0
+    for direction, goal in enumerate(torch.from_numpy(targets(reading, batch.classes))):
+        hidden = reading.outputs[-1][direction]
+        if negatives:
+            expected += head.sampled_loss(hidden, goal, negatives[direction]).item()
+        else:
+            logits = hidden @ head.weight.t() + head.bias[:, 0]
+            expected += F.cross_entropy(logits, goal, reduction="sum").item()
+    loss = loss_sum(bilm, head, batch, negatives, dropout=0.0)
+    assert loss.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_gradient_of_the_full_softmax_does_not_depend_on_its_blocks(bilm, batcher, monkeypatch):
+    """Logits that are computed again in the backward pass, block by block, give the gradient of all at once."""
+    batch, head = batcher(*ids("a rare cat", "cat sat")), Head(VOCAB, 5)
+    gradients = []
+    for rows in (3, 1000):
+        monkeypatch.setattr(objective, "_FULL_ROWS", rows)
+        parameters = [*bilm.parameters(), *head.parameters()]
+        loss = loss_sum(bilm, head, batch, None, dropout=0.0)
+        gradients.append(torch.autograd.grad(loss, parameters))
+    torch.testing.assert_close(*gradients)
+    assert gradients[0][-1].abs().sum() > 0

@@ -1,10 +1,15 @@
 """Text to prepared corpus, read back by its words."""
 
 import collections
+import json
+import random
 import sys
 
 import numpy as np
 import pytest
+import spacy
+import srsly
+from spacy.tokens import DocBin
 
 from spacy_elmo.pretrain import prepare as prepare_module
 from spacy_elmo.pretrain.config import Paths, Prepare
@@ -75,9 +80,103 @@ def test_raw_text_is_tokenized_and_cut_into_sentences_like_a_doc(tmp_path):
     assert sentences_of(corpus, "train") == [["The", "dog", "barks", "."]] * 300
 
 
+def test_every_kind_of_file_gives_the_same_corpus(tmp_path):
+    nlp = spacy.blank("en")
+    texts = [f"The {n} owls sleep. Don't\nwake them!\n" for n in range(100)]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts), encoding="utf8")
+    srsly.write_jsonl(tmp_path / "a.jsonl", ({"text": text} for text in texts))
+    docs = [*nlp.pipe(texts)]
+    srsly.write_jsonl(
+        tmp_path / "b.jsonl", ({"tokens": [token.text for token in doc]} for doc in docs)
+    )
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    corpora = []
+    for name in ("a.txt", "a.jsonl", "b.jsonl", "a.spacy"):
+        corpora.append(
+            prepare(Paths(raw_text=str(tmp_path / name)), Prepare(), tmp_path / f"{name}-corpus")
+        )
+        assert corpora[-1].types == corpora[0].types
+        for part in ("train", "dev"):
+            assert sentences_of(corpora[-1], part) == sentences_of(corpora[0], part)
+    assert ["wake", "them", "!"] in sentences_of(corpora[0], "train")
+
+
+DOCUMENTS = [["a b", "c d"], ["e f", "a b"], ["a b", "c d"], ["c d", "g h"], ["c d"]]
+
+
+@pytest.fixture
+def repeating(tmp_path):
+    """Text that repeats sentences and documents, and held-out text that shares some of either with it."""
+    (tmp_path / "raw.txt").write_text(
+        "\n\n".join("\n".join(text) for text in DOCUMENTS), encoding="utf8"
+    )
+    (tmp_path / "dev.txt").write_text("c d\n\nx y\n\nx y\n", encoding="utf8")
+    return Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
+
+
+@pytest.mark.parametrize(
+    "dedup, kept",
+    [
+        ("none", ["a b", "c d", "e f", "a b", "a b", "c d", "c d", "g h", "c d"]),
+        # The third document is the first again; the fifth is one of the held-out text.
+        ("documents", ["a b", "c d", "e f", "a b", "c d", "g h"]),
+        # "c d" is held out.
+        ("sentences", ["a b", "e f", "g h"]),
+    ],
+)
+def test_repeats_are_dropped(tmp_path, repeating, dedup, kept):
+    corpus = prepare(repeating, Prepare(tokenized=True, dedup=dedup), tmp_path / "corpus")
+    assert [" ".join(sentence) for sentence in sentences_of(corpus, "train")] == kept
+    assert [" ".join(sentence) for sentence in sentences_of(corpus, "dev")] == ["c d", "x y", "x y"]
+    assert corpus.dropped == (9 - len(kept), 2 * (9 - len(kept)))
+    assert corpus.counts.sum() == 2 * len(kept)
+
+
+@pytest.mark.parametrize("dedup", ["documents", "sentences"])
+def test_no_repeat_is_held_out_and_trained_on(tmp_path, dedup):
+    draw = random.Random(0)
+    texts = [
+        [f"s {draw.randrange(600)}" for _ in range(draw.choice([1, 1, 4]))] for _ in range(900)
+    ]
+    (tmp_path / "raw.txt").write_text("\n\n".join(map("\n".join, texts)), encoding="utf8")
+    settings = Prepare(tokenized=True, dedup=dedup)
+    corpus = prepare(Paths(raw_text=str(tmp_path / "raw.txt")), settings, tmp_path / "corpus")
+    train, dev = ([*map(" ".join, sentences_of(corpus, part))] for part in ("train", "dev"))
+    assert len(dev) >= 100
+    if dedup == "sentences":
+        assert sorted(train + dev) == sorted({sentence for text in texts for sentence in text})
+    else:
+        distinct = set(map(tuple, texts))
+        assert sorted(train + dev) == sorted(sentence for text in distinct for sentence in text)
+
+
+def test_held_out_text_that_holds_all(tmp_path, repeating):
+    paths = repeating.model_copy(update={"dev_text": repeating.raw_text})
+    with pytest.raises(ValueError, match="dedup = 'sentences' leaves nothing to train on"):
+        prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
+
+
+def test_a_corpus_of_the_first_version_opens(tmp_path, corpus):
+    """One made before there were `dedup`, other tokenizers and processes."""
+    folder = tmp_path / "corpus"
+    statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
+    assert statement["prepare"] == {
+        "lang": "en", "tokenizer": None, "tokenized": True, "dedup": "none", "encoding_errors": "strict", "seed": 0,
+    }  # fmt: skip
+    statement = {
+        "format": "spacy-elmo corpus 1",
+        "paths": {"raw_text": "raw.txt", "dev_text": None, "corpus": None},
+        "prepare": {"lang": "en", "tokenized": False, "encoding_errors": "strict", "seed": 0},
+    }
+    (folder / "corpus.json").write_text(json.dumps(statement), encoding="utf8")
+    old = Corpus.open(folder)
+    assert (old.tokenizer, corpus.tokenizer) == ("spacy.blank('en')", "text as given")
+    assert old.dropped == (0, 0) and sentences_of(old, "dev") == sentences_of(corpus, "dev")
+
+
 def test_too_little_text(tmp_path):
     (tmp_path / "raw.txt").write_text("one sentence .\n", encoding="utf8")
-    with pytest.raises(ValueError, match="1 sentences in 1 documents.*paths.dev_text"):
+    with pytest.raises(ValueError, match="1 sentences in 1 documents .*paths.dev_text"):
         prepare(
             Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus"
         )
@@ -100,7 +199,7 @@ def test_a_folder_is_made_whole_or_not_at_all(tmp_path, text_file, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(prepare_module.np, "save", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left on device: .*corpus"):
             prepare(paths, settings, tmp_path / "corpus")
     assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
     prepare(paths, settings, tmp_path / "corpus")
@@ -161,33 +260,38 @@ def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
     assert (len(corpus.train.lengths), len(corpus.dev.lengths)) == (1900, 100)
 
 
-def test_pieces_change_nothing(tmp_path, text_file, monkeypatch):
-    """A corpus of many pieces of a few sentences is that of one piece."""
-    paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
+@pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True, dedup="sentences")])
+def test_pieces_and_processes_change_nothing(tmp_path, monkeypatch, settings):
+    """A corpus of many pieces of a few sentences, made by several processes, is that of one piece, byte for byte."""
+    text = "\n\n".join(f"The {n} owls of {n % 20} . They sleep!\nBirds {n % 9}" for n in range(600))
+    (tmp_path / "raw.txt").write_text(text, encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"))
     prepare(paths, settings, tmp_path / "one")
-    monkeypatch.setattr(prepare_module, "_SENTENCES_PER_CHUNK", 7)
-    monkeypatch.setattr(prepare_module, "_IDS_PER_WRITE", 50)
-    prepare(paths, settings, tmp_path / "many")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == [
         "corpus.json", "counts.npy", "dev-ids.npy", "dev-offsets.npy", "train-ids.npy", "train-offsets.npy",
         "types.txt",
     ]  # fmt: skip
-    for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
+    monkeypatch.setattr(prepare_module, "_SENTENCES_PER_CHUNK", 7)
+    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_PIECE", 1000)
+    for n_process in (1, 2):
+        many = tmp_path / f"many-{n_process}"
+        prepare(paths, settings.model_copy(update={"n_process": n_process}), many)
+        for name in names:
+            assert (tmp_path / "one" / name).read_bytes() == (many / name).read_bytes()
 
 
 def test_mistakes_are_found_before_the_text_is_read(tmp_path, text_file, monkeypatch):
-    monkeypatch.setattr(prepare_module, "documents", None)
+    monkeypatch.setattr(prepare_module, "cut_files", None)
     raw = str(text_file)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         prepare(Paths(raw_text=raw, dev_text="nowhere"), Prepare(), tmp_path / "corpus")
-    with pytest.raises(ValueError, match="prepare.lang = 'zz'.*Choose another language"):
+    with pytest.raises(ValueError, match="prepare.lang = 'zz'.*Choose another"):
         prepare(Paths(raw_text=raw), Prepare(lang="zz"), tmp_path / "corpus")
     assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
 
 
 def test_a_language_whose_tokenizer_is_not_installed(tmp_path, text_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)
-    with pytest.raises(ValueError, match=r"prepare\.lang = 'th'.*PyThaiNLP"):
+    with pytest.raises(ValueError, match=r"prepare\.lang = 'th'.*\n.*PyThaiNLP"):
         prepare(Paths(raw_text=str(text_file)), Prepare(lang="th"), tmp_path / "corpus")

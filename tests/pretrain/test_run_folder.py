@@ -55,6 +55,7 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config,
     out, config = tmp_path / "run", make_config()
     claim(out, config)
     (out / "checkpoint").mkdir()
+    (out / "corpus").mkdir()
     inside = config.paths.model_copy(update={"corpus": str(out / "corpus")})
     with pytest.raises(ValueError, match="which --force would delete"):
         claim(out, config.model_copy(update={"paths": inside}), force=True)

@@ -6,10 +6,10 @@ import lzma
 import pytest
 import zstandard
 
-from spacy_elmo.pretrain.text import documents, text_files
+from spacy_elmo.pretrain.text import kind, lines, text_files
 
-TEXT = "one\ntwo\n\n  \nthree é\n"
-DOCUMENTS = [["one", "two"], ["three é"]]
+TEXT = "one\r\n\nthree é"
+LINES = [(1, "one\r\n"), (2, "\n"), (3, "three é")]
 
 
 @pytest.mark.parametrize(
@@ -24,52 +24,38 @@ DOCUMENTS = [["one", "two"], ["three é"]]
 def test_packed_files_read_alike(tmp_path, name, pack):
     path = tmp_path / name
     path.write_bytes(pack(TEXT.encode()))
-    assert list(documents([path], "strict")) == DOCUMENTS
-
-
-def test_a_file_ends_a_document(tmp_path):
-    for name in "ab":
-        (tmp_path / f"{name}.txt").write_text(f"line {name}", encoding="utf8")
-    assert list(documents(text_files(str(tmp_path)), "strict")) == [["line a"], ["line b"]]
-
-
-def test_a_hundred_lines_end_a_document(tmp_path):
-    """A text of one sentence per line, without blank lines, is no single document."""
-    path = tmp_path / "sentences.txt"
-    path.write_text("\n".join(map(str, range(250))), encoding="utf8")
-    found = list(documents([path], "strict"))
-    assert [len(lines) for lines in found] == [100, 100, 50]
-    assert sum(found, []) == [*map(str, range(250))]
-    path.write_text("line\n" * 100 + "\n\nline\n", encoding="utf8")
-    assert [len(lines) for lines in documents([path], "strict")] == [100, 1]
+    assert list(lines(path, "strict")) == LINES
+    assert kind(path) == ".txt"
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
     path = tmp_path / "windows.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\xef\xbb\xbftwo\r\n")
-    assert list(documents([path], "strict")) == [["one", "\ufefftwo"]]
+    assert list(lines(path, "strict")) == [(1, "one\r\n"), (2, "\ufefftwo\r\n")]
 
 
 def test_sources(tmp_path):
-    for name in ("b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl"):
+    for name in (
+        "b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl", "f.spacy", "g.JSONL.xz",
+    ):  # fmt: skip
         (tmp_path / name).touch()
 
     def names(source: str) -> list[str]:
         return [file.name for file in text_files(str(tmp_path / source))]
 
-    assert names("") == ["a.txt", "b.txt.gz"]
+    assert names("") == ["a.txt", "b.txt.gz", "e.jsonl", "f.spacy", "g.JSONL.xz"]
     assert names("*.t*[tv]") == ["a.txt", "c.tsv"]
     assert names("c.tsv") == ["c.tsv"]
     assert names(".hidden.txt") == [".hidden.txt"]
 
 
 @pytest.mark.parametrize(
-    "name", ["a.jsonl", "a.jsonl.gz", "a.spacy", "a.txt.bz2", "a.tar.xz", "a.JSON"]
+    "name", ["a.json", "a.json.gz", "a.spacy.gz", "a.txt.bz2", "a.tar.xz", "a.JSON"]
 )
 def test_files_of_other_kinds_are_refused_by_name(tmp_path, name):
     (tmp_path / name).touch()
     for source in (name, "a.*"):
-        with pytest.raises(ValueError, match=r"a\..* is not read yet; give plain text"):
+        with pytest.raises(ValueError, match=r"a\..* is not read; give plain text or .jsonl"):
             text_files(str(tmp_path / source))
     with pytest.raises(FileNotFoundError, match=r"no \*\.txt, .* in this directory"):
         text_files(str(tmp_path))
@@ -86,8 +72,8 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"fine\n\nna\xefve\n")
     with pytest.raises(ValueError, match=r"latin\.txt, line 3.*prepare\.encoding_errors"):
-        list(documents([path], "strict"))
-    assert list(documents([path], "replace")) == [["fine"], ["na\ufffdve"]]
+        list(lines(path, "strict"))
+    assert list(lines(path, "replace"))[2] == (3, "na\ufffdve\n")
 
 
 PACKERS = {
@@ -108,19 +94,19 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_archives_are_named(tmp_path, suffix, damage):
     path = tmp_path / f"half.{suffix}"
-    lines = "\n".join(str(number**5) for number in range(5000))
-    path.write_bytes(DAMAGES[damage](PACKERS[suffix](lines.encode())))
+    text = "\n".join(str(number**5) for number in range(5000))
+    path.write_bytes(DAMAGES[damage](PACKERS[suffix](text.encode())))
     if (suffix, damage) == ("xz", "junk behind"):
         # lzma ignores it, and nothing of the text is lost.
         return
     with pytest.raises(ValueError, match=r"half.*after line \d+: damaged archive"):
-        list(documents([path], "strict"))
+        list(lines(path, "strict"))
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_archives_of_several_parts(tmp_path, suffix):
     path = tmp_path / f"parts.{suffix}"
     path.write_bytes(
-        b"".join(PACKERS[suffix](part) for part in (b"one\n", b"two\n", b"\nthree \xc3\xa9"))
+        b"".join(PACKERS[suffix](part) for part in (b"one\r\n", b"\n", b"three \xc3\xa9"))
     )
-    assert list(documents([path], "strict")) == DOCUMENTS
+    assert list(lines(path, "strict")) == LINES

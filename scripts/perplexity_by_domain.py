@@ -1,0 +1,79 @@
+"""Held-out perplexity of weights by the source of the text, for a model card.
+
+    python scripts/perplexity_by_domain.py model-best.safetensors heldout.txt heldout-documents.tsv --tokenized
+
+The documents of the text are divided by blank lines. The table has a row for each of them, in their order, and a
+column `source`; its first line names the columns. Prints a Markdown table, the largest source first.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretrain.config import Prepare
+from spacy_elmo.pretrain.evaluate import evaluate, settings_of
+from spacy_elmo.pretrain.perplexity import NOTHING, Perplexity
+
+
+def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
+    """The documents of each source.
+
+    Raises:
+        ValueError: the table has no column `source`, or not a row for each document.
+    """
+    documents = [part for part in text.read_text(encoding="utf8").split("\n\n") if part.strip()]
+    with table.open(encoding="utf8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    if any("source" not in row for row in rows):
+        raise ValueError(f"{table}: no column 'source', only {', '.join(rows[0])}")
+    if len(rows) != len(documents):
+        raise ValueError(f"{table} has {len(rows)} rows, {text} {len(documents)} documents")
+    sources = defaultdict(list)
+    for row, document in zip(rows, documents, strict=True):
+        sources[row["source"]].append(document)
+    return dict(sources)
+
+
+def by_source(
+    weights: Weights, sources: dict[str, list[str]], settings: Prepare
+) -> dict[str, Perplexity]:
+    """The perplexity of each source, largest first, and of "all" together."""
+    size, total = len(weights.vocabulary), NOTHING
+    found = {}
+    with TemporaryDirectory() as folder:
+        files = {Path(folder) / f"{number}.txt": source for number, source in enumerate(sources)}
+        for file, source in files.items():
+            file.write_text("\n\n".join(sources[source]), encoding="utf8")
+        for file, tally in evaluate(weights, files, settings):
+            found[files[file]] = tally.perplexity(size)
+            total += tally
+    ordered = sorted(found.items(), key=lambda item: -item[1].targets)
+    return {**dict(ordered), "all": total.perplexity(size)}
+
+
+def main() -> None:
+    """Parse, score, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("weights", type=Path)
+    parser.add_argument(
+        "text", type=Path, help="held-out text, plain, blank lines between documents"
+    )
+    parser.add_argument("documents", type=Path, help="table (.tsv) with a column `source`")
+    parser.add_argument("--tokenized", action="store_true", help="a sentence of words a line")
+    args = parser.parse_args()
+    weights = Weights.read(args.weights)
+    settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)
+    print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for source, p in by_source(weights, read_sources(args.text, args.documents), settings).items():
+        figures = f"{p.mean:.1f} | {p.forward:.1f} | {p.backward:.1f} | {p.mean_known:.1f}"
+        print(f"| {source} | {p.targets:,} | {p.unk_share:.1%} | {figures} |")
+
+
+if __name__ == "__main__":
+    main()

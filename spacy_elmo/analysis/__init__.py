@@ -1,0 +1,1 @@
+"""What a biLM knows: scores of text and its best substitutes."""

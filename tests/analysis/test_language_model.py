@@ -1,0 +1,167 @@
+"""Scores of tokens and their substitutes, against the oracle and brute force."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.analysis import language_model as module
+from spacy_elmo.analysis.language_model import LanguageModel
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.spans import whole_docs, windows_v1
+from tests import oracle, tiny
+
+VOCABULARY = ["cat", "</S>", "a", "<UNK>", "sat", "<S>", ".", "on"]
+
+
+@pytest.fixture(scope="module")
+def weights():
+    torch.manual_seed(2)
+    head = Head(len(VOCABULARY), 5)
+    with torch.no_grad():
+        head.weight.mul_(3)
+        head.bias.normal_()
+    return Weights.of(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return spacy.blank("en")
+
+
+def row(word):
+    return VOCABULARY.index(word if word in VOCABULARY else "<UNK>")
+
+
+def logits(weights, sentence):
+    """(n + 1, V) of each direction, in the order read, from the oracle."""
+    head = weights.head()
+    tensors = {n: t.numpy() for n, t in weights.tensors.items() if not n.startswith("head.")}
+    reader = oracle.Oracle(weights.config, tensors)
+    h, c = reader.zero_state()
+    for direction in (0, 1):
+        outputs, _ = reader.run(sentence, direction, (h[:, direction], c[:, direction]))
+        yield (
+            outputs[-1] @ head.weight.detach().double().numpy().T
+            + head.bias.detach().double().numpy()[:, 0]
+        )
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def expected_score(weights, sentence):
+    forward, backward = (log_softmax(each) for each in logits(weights, sentence))
+    n = len(sentence)
+    words = [row(word) for word in sentence]
+    return (
+        forward[np.arange(n), words],
+        backward[::-1][1:][np.arange(n), words],
+        (forward[n, row("</S>")], backward[n, row("<S>")]),
+    )
+
+
+TEXT = ["a", "cat", "sat", ".", "\n", "rare", "cat", ".", " ", "on"]
+SENTENCES = [(0, 1, 2, 3), (5, 6, 7), (9,)]
+
+
+@pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
+def test_score_equals_the_oracle(weights, nlp, max_batch_tokens):
+    doc = Doc(nlp.vocab, words=TEXT)
+    found = LanguageModel(weights, max_batch_tokens=max_batch_tokens).score(doc)
+    for number, places in enumerate(SENTENCES):
+        forward, backward, closing = expected_score(weights, [TEXT[i] for i in places])
+        np.testing.assert_allclose(found.forward[list(places)], forward, atol=2e-5)
+        np.testing.assert_allclose(found.backward[list(places)], backward, atol=2e-5)
+        np.testing.assert_allclose(found.closing[:, number], closing, atol=2e-5)
+    space = np.isin(np.arange(len(TEXT)), [4, 8])
+    assert np.array_equal(np.isnan(found.forward), space)
+    assert np.array_equal(np.isnan(found.backward), space)
+    assert np.flatnonzero(found.unknown).tolist() == [5]
+    assert found.closing.shape == (2, 3)
+
+
+@pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
+def test_substitutes_are_the_best_of_all_words(weights, nlp, max_batch_tokens):
+    doc = Doc(nlp.vocab, words=TEXT)
+    found = LanguageModel(weights, max_batch_tokens=max_batch_tokens).all_substitutes(doc, n=3)
+    words = [word for word in VOCABULARY if word not in ("<S>", "</S>", "<UNK>")]
+    for places in SENTENCES:
+        forward, backward = logits(weights, [TEXT[i] for i in places])
+        n = len(places)
+        for place, i in enumerate(places):
+            both = log_softmax(forward)[place] + log_softmax(backward)[n - 1 - place]
+            fitting = log_softmax(both[[row(word) for word in words]])
+            ranked = sorted(zip(fitting, words, strict=True), reverse=True)
+            expected = [(word, score) for score, word in ranked if word != TEXT[i]][:3]
+            assert [s.word for s in found[i]] == [word for word, _ in expected]
+            np.testing.assert_allclose(
+                [s.log_probability for s in found[i]], [p for _, p in expected], atol=5e-5
+            )
+    assert found[4] == found[8] == []
+
+
+def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypatch):
+    doc = Doc(nlp.vocab, words=TEXT)
+    model = LanguageModel(weights)
+    whole = model.all_substitutes(doc, n=4)
+    read = []
+    pieces = model._bilm.pieces
+    monkeypatch.setattr(
+        model._bilm, "pieces", lambda *args: (read.append(list(args[2])), pieces(*args))[1]
+    )
+    for i in (3, 6, 9):
+        alone = model.substitutes(doc[i], n=4)
+        assert [s.word for s in alone] == [s.word for s in whole[i]]
+        np.testing.assert_allclose(
+            [s.log_probability for s in alone], [s.log_probability for s in whole[i]], atol=1e-5
+        )
+    assert model.all_substitutes(doc[5:8], n=4)[1][0].word == whole[6][0].word
+    assert read == [[4], [3], [1], [3]]
+    assert model.substitutes(doc[4]) == []
+
+
+def test_substitutes_in_blocks(weights, nlp, monkeypatch):
+    doc = Doc(nlp.vocab, words=TEXT)
+    model = LanguageModel(weights)
+    whole = model.all_substitutes(doc)
+    monkeypatch.setattr(module, "_ROWS", 2)
+    found = model.all_substitutes(doc)
+    assert [[s.word for s in words] for words in found] == [
+        [s.word for s in words] for words in whole
+    ]
+    # A word of the vocabulary has four others; one outside it has all five.
+    assert [len(words) for words in found] == [4, 4, 4, 4, 0, 5, 4, 4, 0, 4]
+
+
+def test_other_spans(weights, nlp):
+    doc = Doc(nlp.vocab, words=["a", "cat", ".", "sat"])
+    found = LanguageModel(weights, get_spans=whole_docs).score(doc)
+    forward, backward, _ = expected_score(weights, ["a", "cat", ".", "sat"])
+    np.testing.assert_allclose(found.forward, forward, atol=2e-5)
+    np.testing.assert_allclose(found.backward, backward, atol=2e-5)
+    model = LanguageModel(weights, get_spans=windows_v1(3, 1))
+    with pytest.raises(ValueError, match="spans that overlap"):
+        model.score(doc)
+
+
+def test_empty_docs(weights, nlp):
+    model = LanguageModel(weights)
+    for words in ([], [" "]):
+        doc = Doc(nlp.vocab, words=words)
+        assert model.score(doc).forward.shape == (len(words),)
+        assert model.score(doc).closing.shape == (2, 0)
+        assert model.all_substitutes(doc) == [[]] * len(words)
+
+
+def test_from_file(weights, nlp, tmp_path):
+    weights.write(tmp_path / "lm.safetensors")
+    doc = Doc(nlp.vocab, words=TEXT)
+    found = LanguageModel.from_file(tmp_path / "lm.safetensors").score(doc)
+    np.testing.assert_array_equal(found.forward, LanguageModel(weights).score(doc).forward)
+    weights.without_head().write(tmp_path / "bare.safetensors")
+    with pytest.raises(ValueError, match="no head"):
+        LanguageModel.from_file(tmp_path / "bare.safetensors")

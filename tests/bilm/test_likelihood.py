@@ -1,0 +1,103 @@
+"""Log-probabilities of words from both sides, against the oracle, which reads a sentence and a direction at a time."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.likelihood import language_model, log_probabilities
+from spacy_elmo.bilm.weights import Weights
+from tests import oracle, tiny
+
+# Not in the order of any rule: rows are found by word.
+VOCABULARY = ["cat", "</S>", "a", "<UNK>", "sat", "<S>"]
+WORDS = ["a", "cat", "sat", "rare", "鳥"]
+
+
+def make(**fields):
+    bilm = tiny.bilm(tiny.config(**fields))
+    torch.manual_seed(1)
+    head = Head(len(VOCABULARY), 5)
+    with torch.no_grad():
+        head.bias.normal_()
+    return bilm, head
+
+
+def row(word):
+    return VOCABULARY.index(word if word in VOCABULARY else "<UNK>")
+
+
+def score(bilm, head, sentences, max_words=1000):
+    types, words, lengths = tiny.batch(bilm, sentences)
+    distinct = sorted({word for sentence in sentences for word in sentence})
+    classes = np.array([row(word) for word in [*distinct, "<S>", "</S>"]])
+    return log_probabilities(bilm, head, types, classes, words, lengths, max_words=max_words)
+
+
+def expected(bilm, head, sentence):
+    """Forward and backward in the order read: of each word, then of the closing boundary."""
+    tensors = {name: tensor.numpy() for name, tensor in bilm.state_dict().items()}
+    reader = oracle.Oracle(bilm.config, tensors, tiny.VOCABULARY)
+    weight, bias = head.weight.detach().double().numpy(), head.bias.detach().double().numpy()[:, 0]
+    h, c = reader.zero_state()
+    found = []
+    for direction, goals in enumerate([[*sentence, "</S>"], [*sentence[::-1], "<S>"]]):
+        outputs, _ = reader.run(sentence, direction, (h[:, direction], c[:, direction]))
+        found.append(-oracle.full_loss(outputs[-1], [row(w) for w in goals], weight, bias))
+    return found
+
+
+def check(bilm, head, sentences, max_words=1000):
+    found = score(bilm, head, sentences, max_words)
+    ends = np.cumsum([len(sentence) for sentence in sentences])
+    assert found.words.shape == (2, ends[-1]) and found.closing.shape == (2, len(sentences))
+    for number, (sentence, end) in enumerate(zip(sentences, ends, strict=True)):
+        forward, backward = expected(bilm, head, sentence)
+        words = found.words[:, end - len(sentence) : end]
+        np.testing.assert_allclose(words[0], forward[:-1], atol=2e-5)
+        np.testing.assert_allclose(words[1], backward[:-1][::-1], atol=2e-5)
+        np.testing.assert_allclose(found.closing[:, number], [forward[-1], backward[-1]], atol=2e-5)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=7), min_size=1, max_size=4),
+    st.integers(1, 9),
+)
+def test_equals_the_oracle(sentences, max_words):
+    """Whatever the lengths, empty sentences among them, and however much is read at a time."""
+    check(*make(), sentences, max_words)
+
+
+def test_word_input_and_one_layer():
+    bilm, head = make(words=len(tiny.VOCABULARY), layers=1)
+    check(bilm, head, [["a", "rare", "cat"], ["sat"]])
+
+
+def test_probabilities_of_all_continuations_sum_to_one():
+    """The forward figure is a distribution over sentences' ends and next words: the mass of all is 1."""
+    bilm, head = make()
+    prefix = ["a", "cat"]
+    mass = np.exp(score(bilm, head, [prefix]).closing[0, 0])
+    for word in [
+        "cat",
+        "a",
+        "sat",
+        "rare",
+    ]:  # "rare" stands for <UNK>, whose mass is that of its class
+        mass += np.exp(score(bilm, head, [[*prefix, word]]).words[0, 2])
+    rest = head.log_softmax(bilm.read(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
+    mass += rest[0, row("<S>")].exp().item()
+    assert mass == pytest.approx(1, abs=1e-5)
+
+
+def test_weights_without_a_head():
+    bilm, head = make()
+    with pytest.raises(ValueError, match="no head.*model-best.safetensors"):
+        language_model(Weights.of(bilm))
+    with pytest.raises(ValueError, match="lacks <S>, <UNK>"):
+        language_model(Weights.of(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
+    _, read = language_model(Weights.of(bilm, head, vocabulary=VOCABULARY))
+    assert torch.equal(read.weight, head.weight)

@@ -1,0 +1,131 @@
+"""The commands `evaluate` and `score`, and that they agree."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from tests import tiny
+
+VOCABULARY = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
+TEXT = "the cat sleeps . the cat\n\nrain  sleeps .\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    torch.manual_seed(0)
+    card = {"language": "en", "tokenizer": "spacy.blank('en')"}
+    head = Head(len(VOCABULARY), 5)
+    weights = Weights.of(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY, card=card)
+    weights.write(tmp_path / "lm.safetensors")
+    weights.without_head().write(tmp_path / "bare.safetensors")
+    (tmp_path / "a.txt").write_text(TEXT)
+    return tmp_path
+
+
+def run(*args, stdin=None) -> tuple[int, str]:
+    result = CliRunner().invoke(elmo_cli, [*map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def scores(*args, stdin=None) -> list[dict]:
+    code, output = run("score", *args, "--json", stdin=stdin)
+    assert code == 0, output
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("tokenized", [[], ["--tokenized"]])
+def test_scores_add_up_to_the_perplexity(folder, tokenized):
+    model, text, out = folder / "lm.safetensors", folder / "a.txt", folder / "metrics.json"
+    code, output = run("evaluate", model, text, "--output", out, *tokenized)
+    assert code == 0, output
+    metrics = json.loads(out.read_text())
+    records = scores(model, text, *tokenized)
+    sentences = 2 if tokenized else 3
+    assert metrics["targets"] == 9 + sentences
+    assert metrics["unk_share"] == pytest.approx(1 / (9 + sentences))
+    for words, borders, name in (
+        ("forward", "sentence_ends", "forward"),
+        ("backward", "sentence_starts", "backward"),
+    ):
+        found = [x for record in records for x in record[words] + record[borders]]
+        assert len(found) == metrics["targets"]
+        assert math.exp(-np.mean(found)) == pytest.approx(metrics[name], rel=1e-4)
+
+
+def test_table_of_files(folder):
+    (folder / "b.txt").write_text("the cat .\n")
+    (folder / "empty.txt").write_text("\n")
+    out = folder / "metrics.json"
+    code, output = run("evaluate", folder / "lm.safetensors", folder, "--by-file", "-o", out)
+    assert code == 0, output
+    metrics = json.loads(out.read_text())
+    assert [f["targets"] for f in metrics["files"].values()] == [12, 4]
+    rows = [line.split() for line in output.splitlines()]
+    for name, found in [("a.txt", metrics["files"][str(folder / "a.txt")]), ("All", metrics)]:
+        (row,) = [row for row in rows if row and row[0] == name]
+        assert row[1:3] == [str(found["targets"]), f"{found['unk_share']:.1%}"]
+        figures = ["mean", "forward", "backward", "mean_known", "forward_known", "backward_known"]
+        assert row[3:] == [f"{found[figure]:.1f}" for figure in figures]
+    assert "7 classes" in output
+
+
+def test_score_shows_a_table(folder):
+    code, output = run("score", folder / "lm.safetensors", folder / "a.txt", "-n", "2")
+    assert code == 0, output
+    rows = [line.split() for line in output.splitlines() if line.strip()]
+    assert rows[0] == ["Token", "Forward", "Backward", "Substitutes"]
+    names = [row[0] for row in rows if row[0] != "Token" and not row[0].startswith("-")]
+    assert names == [
+        *["<S>", "the", "cat", "sleeps", ".", "</S>", "<S>", "the", "cat", "</S>"],
+        *["<S>", "rain*", "sleeps", ".", "</S>"],
+    ]
+    record, _ = scores(folder / "lm.safetensors", folder / "a.txt", "-n", "2")
+    assert rows[3][:3] == ["the", f"{record['forward'][0]:.2f}", f"{record['backward'][0]:.2f}"]
+    assert rows[3][3:] == [word for word, _ in record["substitutes"][0]]
+    assert len(rows[3][3:]) == 2
+
+
+def test_score_reads_standard_input(folder):
+    from_file = scores(folder / "lm.safetensors", folder / "a.txt")
+    assert scores(folder / "lm.safetensors", "-", stdin=TEXT) == from_file
+    assert [record["tokens"] for record in from_file] == [
+        ["the", "cat", "sleeps", ".", "the", "cat"],
+        ["rain", "sleeps", "."],
+    ]
+    assert from_file[1]["unknown"] == [True, False, False]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "score"])
+def test_errors(folder, command):
+    code, output = run(command, folder / "bare.safetensors", folder / "a.txt")
+    assert code == 1 and "no head" in output and "model-best.safetensors" in output
+    code, output = run(command, folder / "none.safetensors", folder / "a.txt")
+    assert code == 1 and "No such file" in output
+    code, output = run(command, folder / "lm.safetensors", folder / "none.txt")
+    assert code == 1 and "No text at" in output
+    code, output = run(command, folder / "lm.safetensors", folder / "a.txt", "--lang", "xyz")
+    assert code == 1 and "xyz" in output
+
+
+def test_nothing_is_scored_for_a_folder_that_is_not_there(folder):
+    out = folder / "nowhere" / "metrics.json"
+    code, output = run("evaluate", folder / "lm.safetensors", folder / "a.txt", "--output", out)
+    assert code == 1 and "the folder of --output" in " ".join(output.split())
+
+
+def test_through_spacy(folder):
+    command = [sys.executable, "-m", "spacy", "elmo", "evaluate"]
+    files = [str(folder / "lm.safetensors"), str(folder / "a.txt")]
+    done = subprocess.run([*command, *files], capture_output=True, text=True, encoding="utf8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Perplexity" in done.stdout

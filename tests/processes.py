@@ -1,0 +1,52 @@
+"""Commands in processes of their own that cost no imports: each is forked from one that has imported everything."""
+
+import contextlib
+import multiprocessing
+import os
+import socket
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    ["spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretrain.loop", "torch._dynamo", __name__]
+)
+
+
+def start(function: Callable[..., object], *args: Any) -> BaseProcess:
+    """Call a function of a module in a new process."""
+    process = _CONTEXT.Process(target=function, args=args, daemon=True)
+    process.start()
+    return process
+
+
+def start_together(function: Callable[..., object], *args: Any, size: int = 2) -> list[BaseProcess]:
+    """Call a function in processes that find in their environment what `torchrun` would put there."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    return [start(_as_rank, rank, size, port, function, *args) for rank in range(size)]
+
+
+def _as_rank(rank: int, size: int, port: int, function: Callable[..., object], *args: Any) -> None:
+    os.environ |= {
+        "TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size),
+    }  # fmt: skip
+    function(*args)
+
+
+def command(args: list[str], output: Path) -> None:
+    """`python -m spacy elmo ARGS`, to be started as above. What it prints goes to a file, of a rank to `FILE.RANK`."""
+    from spacy_elmo.cli import elmo_cli
+
+    if rank := os.environ.get("RANK"):
+        output = output.with_name(f"{output.name}.{rank}")
+    with (
+        output.open("w", encoding="utf8") as file,
+        contextlib.redirect_stdout(file),
+        contextlib.redirect_stderr(file),
+    ):
+        elmo_cli(args)
