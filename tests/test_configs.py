@@ -1,63 +1,56 @@
-"""The training configs: each ELMo config differs from its baseline only in where the vectors come from."""
-
-from pathlib import Path
+"""The shipped configs: ELMo enters all in the same way, and nothing else sets them apart from their baselines."""
 
 import pytest
-from spacy.tokens import Doc
-from spacy.training import Example
-from spacy.util import load_config, load_model_from_config
-from thinc.api import Config
+from spacy.util import load_config
 
-CONFIGS = Path(__file__).parent.parent / "configs"
-EMBED = {"@architectures": "spacy.CharacterEmbed.v2", "width": 32, "rows": 50, "nM": 8, "nC": 4}
-WORDS = ["Anna", "met", "the", "pilot", "in", "Harwick", "."]
-ANNOTATIONS = {
-    "ner": {"entities": ["U-PERSON", "O", "O", "O", "O", "U-PLACE", "O"]},
-    "tagger": {"tags": ["PROPN", "VERB", "DET", "NOUN", "ADP", "PROPN", "PUNCT"]},
-}
+from tests.consumers import CONFIGS, NAMES
+
+BASELINES = [name for name in NAMES if (CONFIGS / f"{name}_baseline.cfg").exists()]
+COMPONENTS = ["ner", "tagger", "morphologizer", "senter", "parser", "textcat", "textcat_multilabel"]
+COMPONENTS += ["spancat", "entity_linker"]
 
 
-@pytest.mark.parametrize("task", ["ner", "tagger"])
-def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(task):
-    baseline = load_config(CONFIGS / f"{task}_baseline.cfg")
-    elmo = load_config(CONFIGS / f"{task}_elmo.cfg")
+def elmo_config(name):
+    return load_config(CONFIGS / f"{name}_elmo.cfg")
 
-    concat = elmo["components"][task]["model"]["tok2vec"]["embed"]["*"]["concat"]["*"]
-    assert sorted(concat) == ["elmo", "hash"]
+
+def test_every_trainable_component_has_one():
+    assert set(COMPONENTS) | {"multi"} == set(NAMES)
+    assert set(BASELINES) == {"ner", "tagger", "textcat"}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
+    baseline, elmo = load_config(CONFIGS / f"{name}_baseline.cfg"), elmo_config(name)
+
+    enhanced = elmo["components"][name]["model"]["tok2vec"]
+    assert enhanced["@architectures"] == "spacy-elmo.ElmoEnhanced.v1"
+    assert enhanced.pop("input")["upstream"] == "elmo"
+    assert enhanced.pop("output") is None
     assert elmo["nlp"]["pipeline"] == ["elmo", *baseline["nlp"]["pipeline"]]
 
     # Taking ELMo out leaves the baseline, key by key.
     del elmo["components"]["elmo"]
-    elmo["components"][task]["model"]["tok2vec"]["embed"] = concat["hash"]
+    enhanced["@architectures"] = "spacy.Tok2Vec.v2"
     elmo["nlp"]["pipeline"] = baseline["nlp"]["pipeline"]
     assert elmo == baseline
 
 
-@pytest.mark.parametrize("task", ["ner", "tagger"])
-def test_concatenation_survives_saving(task):
-    """The layers of `chain.v1` and `concatenate.v1` are in order after a round trip, with a stand-in for the biLM."""
-    config = load_config(CONFIGS / f"{task}_elmo.cfg")
-    del config["components"]["elmo"]
-    config["nlp"]["pipeline"] = [task]
-    embed = config["components"][task]["model"]["tok2vec"]["embed"]["*"]
-    embed["concat"]["*"]["elmo"] = {**EMBED, "include_static_vectors": False}
-    nlp = load_model_from_config(config, auto_fill=True)
-    example = Example.from_dict(Doc(nlp.vocab, words=WORDS), ANNOTATIONS[task])
-    nlp.initialize(lambda: [example])
-
-    reduce = nlp.get_pipe(task).model.get_ref("tok2vec")
-    widths = {node.maybe_get_dim("nO") for node in reduce.walk() if node.has_dim("nO")}
-    assert 96 + 32 in widths
-
-    for _ in range(30):
-        nlp.update([example])
-    loaded = load_model_from_config(Config().from_str(nlp.config.to_str()), auto_fill=True)
-    loaded.from_bytes(nlp.to_bytes())
-    doc = loaded(Doc(loaded.vocab, words=WORDS))
-    if task == "ner":
-        assert [(ent.text, ent.label_) for ent in doc.ents] == [
-            ("Anna", "PERSON"),
-            ("Harwick", "PLACE"),
-        ]
-    else:
-        assert [token.tag_ for token in doc] == ANNOTATIONS["tagger"]["tags"]
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_one_way_in(name):
+    """The blocks of ner_elmo.cfg around the component; those of textcat have sizes of their own."""
+    ner, own = elmo_config("ner").interpolate(), elmo_config(name).interpolate()
+    assert own["components"]["elmo"] == ner["components"]["elmo"]
+    tok2vec, expected = (
+        config["components"][component]["model"]["tok2vec"]
+        for config, component in ((own, name), (ner, "ner"))
+    )
+    if name.startswith("textcat"):
+        textcat = elmo_config("textcat").interpolate()["components"]["textcat"]
+        expected = textcat["model"]["tok2vec"]
+    assert tok2vec == expected
+    for section in ("system", "corpora", "training"):
+        for config in (ner, own):
+            for key in ("score_weights", "annotating_components"):
+                config[section].pop(key, None)
+        assert own[section] == ner[section]

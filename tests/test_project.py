@@ -1,17 +1,24 @@
 """The spaCy project: it reads the data folder and never writes to it."""
 
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import spacy
 import srsly
+from confection import Config
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 from weasel.cli.assets import project_assets
 from weasel.cli.run import project_run
 from weasel.util import load_project_config
 
+from spacy_elmo.bilm.weights import Weights
+
 ROOT = Path(__file__).parent.parent
+TEXT = "Anna left Harwick ."
 
 
 def snapshot(folder):
@@ -91,3 +98,57 @@ def test_workflows_name_commands(project):
     assert {name for steps in config["workflows"].values() for name in steps} <= commands
     # A workflow hides a command of its own name.
     assert not commands & set(config["workflows"])
+
+
+@pytest.fixture(scope="module")
+def ran_all(tmp_path_factory):
+    """A fresh clone after `project run all`, with runs of a few steps."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("configs", "corpus/sample", "scripts"):
+        shutil.copytree(ROOT / name, folder / name)
+    # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
+    text = (ROOT / "project.yml").read_text("utf8").replace("--build wheel", "--build none")
+    (folder / "project.yml").write_text(text, "utf8")
+    for name in ("smoke", "finetune"):
+        path = folder / "configs" / f"pretrain_{name}.cfg"
+        config = Config().from_disk(path)
+        config["training"].update(max_steps=4, eval_every=2, eval_tokens=1000, warmup_steps=0)
+        config.to_disk(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        project_run(folder, "all", overrides={"vars.max_steps": 2}, capture=True)
+    return folder
+
+
+def layers(nlp):
+    return nlp(TEXT)._.elmo_layers
+
+
+def layers_of(weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(weights)})
+    return layers(nlp)
+
+
+def test_all_packages_ner_on_the_bilm_that_it_pretrained(ran_all):
+    metrics = srsly.read_json(ran_all / "metrics/sample/ner-0.json")
+    assert metrics["ents_per_type"].keys() >= {"PERSON", "PLACE"}
+    (pipeline,) = (ran_all / "packages").glob("en_ner_elmo-*/en_ner_elmo/en_ner_elmo-*")
+    expected = layers_of(ran_all / "runs/smoke/model-best.safetensors")
+    np.testing.assert_allclose(layers(spacy.load(pipeline)), expected, atol=1e-5)
+    assert (ran_all / "runs/smoke/report.html").exists()
+
+
+def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
+    """The network and the classes of the head are those of the file, though the config names neither."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    project_run(ran_all, "tune", capture=True)
+    given = Weights.read(ran_all / "runs/smoke/model-best.safetensors")
+    tuned = Weights.read(ran_all / "runs/tuned-sample/model-best.safetensors")
+    assert (tuned.config, tuned.vocabulary) == (given.config, given.vocabulary)
+    assert (tuned.card["init"], tuned.card["steps"]) == (given.card, 4)
+    changes = [(tuned.tensors[name] - given.tensors[name]).abs().max() for name in given.tensors]
+    assert 0 < max(changes) < 0.1
+    log = ran_all / "runs/tuned-sample/log.jsonl"
+    first, last = (row["dev"]["mean"] for row in srsly.read_jsonl(log) if row["dev"])
+    assert last < first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from thinc.api import get_array_module
 from thinc.types import Floats3d
@@ -33,10 +34,17 @@ class Batch:
     ) -> None:
         self._docs = list(docs)
         self._place = {id(doc): place for place, doc in enumerate(self._docs)}
+        self._by_words: dict[bytes, Doc] | None = None
         self._read = read
         self._layers: list[Floats3d] | None = None
         self._backprop: Callable | None = None
         self._gradient: list[Any] | None = None
+
+    def original(self, copied: Doc) -> Doc:
+        """The Doc of this batch that has the same words as a copy; the copy itself if there is none."""
+        if self._by_words is None:
+            self._by_words = {_words(doc): doc for doc in self._docs}
+        return self._by_words.get(_words(copied), copied)
 
     def layers_of(self, doc: Doc) -> Floats3d | None:
         """The layers of a Doc of this batch; None for any other Doc, and for one whose tokens have changed since."""
@@ -63,7 +71,7 @@ class Batch:
             return
         if self._gradient is None:
             xp = get_array_module(gradient)
-            self._gradient = [xp.zeros_like(layers) for layers in self._layers]
+            self._gradient = [xp.zeros(layers.shape, dtype="float32") for layers in self._layers]
         self._gradient[self._place[id(doc)]] += gradient
 
     def backprop(self) -> float:
@@ -80,3 +88,7 @@ class Batch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
+
+
+def _words(doc: Doc) -> bytes:
+    return doc.to_array(ORTH).tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-DEFAULT_WEIGHTS = "en_mini_v1"
+DEFAULT_WEIGHTS = "en_mini_v2"
 FOLDER = Path(__file__).parent.parent / "weights"
 
 

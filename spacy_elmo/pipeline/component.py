@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -17,19 +16,27 @@ from thinc.types import Floats2d, Floats3d
 from .batch import Batch
 from .bundled import DEFAULT_WEIGHTS
 from .cache import LayerCache
-from .encoder import MAX_BATCH_TOKENS, configure, layers_and_width, shim_of
+from .encoder import MAX_BATCH_TOKENS, DType, averages, configure, layers_and_width, shim_of
 from .extensions import install_extensions, store_layers, stored_layers
 from .forks import guard_forks
+from .home import Home
+from .hooks import set_hooks
 from .listened_to import ListenedTo
 from .listener import state_of
+from .own_memory import own_copy
 from .tok2vec import ReplaceListenerConfig, replace_listener
+
+Store: TypeAlias = Literal["layers", "average"]
+ExtraAnnotations: TypeAlias = Callable[[list[Doc], list[Floats3d]], None]
 
 _OPTIONS = {
     "weights": DEFAULT_WEIGHTS,
     "frozen": True,
     "trainable": "all",
+    "unfreeze_at": 0,
     "max_batch_tokens": MAX_BATCH_TOKENS,
     "get_spans": None,
+    "dtype": "float32",
 }
 
 
@@ -42,7 +49,11 @@ _OPTIONS = {
     ],
     default_config={
         **_OPTIONS,
+        "store": "layers",
         "cache_mb": 1000,
+        "cache_dir": None,
+        "hooks": False,
+        "set_extra_annotations": None,
         "model": {"@architectures": "spacy-elmo.BiLM.v1"},
     },
 )
@@ -53,9 +64,15 @@ def make_elmo(
     weights: str | None,
     frozen: bool,
     trainable: str,
+    unfreeze_at: int,
     max_batch_tokens: int,
     get_spans: Callable | None,
+    dtype: DType,
+    store: Store,
     cache_mb: float,
+    cache_dir: str | None,
+    hooks: bool,
+    set_extra_annotations: ExtraAnnotations | None,
 ) -> Elmo:
     """Make the component. Reads no file: the weights are loaded at their first use.
 
@@ -64,26 +81,41 @@ def make_elmo(
         weights: name of a bundled biLM, or path of a weights file; null: random, drawn by `nlp.initialize`.
         frozen: leave the biLM as it is.
         trainable: what is trained otherwise: "all", "lstm" (without the token encoder) or "top" (the last LSTM layer).
-        max_batch_tokens: words that the biLM reads at once. No vector depends on it.
+        unfreeze_at: the first step of the optimizer, counted from 0, that trains it. Until then it costs what a
+            frozen one does. Every run of training counts anew, a run that goes on with a saved pipeline too.
+        max_batch_tokens: words that the biLM reads at once. No vector depends on it: a longer span is read piece by
+            piece, unless the biLM is being trained.
         get_spans: what it reads as sequences of their own; null: sentences, by a rule that reads no annotation.
+        dtype: of the layers, "float32" or "float16", which takes half the memory. Listeners see what is rounded to
+            it, in training too, and compute in float32; `_.elmo` is float32 in any case.
+        store: what stays on Docs: "layers", or "average", which is `_.elmo` alone, and nothing can listen to it.
         cache_mb: memory for the layers of training Docs, which a frozen biLM then computes in the first epoch alone.
+        cache_dir: a folder that keeps them too, for what memory cannot hold, and for other runs with the same weights.
+            It grows with every new Doc and is never emptied; several processes may share it.
+        hooks: let `doc.vector`, `span.similarity(...)` and their like come from the ELMo vectors; see `set_hooks`.
+        set_extra_annotations: called with Docs and their layers, a list of each, once the layers are on the Docs.
     """
     configure(
         model,
         weights=weights,
         frozen=frozen,
         trainable=trainable,
+        unfreeze_at=unfreeze_at,
         max_batch_tokens=max_batch_tokens,
         get_spans=get_spans,
+        dtype=dtype,
         lang=nlp.lang,
     )
-    elmo = Elmo(nlp.vocab, model, name, cache_mb=cache_mb)
-    _MAKERS[elmo] = weakref.ref(nlp)
-    return elmo
-
-
-# The pipeline that made each component. No attribute, because references cannot be pickled.
-_MAKERS: weakref.WeakKeyDictionary[Elmo, weakref.ref[Language]] = weakref.WeakKeyDictionary()
+    return Elmo(
+        nlp.vocab,
+        model,
+        name,
+        store=store,
+        home=Home(nlp),
+        cache=LayerCache(cache_mb, cache_dir),
+        hooks=hooks,
+        set_extra_annotations=set_extra_annotations,
+    )
 
 
 class Elmo(ListenedTo, TrainablePipe):
@@ -93,7 +125,10 @@ class Elmo(ListenedTo, TrainablePipe):
         vocab: the pipeline's.
         model: a configured `spacy-elmo.BiLM.v1` (`encoder.configure`).
         name: of the component in the pipeline.
-        cache_mb: size of the `LayerCache`.
+        store: see `make_elmo`.
+        home: the pipeline, if it is known.
+        cache: for the layers of training Docs; by default it keeps none.
+        hooks, set_extra_annotations: see `make_elmo`.
     """
 
     def __init__(
@@ -102,12 +137,20 @@ class Elmo(ListenedTo, TrainablePipe):
         model: Model[list[Doc], list[Floats3d]],
         name: str = "elmo",
         *,
-        cache_mb: float = 0,
+        store: Store = "layers",
+        home: Home | None = None,
+        cache: LayerCache | None = None,
+        hooks: bool = False,
+        set_extra_annotations: ExtraAnnotations | None = None,
     ) -> None:
         super().__init__(vocab, model, name)
         self._batch: Batch | None = None
         self._losses: dict[str, float] = {}
-        self._cache = LayerCache(cache_mb)
+        self._store = store
+        self._home = home or Home()
+        self._cache = LayerCache(0) if cache is None else cache
+        self._hooks = hooks
+        self._set_extra_annotations = set_extra_annotations
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
         self.listener_map = {}
@@ -120,7 +163,7 @@ class Elmo(ListenedTo, TrainablePipe):
 
     @property
     def frozen(self) -> bool:
-        """Whether training leaves the biLM as it is."""
+        """Whether the present step leaves the biLM as it is."""
         return shim_of(self.model).trainable is None
 
     def layers_and_width(self) -> tuple[int, int]:
@@ -138,35 +181,49 @@ class Elmo(ListenedTo, TrainablePipe):
         install_extensions()
         yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
-        """(layers, n_tokens, width) of each Doc."""
-        return self.model.predict(list(docs))
+    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+        """(layers, n_tokens, width) of each Doc. Those that training keeps are taken from there; those of other
+        Docs are not kept. With `store = "average"`: (n_tokens, width), their average."""
+        docs = list(docs)
+        if self._store == "average":
+            return averages(self.model, docs)
+        if not self._cache.in_use:
+            return self.model.predict(docs)
+        return [own_copy(layers) for layers in self._cache.read(self.model, docs, keep=False)]
 
-    def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Floats3d]) -> None:
-        """Keep layers on their Docs."""
+    def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
+        """Keep what `predict` gave on its Docs, and do what else the options ask for."""
+        docs = list(docs)
         for doc, layers in zip(docs, scores, strict=True):
             store_layers(doc, self.name, layers)
+            if self._hooks:
+                set_hooks(doc)
+        if self._set_extra_annotations is not None:
+            self._set_extra_annotations(docs, list(scores))
 
     def stored_layers(self, doc: Doc) -> Floats3d | None:
         """The layers that this component has written on a Doc, if they still fit."""
         return stored_layers(doc, self.name)
 
-    def supply(self, docs: list[Doc]) -> list[Floats3d]:
-        """Compute the layers of Docs that have come to a listener without any, and keep them there."""
-        self.warn_once(
-            "supply",
-            f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
-            " demand. In prediction, enable it; if it is among the frozen_components, take it out where it has"
-            " frozen = true, which suffices, and add it to annotating_components where it has not",
-        )
+    def supply(self, docs: list[Doc], *, train: bool, expected: bool = False) -> list[Floats3d]:
+        """Compute the layers of Docs that have come to a listener without any, and keep them there. A warning says so
+        if this could not be expected."""
+        if not expected or self.is_disabled():
+            self.warn_once(
+                "supply",
+                f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
+                " demand. In prediction, enable it; if it is among the frozen_components, take it out where it has"
+                " frozen = true, which suffices, and add it to annotating_components where it has not",
+            )
         # Copies, because what stands on a Doc is the user's to change.
-        layers = (
-            [found.copy() for found in self._frozen_layers(docs)]
-            if self.frozen
-            else self.predict(docs)
-        )
+        layers = [own_copy(found) for found in self._kept(docs)] if train else self.predict(docs)
         self.set_annotations(docs, layers)
         return layers
+
+    def expect(self, docs: list[Doc]) -> None:
+        """Say that Docs that have come to a listener with layers are in training: with elmo among the
+        frozen_components and the annotating_components, as nothing else tells."""
+        self._cache.expect(self.model, docs)
 
     # Training
 
@@ -215,30 +272,18 @@ class Elmo(ListenedTo, TrainablePipe):
         if self._batch is not None and self._batch.read:
             self._flush()
             self._end_batch()
-        if not self.frozen:
-            self._cache.clear()  # in case the component was frozen before
-            self.model.finish_update(sgd)
+        self.model.finish_update(sgd)
 
     def new_batch(self, docs: list[Doc], *, train: bool = False) -> Batch:
         """A batch for the listeners, with a backward pass if the biLM is trained."""
         if train and not self.frozen:
             return Batch(docs, self.model.begin_update)
-        return Batch(docs, lambda docs: (self._frozen_layers(docs), None))
+        return Batch(docs, lambda docs: (self._kept(docs), None))
 
-    def _frozen_layers(self, docs: list[Doc]) -> list[Floats3d]:
-        """Those of an epoch before; the others are computed. Layers that are on the Docs already may be of other
-        weights: those before `initialize`, or those of whoever saved the Docs."""
-        if not self._cache.megabytes:
-            return self.predict(docs)
-        bilm, get_spans = shim_of(self.model).bilm, self.model.attrs["options"].get_spans
-        keys = self._cache.keys(docs, get_spans)
-        layers: list[Any] = [self._cache.get(key, bilm) for key in keys]
-        missing = [place for place, found in enumerate(layers) if found is None]
-        computed = self.predict([docs[place] for place in missing])
-        for place, found in zip(missing, computed, strict=True):
-            layers[place] = found
-            self._cache.put(keys[place], found)
-        return layers
+    def _kept(self, docs: list[Doc]) -> list[Floats3d]:
+        """Those of an epoch before; the others are computed, and kept. Layers that are on the Docs already may be of
+        other weights: those before `initialize`, or those of whoever saved the Docs."""
+        return self._cache.read(self.model, docs, keep=True)
 
     def _flush(self) -> None:
         if self._batch is not None:
@@ -257,23 +302,30 @@ class Elmo(ListenedTo, TrainablePipe):
         the config is there; it was not yet when the component was made."""
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
-        nlp = self._maker()
-        if nlp is not None and not replace.options:
+        nlp = self._home.nlp
+        if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
             replace.options = {name: config.get(name, value) for name, value in _OPTIONS.items()}
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Take in a listener, and remember for `replace_listeners` whether one listens to "*"."""
+        """Take in a listener, and remember for `replace_listeners` whether one listens to "*".
+
+        Raises:
+            ValueError: no layers are kept that it could mix.
+        """
+        if self._store == "average":
+            raise ValueError(
+                f'{component_name!r} listens to {self.name!r}, which has store = "average" and so keeps no layers'
+                ' for it to mix. Set store = "layers"; to free their memory, put a doc_cleaner after the last'
+                ' component that listens: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
+            )
         super().add_listener(listener, component_name)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
 
     def is_disabled(self) -> bool:
-        """Whether it stands in the pipeline that made it, disabled."""
-        nlp = self._maker()
+        """Whether it stands in its pipeline, disabled. A component that was sourced or unpickled does not know."""
+        nlp = self._home.nlp
         return nlp is not None and any(
             pipe is self and name in nlp.disabled for name, pipe in nlp.components
         )
-
-    def _maker(self) -> Language | None:
-        return _MAKERS[self]() if self in _MAKERS else None

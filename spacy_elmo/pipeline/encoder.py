@@ -1,17 +1,19 @@
 """`spacy-elmo.BiLM.v1`: Docs -> the layers of their tokens."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
-from thinc.types import Floats3d
+from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
 from ..bilm.model import BiLM
+from .own_memory import own_copy, own_zeros
 from .sequences import Sequences
 from .shim import BiLMShim
 from .spans import SpanGetter, rule_spans
@@ -23,13 +25,18 @@ _BATCHES_PER_GROUP = 8
 
 MAX_BATCH_TOKENS = 4096
 
+DType: TypeAlias = Literal["float32", "float16"]
+
 
 @dataclass
 class ReadingOptions(Unsaved):
-    """How Docs are read. It stands in the config, so it is not saved with the model, or an old value would win."""
+    """How Docs are read, and what of it is kept. It stands in the config, so it is not saved with the model, or an old
+    value would win."""
 
     get_spans: SpanGetter = rule_spans
     max_batch_tokens: int = MAX_BATCH_TOKENS
+    dtype: DType = "float32"
+    """In which layers and averages are rounded. Whoever reads them computes in float32."""
 
 
 def BiLM_v1(
@@ -73,8 +80,10 @@ def configure(
     weights: str | None,
     frozen: bool,
     trainable: str,
+    unfreeze_at: int,
     max_batch_tokens: int,
     get_spans: SpanGetter | None,
+    dtype: DType,
     lang: str | None = None,
 ) -> None:
     """Give a biLM the options that stand beside it in the config.
@@ -90,10 +99,15 @@ def configure(
         raise ValueError(f"max_batch_tokens = {max_batch_tokens}: it must be at least 1")
     shim = shim_of(model)
     shim.weights, shim.lang = weights, lang
-    shim.set_trainable(trainable)  # checked even when it is not used yet
+    shim.set_trainable(trainable, unfreeze_at)  # checked even when it is not used yet
     if frozen:
+        if unfreeze_at:
+            raise ValueError(
+                f"frozen = true and unfreeze_at = {unfreeze_at}: a biLM that is to be trained from a step on is not"
+                " frozen. Set frozen = false, or unfreeze_at = 0"
+            )
         shim.set_trainable(None)
-    model.attrs["options"] = ReadingOptions(get_spans or rule_spans, max_batch_tokens)
+    model.attrs["options"] = ReadingOptions(get_spans or rule_spans, max_batch_tokens, dtype)
 
 
 def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
@@ -117,16 +131,19 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Layers of each Doc, in arrays of its own. The backward pass takes gradients of the same shapes."""
+    """Layers of each Doc, in arrays of its own. The backward pass takes gradients of the same shapes, in float32; it
+    passes over the rounding to `dtype`."""
     options: ReadingOptions = model.attrs["options"]
     shim = shim_of(model)
     docs = list(docs)
     if is_train and shim.trainable and docs:
         return _begin_update(model, docs, options)
-    layers: list[Floats3d] = []
-    for group in _groups(docs, options.max_batch_tokens * _BATCHES_PER_GROUP):
-        layers += _predict(model, group, options)
-    return layers, _no_gradient
+    return _predict(model, docs, options, average=False), _no_gradient
+
+
+def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
+    """The average of the layers of each Doc, (n_tokens, width). No Doc has all of its layers in memory at any time."""
+    return _predict(model, docs, model.attrs["options"], average=True)
 
 
 def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
@@ -147,20 +164,63 @@ def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
         yield group
 
 
-def _predict(model: Model, docs: list[Doc], options: ReadingOptions) -> list[Floats3d]:
+def _predict(
+    model: Model, docs: Sequence[Doc], options: ReadingOptions, *, average: bool
+) -> list[Any]:
+    kept: list[Any] = []
+    for group in _groups(docs, options.max_batch_tokens * _BATCHES_PER_GROUP):
+        flat = _predict_group(model, group, options, average)
+        alone = len(group) == 1
+        kept += [flat] if alone else [own_copy(flat[..., s:e, :]) for s, e in _bounds(group)]
+    return kept
+
+
+def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, average: bool) -> Any:
+    """(layers, T, width) of the T tokens of some Docs; or (T, width), their average."""
     n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
-    shim = shim_of(model)
-    target = torch.zeros((n_layers, sequences.tokens, width), device=shim.bilm.device)
+    # A word that several spans hold gets the mean of what they say, which is rounded when it is complete.
+    dtype = "float32" if sequences.overlap else options.dtype
+    shape = (sequences.tokens, width) if average else (n_layers, sequences.tokens, width)
+    flat = own_zeros(model.ops.xp, shape, dtype)
+    target = torch.from_dlpack(flat)  # the same memory
 
     def read(bilm: BiLM) -> Tensor:
-        for places, layers in _read(bilm, sequences, options.max_batch_tokens):
-            target.index_add_(1, places, layers)
+        for words, layers in _pieces(bilm, sequences, options.max_batch_tokens):
+            if average:
+                _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
+            else:
+                _write(target, layers, sequences, words)
         return target
 
-    flat: Any = torch2xp(shim.predict(read), ops=model.ops)
-    # Owned: a slice would keep the group alive for as long as one of its Docs.
-    return [flat[:, start:end].copy() for start, end in _bounds(docs)]
+    shim_of(model).predict(read)
+    return flat.astype(options.dtype, copy=False)
+
+
+def _pieces(
+    bilm: BiLM, sequences: Sequences, max_words: int
+) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
+    """(2, m) which words the two directions have read, and (2, m, P) what they say of them in each layer."""
+    types = bilm.token_ids(sequences.words)
+    for lengths, batch in sequences.batches(max_words):
+        for piece in bilm.pieces(types, sequences.rows[batch], lengths, max_words):
+            yield batch[piece.words], piece.layers
+
+
+def _write(
+    target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
+) -> None:
+    """Each direction has read words of its own, and fills its half of their vectors."""
+    halves = target.split(target.shape[2] // 2, dim=2)
+    for direction, half in enumerate(halves):
+        places = torch.from_numpy(sequences.places[words[direction]]).to(target.device)
+        for kept, said in zip(half, layers, strict=True):
+            values = said[direction].to(target)
+            if sequences.overlap:
+                counts = torch.from_numpy(sequences.counts[words[direction]])
+                kept.index_add_(0, places, values / counts.to(values)[:, None])
+            else:
+                kept.index_copy_(0, places, values)
 
 
 def _begin_update(
@@ -172,12 +232,20 @@ def _begin_update(
     def read(bilm: BiLM) -> Tensor:
         n_layers, width = bilm.config.layers + 1, bilm.config.width
         target = torch.zeros((n_layers, sequences.tokens, width), device=bilm.device)
-        for places, layers in _read(bilm, sequences, options.max_batch_tokens):
+        types = bilm.token_ids(sequences.words)
+        for lengths, batch in sequences.batches(options.max_batch_tokens):
+            # A long span is read in one piece here: no gradient flows out of the state that a piece would leave, so
+            # it would only be right with the graph of the whole span, and that is what fills the memory.
+            rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
+            layers = bilm(types[rows], words.numpy(), lengths).layers
+            if sequences.overlap:
+                layers = layers / torch.from_numpy(sequences.counts[batch]).to(layers)[:, None]
+            places = torch.from_numpy(sequences.places[batch]).to(bilm.device)
             target = target.index_add(1, places, layers)
         return target
 
     output, backprop_flat = shim.begin_update(read)
-    flat: Any = torch2xp(output, ops=model.ops)
+    flat: Any = torch2xp(output, ops=model.ops).astype(options.dtype, copy=False)
 
     def backprop(d_layers: list[Floats3d]) -> list[Doc]:
         gradient = model.ops.xp.concatenate(d_layers, axis=1)
@@ -185,22 +253,6 @@ def _begin_update(
         return []
 
     return [flat[:, start:end] for start, end in _bounds(docs)], backprop
-
-
-def _read(
-    bilm: BiLM, sequences: Sequences, max_batch_tokens: int
-) -> Iterable[tuple[Tensor, Tensor]]:
-    """Batch by batch: (n,) places among the tokens and (L+1, n, 2P) what to add there."""
-    counts = sequences.counts()
-    shared = bool((counts > 1).any())
-    types = bilm.token_ids(sequences.words)
-    for lengths, batch in sequences.batches(max_batch_tokens):
-        rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
-        layers = bilm(types[rows], words.numpy(), lengths).layers
-        if shared:
-            # A word that several spans hold gets the mean of what they say.
-            layers = layers / torch.from_numpy(counts[batch]).to(layers)[:, None]
-        yield torch.from_numpy(sequences.places[batch]).to(bilm.device), layers
 
 
 def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:

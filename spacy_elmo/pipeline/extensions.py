@@ -26,8 +26,8 @@ def install_extensions() -> None:
     _install(Span, "elmo_layers", _span_layers)
     _install(Token, "elmo_layers", _token_layers)
     _install(Doc, "elmo", _doc_vectors, _set_doc_vectors)
-    _install(Span, "elmo", _span_vector)
-    _install(Token, "elmo", _token_vector)
+    _install(Span, "elmo", span_vector)
+    _install(Token, "elmo", token_vector)
 
 
 _warned: set[tuple[type, str]] = set()
@@ -48,8 +48,8 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
         )
 
 
-def store_layers(doc: Doc, component: str, layers: Floats3d) -> None:
-    """Keep the layers that a component has computed for a Doc, beside those of any other component.
+def store_layers(doc: Doc, component: str, layers: Floats3d | Floats2d) -> None:
+    """Keep the layers that a component has computed for a Doc, or their average, beside those of any other component.
 
     They are in `user_data` as plain arrays, so `to_bytes`, `DocBin` and `n_process` carry them.
     """
@@ -62,25 +62,39 @@ def stored_layers(doc: Doc, component: str) -> Floats3d | None:
     """The layers that a component, or the user, has put on a Doc; None: none, or they do not match its tokens."""
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
-    return layers if layers is not None and layers.shape[1] == len(doc) else None
+    fit = layers is not None and layers.ndim == 3 and layers.shape[1] == len(doc)
+    return layers if fit else None
 
 
 def doc_layers(doc: Doc) -> Floats3d | None:
-    """(layers, n_tokens, width), of the component that ran last; None: none did.
+    """(layers, n_tokens, width), of the component that ran last, in its `dtype`. None: none did, or it keeps their
+    average alone.
 
     Raises:
         ValueError: the Doc's tokens are no longer those that the component saw.
     """
+    kept = _newest(doc)
+    return kept if kept is not None and kept.ndim == 3 else None
+
+
+def _newest(doc: Doc) -> Any:
+    """What the component that ran last has written: layers, or (n_tokens, width), their average."""
     stored = doc.user_data.get(_KEY)
     if not stored:
         return None
-    component, layers = list(stored.items())[-1]
-    if layers.shape[1] != len(doc):
+    component, kept = list(stored.items())[-1]
+    if kept.shape[-2] != len(doc):
         raise ValueError(
-            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {layers.shape[1]}: it was"
+            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {kept.shape[-2]}: it was"
             f" retokenized since. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
         )
-    return layers
+    return kept
+
+
+def _summands(doc: Doc) -> Any:
+    """(any, n_tokens, width), over the first axis of which to average, in float32 whatever they are kept in."""
+    kept = _newest(doc)
+    return kept[None] if kept is not None and kept.ndim == 2 else kept
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
@@ -126,21 +140,22 @@ def _token_layers(token: Token) -> Floats2d | None:
 
 
 def _doc_vectors(doc: Doc) -> Floats2d | None:
-    layers: Any = doc_layers(doc)
-    return None if layers is None else layers.mean(axis=0)
+    summands = _summands(doc)
+    return None if summands is None else summands.mean(axis=0, dtype="float32")
 
 
-def _token_vector(token: Token) -> Floats1d | None:
-    layers: Any = _token_layers(token)
-    return None if layers is None else layers.mean(axis=0)
+def token_vector(token: Token) -> Floats1d | None:
+    """The average of a token's layers, `token._.elmo`. None: there are none."""
+    summands = _summands(token.doc)
+    return None if summands is None else summands[:, token.i].mean(axis=0, dtype="float32")
 
 
-def _span_vector(span: Span) -> Floats1d | None:
-    """The mean over tokens that are no whitespace; zeros if there are none."""
-    layers: Any = _span_layers(span)
-    if layers is None:
+def span_vector(span: Span) -> Floats1d | None:
+    """The mean over tokens that are no whitespace, `span._.elmo`; zeros if there are none. None: no layers."""
+    summands = _summands(span.doc)
+    if summands is None:
         return None
-    words = [place for place, token in enumerate(span) if not token.is_space]
+    words = [token.i for token in span if not token.is_space]
     if not words:
-        return layers[0].sum(axis=0) * 0
-    return layers[:, words].mean(axis=(0, 1))
+        return summands[0, :0].sum(axis=0, dtype="float32")
+    return summands[:, words].mean(axis=(0, 1), dtype="float32")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from spacy.pipeline import EntityLinker
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -102,6 +103,7 @@ class ListenedTo:
                 )
             else:
                 self.add_listener(node, component.name)
+                state_of(node).own_docs = isinstance(component, EntityLinker)
 
     def adopt_listeners(self) -> None:
         """Link the listeners of a component that is a copy, or was unpickled: with it, or with its whole pipeline,

@@ -26,8 +26,11 @@ class Upstream(Protocol):
     def stored_layers(self, doc: Doc) -> Floats3d | None:
         """The layers that it has written on a Doc, if they still fit."""
 
-    def supply(self, docs: list[Doc]) -> list[Floats3d]:
+    def supply(self, docs: list[Doc], *, train: bool, expected: bool) -> list[Floats3d]:
         """Compute the layers of Docs on which it did not run, and keep them there."""
+
+    def expect(self, docs: list[Doc]) -> None:
+        """Take note that it ran on Docs that are in training now."""
 
     def new_batch(self, docs: list[Doc]) -> Batch:
         """A batch that is not in training."""
@@ -49,6 +52,9 @@ class ListenerState(Unsaved):
         may predict."""
         self.sample: Batch | None = None
         """The Docs of `initialize`, until others come."""
+        self.own_docs = False
+        """Whether the consumer makes Docs of its own for its model: `EntityLinker` trains on copies and predicts on
+        excerpts."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
@@ -83,7 +89,7 @@ class ListenerState(Unsaved):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
-        copied._upstream = self._upstream
+        copied._upstream, copied.own_docs = self._upstream, self.own_docs
         return copied
 
 
@@ -157,11 +163,13 @@ def forward(
     state = state_of(model)
     docs = list(docs)
     batch = state.batch or state.sample
+    if batch and state.own_docs:
+        docs = [batch.original(doc) for doc in docs]
     layers: list[Any] = [batch.layers_of(doc) if batch else None for doc in docs]
     in_batch = [found is not None for found in layers]
     if not all(in_batch):
         state.sample = None
-        _from_docs(state.upstream, docs, layers)
+        _from_docs(state, docs, layers, is_train)
     mixed, unmix = mix_of(model)(layers, is_train)
 
     def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
@@ -176,13 +184,18 @@ def forward(
     return mixed, backprop
 
 
-def _from_docs(upstream: Upstream, docs: list[Doc], layers: list[Any]) -> None:
+def _from_docs(state: ListenerState, docs: list[Doc], layers: list[Any], is_train: bool) -> None:
     """Fill the gaps in `layers`."""
-    for place, doc in enumerate(docs):
-        if layers[place] is None:
-            layers[place] = upstream.stored_layers(doc)
-    missing = [place for place, found in enumerate(layers) if found is None]
+    upstream = state.upstream
+    gaps = [place for place, found in enumerate(layers) if found is None]
+    for place in gaps:
+        layers[place] = upstream.stored_layers(docs[place])
+    missing = [place for place in gaps if layers[place] is None]
+    if is_train and len(missing) < len(gaps):
+        upstream.expect([docs[place] for place in gaps if layers[place] is not None])
     if missing:
-        supplied = upstream.supply([docs[place] for place in missing])
+        supplied = upstream.supply(
+            [docs[place] for place in missing], train=is_train, expected=state.own_docs
+        )
         for place, found in zip(missing, supplied, strict=True):
             layers[place] = found

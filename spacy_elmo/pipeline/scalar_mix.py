@@ -81,12 +81,15 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix. Docs are laid end to end, so the cost in Python does not grow with their number."""
+    """Mix, in float32 also what is kept in float16. Docs are laid end to end, so the cost in Python does not grow with
+    their number."""
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
     _check_shapes(model, X)
-    flat = X[0] if len(X) == 1 else model.ops.xp.concatenate(X, axis=1)
+    flat: Any = X[0] if len(X) == 1 else model.ops.xp.concatenate(X, axis=1)
+    if flat.dtype == "float16":
+        flat = flat.astype("float32")
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
     normed, unnorm = _normalise(model.ops, flat) if options.layer_norm else (flat, _same)
     mixed, unmix = _mix(model, normed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -42,9 +43,15 @@ class Sequences:
         lengths = np.bincount(owner[read], minlength=len(starts))
         return cls(words, lengths[lengths > 0], rows[places[read]], places[read], len(rows))
 
+    @functools.cached_property
     def counts(self) -> np.ndarray:
         """(N,) how many times the place of each word is named."""
         return np.bincount(self.places, minlength=self.tokens)[self.places]
+
+    @functools.cached_property
+    def overlap(self) -> bool:
+        """Whether several spans hold the same word."""
+        return bool((self.counts > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Cut into batches of at most `max_tokens` words, a longer span alone; longest spans first, so that

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
+import json
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -42,10 +44,12 @@ class BiLMShim(Shim):
         self.shape = dict(shape or {})
         self.weights: str | None = None
         """A bundled name or a path; null: random, and only when asked (`initialize`)."""
-        self.trainable: str | None = None
-        """What is trained: one of `TRAINABLE`; null: nothing."""
         self.lang: str | None = None
         """The language of the pipeline."""
+        self.version = object()
+        """Another one whenever the values of the parameters are others."""
+        self._trainable: str | None = None
+        self._unfreeze_at = self._steps = 0
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
         self._card: dict[str, Any] = {}
@@ -69,35 +73,57 @@ class BiLMShim(Shim):
         return self.bilm.config
 
     @property
+    def trainable(self) -> str | None:
+        """What the present step trains: one of `TRAINABLE`; null: nothing."""
+        return self._trainable if self._steps >= self._unfreeze_at else None
+
+    @property
     def card(self) -> dict[str, Any]:
         """What the weights file says of itself."""
         self.bilm  # noqa: B018 - loads
         return self._card
 
+    def checksum(self) -> str:
+        """Of all that the layers of a sentence follow from: shape, parameters, vocabulary. 32 hexadecimal digits."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(json.dumps([self.config.to_dict(), self._vocabulary]).encode())
+        for name, tensor in self.bilm.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
     def initialize(self) -> None:
-        """Read the weights file (again), or draw random weights where there is none.
+        """Read the weights file (again), or draw random weights where there is none, and count the steps anew.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
             ValueError: it is no weights file, or its shape is not that of the config.
         """
+        self._steps = 0
         with _LOADING:
             if self.weights is None:
                 self._adopt(self._random())
             else:
                 self._load()
 
-    def set_trainable(self, trainable: str | None) -> None:
+    def set_trainable(self, trainable: str | None, unfreeze_at: int = 0) -> None:
         """Choose what is trained. Parameters that are not get no gradient and are left alone by the optimizer.
 
+        Args:
+            trainable: one of `TRAINABLE`; null: nothing.
+            unfreeze_at: the first step that trains it. Steps are counted from 0 and from `initialize`, or from
+                the loading of a saved pipeline, as spaCy's schedules count them: no file keeps the number.
+
         Raises:
-            ValueError: for an unknown choice.
+            ValueError: for an unknown choice, or a step that never comes.
         """
         if trainable is not None and trainable not in TRAINABLE:
             raise ValueError(f"trainable = {trainable!r}: expected one of {', '.join(TRAINABLE)}")
-        self.trainable = trainable
+        if unfreeze_at < 0:
+            raise ValueError(f"unfreeze_at = {unfreeze_at}: it must be a step, 0 or more")
+        self._trainable, self._unfreeze_at = trainable, unfreeze_at
         if self._model is not None:
-            _require_gradients(self._model, trainable)
+            _require_gradients(self._model, self.trainable)
 
     def begin_update(
         self, read: Callable[[BiLM], Tensor]
@@ -124,6 +150,7 @@ class BiLMShim(Shim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take its step with the gradients gathered."""
+        self._steps += 1
         if self._model is None:
             return
         for name, param in self._model.named_parameters():
@@ -133,7 +160,10 @@ class BiLMShim(Shim):
                 gradient: Any = torch2xp(param.grad.contiguous())
                 value, _ = optimizer((self.id, name), data, gradient)
                 param.data.copy_(xp2torch(value, device=param.device))
+                self.version = object()
             param.grad = None
+        if self._steps == self._unfreeze_at:
+            _require_gradients(self._model, self.trainable)
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
@@ -142,14 +172,16 @@ class BiLMShim(Shim):
         changed = [
             (param, params[self.id, name]) for name, param in own if (self.id, name) in params
         ]
-        kept = [param.data for param, _ in changed]
+        kept, version = [param.data for param, _ in changed], self.version
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
+                self.version = object()
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
+            self.version = version
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Follow the ops of the thinc model."""
@@ -234,6 +266,7 @@ class BiLMShim(Shim):
         bilm = weights.bilm().to(device)
         _require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
+        self.version = object()
         # Last, because other threads look at this alone.
         self._model = bilm
 

@@ -1,5 +1,6 @@
 """Which spans of a Doc the biLM reads as sequences of their own: the getters of the `get_spans` option."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -37,6 +38,14 @@ def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
     return [[doc[:]] for doc in docs]
 
 
+def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
+    """Windows of `size` tokens, one every `stride` tokens, up to the one that ends the Doc, which may be shorter."""
+    return [
+        [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
+        for doc in docs
+    ]
+
+
 def sents_v1() -> SpanGetter:
     """`@misc = "spacy-elmo.sents.v1"`: `sentence_spans`. Whatever sets the sentences must come before elmo, in
     training too (`annotating_components`)."""
@@ -46,3 +55,18 @@ def sents_v1() -> SpanGetter:
 def doc_v1() -> SpanGetter:
     """`@misc = "spacy-elmo.doc.v1"`: `whole_docs`."""
     return whole_docs
+
+
+def windows_v1(size: int, stride: int) -> SpanGetter:
+    """`@misc = "spacy-elmo.windows.v1"`: `window_spans`. A token in several windows gets the mean of its vectors there.
+
+    Raises:
+        ValueError: there would be nothing in a window, or tokens in none.
+    """
+    if not 1 <= stride <= size:
+        raise ValueError(
+            f"Windows of size = {size} with stride = {stride}: stride must be at least 1, and at most size, or some"
+            " tokens would be in no window"
+        )
+    # No function in here, because it could not be pickled.
+    return functools.partial(window_spans, size=size, stride=stride)

@@ -10,7 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .bundled import DEFAULT_WEIGHTS
-from .encoder import MAX_BATCH_TOKENS, configure, layers_and_width, shim_of
+from .encoder import MAX_BATCH_TOKENS, DType, configure, layers_and_width, shim_of
 from .listener import mix_of
 from .scalar_mix import Layers, MixOptions, scalar_mix
 from .spans import SpanGetter
@@ -25,8 +25,10 @@ def ElmoTok2Vec_v1(
     weights: str | None = DEFAULT_WEIGHTS,
     frozen: bool = True,
     trainable: str = "all",
+    unfreeze_at: int = 0,
     max_batch_tokens: int = MAX_BATCH_TOKENS,
     get_spans: SpanGetter | None = None,
+    dtype: DType = "float32",
     layers: Layers = "mix",
     grad_factor: float = 1.0,
     dropout: float = 0.0,
@@ -35,15 +37,18 @@ def ElmoTok2Vec_v1(
 ) -> Model[list[Doc], list[Floats2d]]:
     """A biLM of the consumer's own, with its mix: (n_tokens, width) per Doc, from the Doc's words alone.
 
-    The options are those of the `elmo` component, then those of `ElmoListener_v1`.
+    The options are those of the `elmo` component, then those of `ElmoListener_v1`. `unfreeze_at` counts the
+    consumer's steps; a biLM that `replace_listeners` copies keeps its count until the pipeline is saved and loaded.
     """
     configure(
         bilm,
         weights=weights,
         frozen=frozen,
         trainable=trainable,
+        unfreeze_at=unfreeze_at,
         max_batch_tokens=max_batch_tokens,
         get_spans=get_spans,
+        dtype=dtype,
     )
     return _chain(bilm, scalar_mix(MixOptions(layers, grad_factor, dropout, l2, layer_norm)))
 

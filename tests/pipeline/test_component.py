@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_elmo.bilm.weights import Weights
 from tests import pipelines, tiny
@@ -139,6 +140,7 @@ def by_bytes(nlp):
     "duplicate, used", [(by_bytes, False), (copy.deepcopy, False), (copy.deepcopy, True)]
 )
 def test_copies_by_values(tmp_path, weights, duplicate, used):
+    """Hazards 24 and 25: bytes hold the weights themselves, and a copied pipeline shares none with its original."""
     path = tmp_path / "w.safetensors"
     path.write_bytes(weights.read_bytes())
     nlp = pipelines.blank(path)
@@ -192,60 +194,23 @@ def test_loading_does_not_forget_what_is_trained(weights, tmp_path):
     assert changed and all(name.startswith("lstm.1.") for name in changed)
 
 
+def test_a_copied_pipeline_trains_alone(weights):
+    """Hazard 25: `copy.deepcopy(nlp)` keeps all model ids, so copy and original would share the optimizer's moments."""
+    nlp = pipelines.listening(weights)
+    optimizer = pipelines.trained(nlp)
+    copied = copy.deepcopy(nlp)
+    assert copied.get_pipe("elmo").listeners[0] is not nlp.get_pipe("elmo").listeners[0]
+    before = pipelines.parameters(nlp)
+    pipelines.awaken(copied, "tagger")
+    pipelines.step(copied, optimizer)
+    assert not pipelines.changed(before, pipelines.parameters(nlp))
+    assert pipelines.changed(before, pipelines.parameters(copied)) == set(before)
+    shims = [one.get_pipe("elmo").model.shims[0].id for one in (nlp, copied)]
+    assert len(set(shims)) == 2
+    assert {optimizer.nr_update[shims[1], name] for name in before} == {1}
+
+
 # With others
-
-
-def test_two_elmos(weights, other_weights):
-    """Hazard 10: both write, and each listener gets its own, in prediction and in training."""
-    nlp = pipelines.blank(weights)
-    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
-    pipelines.add_tagger(nlp, "first", upstream="elmo")
-    pipelines.add_tagger(nlp, "second", upstream="other")
-    pipelines.trained(nlp, 2)
-    assert nlp.get_pipe("elmo").listening_components == ["first"]
-    assert nlp.get_pipe("other").listening_components == ["second"]
-    widths = [nlp.get_pipe(n).model.get_ref("tok2vec").get_dim("nO") for n in ("first", "second")]
-    assert widths == [10, 8]
-    doc = nlp("A cat sat.")
-    assert doc._.elmo.shape == (4, 8)
-    with nlp.select_pipes(disable="other"):
-        assert nlp("A cat sat.", disable=["second"])._.elmo.shape == (4, 10)
-
-
-def test_any_elmo_of_two_is_the_nearest_with_a_warning(weights, other_weights):
-    """Hazard 10: in spaCy both claim the listener, and which one it hears depends on the moment."""
-    nlp = pipelines.blank(weights)
-    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
-    with pytest.warns(
-        UserWarning, match=r"'ner' listens to any elmo.*gets the nearest, 'other'"
-    ) as caught:
-        pipelines.add_ner(nlp)
-        pipelines.trained(nlp)
-    assert len(caught) == 1
-    assert nlp.get_pipe("elmo").listeners == []
-    assert nlp.get_pipe("other").listening_components == ["ner"]
-
-
-def test_any_elmo_between_two(weights, other_weights):
-    nlp = pipelines.blank(weights)
-    pipelines.add_tagger(nlp)
-    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
-    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
-    assert nlp.get_pipe("other").listening_components == []
-
-
-def test_any_elmo_while_the_nearest_is_disabled(weights, other_weights):
-    """spaCy links what is enabled, and a disabled component keeps its listeners, until it is removed."""
-    nlp = pipelines.blank(weights)
-    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
-    with pytest.warns(UserWarning, match="nearest"):
-        pipelines.add_ner(nlp)
-    elmo, other = nlp.get_pipe("elmo"), nlp.get_pipe("other")
-    with nlp.select_pipes(disable="other"):
-        nlp.add_pipe("sentencizer")
-        assert (elmo.listening_components, other.listening_components) == ([], ["ner"])
-    nlp.remove_pipe("other")
-    assert elmo.listening_components == ["ner"]
 
 
 def test_rename_of_what_a_listener_names(weights):
@@ -269,11 +234,49 @@ def test_rename(weights):
 
 
 def test_memory_zone(nlp):
+    """Nothing of a zone outlives it with us: no words, and no Docs. Vectors do, because they are the user's."""
     expected = pipelines.layers(nlp, TEXTS)
+    strings = len(nlp.vocab.strings)
+    words = ["Zxqv", "qrstuvw"]
     for _ in range(2):
         with nlp.memory_zone():
-            for layers, again in zip(expected, pipelines.layers(nlp, TEXTS), strict=True):
-                assert_close(again, layers)
+            kept = pipelines.layers(nlp, TEXTS)
+            doc = nlp(" ".join(words))
+            vector = doc[1]._.elmo
+        assert len(nlp.vocab.strings) == strings
+        for layers, again in zip(expected, kept, strict=True):
+            assert_close(again, layers)
+    assert_array_equal(nlp(" ".join(words))[1]._.elmo, vector)
+
+
+def test_training_in_a_memory_zone(weights):
+    """What the cache keeps must not hang on words that are gone."""
+    nlp = pipelines.listening(weights, frozen=True)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    with nlp.memory_zone():
+        words = ["Zxqv", "naps"]
+        batch = [Example.from_dict(Doc(nlp.vocab, words=words), {"tags": ["4", "4"]})]
+        for _ in range(2):
+            pipelines.step(nlp, optimizer, batch)
+    expected = pipelines.blank(weights)("Zxqv naps")._.elmo_layers
+    for _ in range(2):
+        assert_close(nlp("Zxqv naps")._.elmo_layers, expected)
+
+
+def test_extra_annotations(weights):
+    seen = []
+
+    def annotate(docs, layers):
+        assert [doc._.elmo_layers is own for doc, own in zip(docs, layers, strict=True)]
+        seen.append([doc.text for doc in docs])
+
+    spacy.registry.callbacks("spacy-elmo-tests.annotate.v1", func=lambda: annotate)
+    callback = {"@callbacks": "spacy-elmo-tests.annotate.v1"}
+    nlp = pipelines.blank(weights, set_extra_annotations=callback)
+    list(nlp.pipe(TEXTS, batch_size=3))
+    nlp("a")
+    assert seen == [TEXTS[:3], TEXTS[3:], ["a"]]
+    assert nlp.config["components"]["elmo"]["set_extra_annotations"] == callback
 
 
 def test_error_handler(nlp, monkeypatch):

@@ -1,66 +1,115 @@
-"""Every trainable component of spaCy that reads a listener: shapes, learning, round trip."""
+"""Every trainable component of spaCy, with its shipped config: it learns, trains what it should, and can be saved."""
 
 import pytest
-from spacy.tokens import Doc
-from spacy.training import Example
-from spacy.util import load_model_from_config
+import spacy
+from numpy.testing import assert_array_equal
+from thinc.api import Adam, fix_random_seed
 
-from tests import pipelines
-
-WORDS = ["Anna", "met", "Bob", "."]
-ANNOTATIONS = {
-    "tags": ["N", "V", "N", "P"],
-    "pos": ["PROPN", "VERB", "PROPN", "PUNCT"],
-    "morphs": ["", "Tense=Past", "", ""],
-    "sent_starts": [True, False, False, False],
-    "heads": [1, 1, 1, 1],
-    "deps": ["nsubj", "ROOT", "obj", "punct"],
-    "entities": ["U-PER", "O", "U-PER", "O"],
-    "cats": {"yes": 1.0, "no": 0.0},
-    "spans": {"sc": [(0, 4, "PER")]},
-}
-BOW = {
-    "@architectures": "spacy.TextCatBOW.v3",
-    "exclusive_classes": True,
-    "ngram_size": 1,
-    "no_output_layer": False,
-}
-REDUCE = {
-    "@architectures": "spacy.TextCatReduce.v1",
-    "exclusive_classes": False,
-    "use_reduce_first": False,
-    "use_reduce_last": False,
-    "use_reduce_max": False,
-    "use_reduce_mean": True,
-}
-CONSUMERS = {
-    "tagger": {},
-    "morphologizer": {},
-    "senter": {},
-    "parser": {"min_action_freq": 1},
-    "ner": {},
-    "spancat": {},
-    "textcat": {"model": {"@architectures": "spacy.TextCatEnsemble.v2", "linear_model": BOW}},
-    "textcat_multilabel": {"model": REDUCE},
-}
+from tests import consumers, pipelines
+from tests.consumers import LISTENER, NAMES, TEXTS
+from tests.pipelines import assert_close
 
 
-@pytest.mark.parametrize("consumer", CONSUMERS)
-def test_shapes_learning_and_round_trip(weights, consumer):
-    nlp = pipelines.blank(weights)
-    config = CONSUMERS[consumer]
-    model = {**config.get("model", {}), "tok2vec": pipelines.listener()}
-    nlp.add_pipe(consumer, config={**config, "model": model})
+def step(nlp, optimizer):
+    annotating = nlp.config["training"]["annotating_components"]
+    return pipelines.step(nlp, optimizer, consumers.examples(nlp), annotates=annotating)
 
-    def examples():
-        return [Example.from_dict(Doc(nlp.vocab, words=WORDS), ANNOTATIONS)]
 
-    optimizer = nlp.initialize(examples)
-    (mix,) = pipelines.mixes(nlp.get_pipe(consumer).model)
-    losses = [pipelines.step(nlp, optimizer, examples())[consumer] for _ in range(20)]
-    assert losses[-1] < losses[0]
-    assert mix.get_param("scalars").any()
+def score(nlp):
+    """The score by which `spacy train` chooses the best step: 1 at most."""
+    scores = nlp.evaluate(consumers.examples(nlp))
+    weights = nlp.config["training"]["score_weights"]
+    return sum(weight * scores[name] for name, weight in weights.items() if weight)
 
-    loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
-    for text in ("Anna met Bob .", "Eve slept ."):
-        assert loaded(text).to_json() == nlp(text).to_json()
+
+def mixes(nlp):
+    """The mix of each component that listens."""
+    return {
+        name: pipelines.mixes(nlp.get_pipe(name).model)[0]
+        for name in nlp.get_pipe("elmo").listening_components
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_overfits_and_survives_saving(weights, tmp_path, name):
+    fix_random_seed(0)
+    nlp = consumers.pipeline(consumers.config(name, weights, tmp_path))
+    nlp.initialize(lambda: consumers.examples(nlp))
+    assert score(nlp) < 0.9
+    optimizer = Adam(0.005)
+    for number in range(200):
+        step(nlp, optimizer)
+        if number % 20 == 19 and score(nlp) == pytest.approx(1):
+            break
+    assert score(nlp) == pytest.approx(1)
+    assert all(mix.get_param("scalars").any() for mix in mixes(nlp).values())
+
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    for found, expected in zip(loaded.pipe(TEXTS), nlp.pipe(TEXTS), strict=True):
+        assert found.cats == pytest.approx(expected.cats, abs=1e-5)
+        found.cats = expected.cats
+        assert found.to_json() == expected.to_json()
+        assert_close(found._.elmo_layers, expected._.elmo_layers)
+        for listening, mix in mixes(nlp).items():
+            vectors = mix.predict([expected._.elmo_layers])
+            assert_array_equal(mixes(loaded)[listening].predict([expected._.elmo_layers]), vectors)
+
+
+@pytest.mark.parametrize(
+    "elmo, listener, trained",
+    [
+        ({"frozen": True}, {}, set()),
+        ({"frozen": False}, {}, {"encoder", "lstm.0", "lstm.1"}),
+        ({"frozen": False, "trainable": "top"}, {}, {"lstm.1"}),
+        ({"frozen": False}, {"grad_factor": 0.0}, set()),
+    ],
+    ids=["frozen", "all", "top", "no gradient"],
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_trains_what_it_should(weights, tmp_path, name, elmo, listener, trained):
+    config = consumers.config(name, weights, tmp_path, **elmo)
+    for block in consumers.blocks(config["components"]):
+        if block.get("@architectures") == LISTENER:
+            block.update(listener)
+    nlp = consumers.pipeline(config)
+    nlp.initialize(lambda: consumers.examples(nlp))
+    before = pipelines.parameters(nlp)
+    optimizer = Adam(0.01)
+    # Two steps, because output weights of zero, with which some components start, let no gradient through.
+    for _ in range(2):
+        step(nlp, optimizer)
+    changed = pipelines.changed(before, pipelines.parameters(nlp))
+    assert changed == {name for name in before if name.startswith(tuple(trained))}
+    assert all(mix.get_param("scalars").any() for mix in mixes(nlp).values())
+
+
+@pytest.mark.parametrize("upstream", ["elmo", "*"])
+def test_several_consumers_of_one_elmo(weights, tmp_path, upstream):
+    """By name and by "*": one reading of the text, a mix for each, and the same for either way of naming it."""
+    config = consumers.config("multi", weights, tmp_path)
+    for block in consumers.blocks(config["components"]):
+        if block.get("@architectures") == LISTENER:
+            block["upstream"] = upstream
+    nlp = consumers.pipeline(config)
+    assert nlp.get_pipe("elmo").listening_components == ["tagger", "parser", "ner"]
+    nlp.initialize(lambda: consumers.examples(nlp))
+    optimizer = Adam(0.01)
+    for _ in range(3):
+        step(nlp, optimizer)
+    scalars = [tuple(mix.get_param("scalars")) for mix in mixes(nlp).values()]
+    assert len(set(scalars)) == 3
+
+
+def test_linker_learns_from_copies_and_predicts_on_excerpts(weights, tmp_path):
+    """Hazard 8: EntityLinker predicts on `doc[a:b].as_doc()`, from which the vectors are gone, so a naive listener
+    reads zeros; with `use_gold_ents` it also trains on copies of the Docs, which a naive listener does not know."""
+    nlp = consumers.pipeline(consumers.config("entity_linker", weights, tmp_path, frozen=False))
+    nlp.initialize(lambda: consumers.examples(nlp))
+    listener = nlp.get_pipe("elmo").listeners[0]
+    doc = nlp("Bob sang. Anna met Paris in Rome.")
+    excerpt = doc[3:9].as_doc()
+    assert excerpt._.elmo_layers is None
+    (vectors,) = listener.predict([excerpt])
+    (expected,) = listener.predict([doc])
+    assert_close(vectors[None], expected[None, 3:9])

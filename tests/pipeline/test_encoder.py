@@ -1,5 +1,8 @@
 """Docs -> layers: against the bare network, whatever the batch, and the gradient through it."""
 
+import functools
+import mmap
+
 import numpy as np
 import pytest
 import spacy
@@ -9,13 +12,16 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import data_validation
 
-from spacy_elmo.pipeline.encoder import BiLM_v1, configure, layers_and_width, shim_of
-from spacy_elmo.pipeline.spans import sentence_spans, whole_docs
+from spacy_elmo.pipeline.encoder import BiLM_v1, averages, configure, layers_and_width, shim_of
+from spacy_elmo.pipeline.spans import sentence_spans, whole_docs, window_spans
 from tests import tiny
 from tests.pipelines import TEXTS, assert_close
 
 NLP = spacy.blank("en")
-DEFAULTS = {"frozen": True, "trainable": "all", "max_batch_tokens": 4096, "get_spans": None}
+DEFAULTS = {
+    "frozen": True, "trainable": "all", "unfreeze_at": 0, "max_batch_tokens": 4096, "get_spans": None,
+    "dtype": "float32",
+}  # fmt: skip
 
 
 def build(weights, **options):
@@ -60,18 +66,38 @@ def test_each_token_gets_the_layers_of_its_sentence(model):
 @given(
     texts=st.lists(st.text("ab .\n!", max_size=30) | st.sampled_from(TEXTS), max_size=8),
     max_batch_tokens=st.integers(1, 40),
+    get_spans=st.sampled_from(
+        [None, whole_docs, functools.partial(window_spans, size=5, stride=2)]
+    ),
+    dtype=st.sampled_from(["float32", "float16"]),
     seed=st.randoms(),
 )
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_doc_has_its_vectors_whatever_it_is_read_with(
-    weights, model, texts, max_batch_tokens, seed
+    weights, texts, max_batch_tokens, get_spans, dtype, seed
 ):
-    alone = [model.predict([doc])[0] for doc in docs_of(texts)]
+    """Most of these batches are smaller than the spans, and those smaller than a word's step."""
+    plain = build(weights, get_spans=get_spans)
+    alone = [plain.predict([doc])[0] for doc in docs_of(texts)]
     order = seed.sample(range(len(texts)), len(texts))
-    mixed = build(weights, max_batch_tokens=max_batch_tokens)
-    together = mixed.predict(docs_of([texts[place] for place in order]))
-    for place, layers in zip(order, together, strict=True):
-        assert_close(layers, alone[place])
+    mixed = build(weights, max_batch_tokens=max_batch_tokens, get_spans=get_spans, dtype=dtype)
+    docs = docs_of([texts[place] for place in order])
+    found = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
+    for place, layers, average in found:
+        assert layers.dtype == average.dtype == dtype
+        if dtype == "float32":
+            assert_close(layers, alone[place])
+            assert_close(average[None], alone[place].mean(0, keepdims=True))
+        else:
+            assert_rounded(layers, alone[place])
+            assert_rounded(average, alone[place].mean(0))
+
+
+def assert_rounded(got, expected):
+    """To float16: half a step of 11 binary digits, after the error that float32 may have."""
+    assert got.shape == expected.shape
+    bound = np.abs(expected) * 2.0**-11 + 1e-5 * np.abs(expected).max(initial=1)
+    assert (np.abs(got.astype("f") - expected) <= bound).all()
 
 
 def test_sizes_that_are_nothing_or_huge(model):
@@ -96,8 +122,12 @@ def test_training_of_nothing(weights):
 
 def test_layers_are_owned_and_of_no_batch(model):
     """Hazard 18: a slice of the batch keeps all of it alive for as long as one Doc."""
-    for layers in model.predict(docs_of()):
-        assert layers.base is None and layers.flags.c_contiguous and layers.flags.writeable
+    together = [*model.predict(docs_of()), *averages(model, docs_of())]
+    for kept in [*together, *model.predict(docs_of()[:1]), *averages(model, docs_of()[:1])]:
+        assert kept.base is None and kept.flags.c_contiguous and kept.flags.writeable
+    # What is too large for the heap is a mapping of its own, which numpy takes for a base.
+    for kept in model.predict([doc_of(*"ab" * 200), doc_of(*"abc" * 200)]):
+        assert isinstance(kept.base, mmap.mmap) and len(kept.base) == kept.nbytes
 
 
 def test_docs_of_several_vocabularies(model):
@@ -145,19 +175,29 @@ def test_getter_that_forgets_docs(weights):
         model.predict([doc_of("a")])
 
 
-def test_batches_keep_to_their_size(weights, monkeypatch):
+def test_batches_keep_to_their_size(weights):
     model = build(weights, max_batch_tokens=7)
-    bilm = shim_of(model).bilm
-    calls = []
-    original = type(bilm).forward
-    monkeypatch.setattr(
-        type(bilm),
-        "forward",
-        lambda *args, **kw: calls.append(list(args[3])) or original(*args, **kw),
-    )
+    steps = steps_of(model)
     model.predict([doc_of(*"abcd"), doc_of(*"abcdefghi"), doc_of(*"ab"), doc_of(*"abc")])
-    # One span is longer than a batch, so it is alone. The others are together, longest first.
-    assert calls == [[9], [4, 3], [2]]
+    # One span is longer than a batch, so it is alone, and read in pieces, the first of which holds the boundary.
+    # The others are together, longest first.
+    assert steps == [[1] * 8, [1] * 2, [2, 2, 2, 2, 1], [1] * 3]
+
+
+def test_a_span_in_training_is_read_whole(weights):
+    """No gradient flows out of the state that a piece leaves."""
+    model = build(weights, max_batch_tokens=7, frozen=False)
+    steps = steps_of(model)
+    model.begin_update([doc_of(*"abcdefghi")])
+    assert steps == [[1] * 10]
+
+
+def steps_of(model):
+    """A list that takes down what the network is asked to read: in each call, how many sentences at each step."""
+    steps: list[list[int]] = []
+    layer = shim_of(model).bilm.lstm[0]
+    layer.register_forward_pre_hook(lambda _, args: steps.append(args[1]))
+    return steps
 
 
 @pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
@@ -200,6 +240,20 @@ def test_gradient_with_any_strides(weights):
         found.append(bias.grad.numpy().copy())
         bias.grad = None
     np.testing.assert_array_equal(*found)
+
+
+def test_training_sees_what_prediction_sees(weights):
+    """Layers are rounded before a listener gets them, and the gradient passes over that."""
+    model, exact = (build(weights, frozen=False, dtype=dtype) for dtype in ("float16", "float32"))
+    doc = doc_of(*"abcd")
+    layers, backprop = model.begin_update([doc])
+    assert layers[0].dtype == np.float16
+    np.testing.assert_array_equal(layers[0], model.predict([doc])[0])
+    d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
+    backprop([d_layers])
+    exact.begin_update([doc])[1]([d_layers])
+    for got, expected in zip(*(shim_of(m).bilm.parameters() for m in (model, exact)), strict=True):
+        np.testing.assert_array_equal(got.grad, expected.grad)
 
 
 def test_frozen_training_builds_no_graph(weights):

@@ -83,3 +83,87 @@ def test_sourced_from_another_pipeline(weights):
     found = pipelines.layers(nlp, pipelines.TEXTS, disable=["two"])
     for one, other in zip(found, expected, strict=True):
         pipelines.assert_close(one, other)
+
+
+# Unfreezing
+
+
+def moved(nlp, optimizer, **update):
+    """The parameters that a step changes. Whatever is left of an earlier step would count too."""
+    before = pipelines.parameters(nlp)
+    pipelines.step(nlp, optimizer, **update)
+    return pipelines.changed(before, pipelines.parameters(nlp))
+
+
+def test_unfreeze_at(weights, monkeypatch):
+    """Until then it costs what a frozen one costs: no graph, no gradient, and nothing is computed twice."""
+    nlp = listening(weights, trainable="top", unfreeze_at=2)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    elmo = nlp.get_pipe("elmo")
+    monkeypatch.setattr(
+        elmo.model, "_func", lambda model, docs, is_train: ([1 / 0 for _ in docs], None)
+    )
+    for _ in range(2):
+        assert elmo.frozen
+        assert moved(nlp, optimizer) == set()
+        assert not pipelines.gradients(nlp)
+    monkeypatch.undo()
+    assert not elmo.frozen
+    top = {name for name in pipelines.parameters(nlp) if name.startswith("lstm.1.")}
+    assert moved(nlp, optimizer) == top
+
+
+def test_unfreeze_at_counts_steps_of_the_optimizer(weights):
+    """Not batches, of which `accumulate_gradient` makes several a step."""
+    nlp = listening(weights, unfreeze_at=1)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    nlp.update(pipelines.examples(nlp), sgd=False)
+    assert moved(nlp, optimizer) == set()
+    nlp.update(pipelines.examples(nlp), sgd=False)
+    assert moved(nlp, optimizer)
+
+
+@pytest.mark.parametrize("again", ["initialize", "to_disk"])
+def test_unfreeze_at_counts_anew_in_every_run(weights, tmp_path, again):
+    nlp = listening(weights, unfreeze_at=1)
+    optimizer = pipelines.trained(nlp, 3)
+    if again == "initialize":
+        optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    else:
+        nlp.to_disk(tmp_path)
+        nlp = spacy.load(tmp_path)
+    pipelines.awaken(nlp, "tagger")
+    assert moved(nlp, optimizer) == set()
+    assert moved(nlp, optimizer)
+
+
+def test_unfreeze_at_inside_a_consumer(weights, tmp_path):
+    """`replace_listeners` takes the option along, and the consumer's steps are counted."""
+    nlp = listening(weights, unfreeze_at=1)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    assert nlp.config["components"]["tagger"]["model"]["tok2vec"]["unfreeze_at"] == 1
+    for one in (nlp, spacy.load(tmp_path)):
+        pipelines.awaken(one, "tagger")
+        (shim,) = (shim for node in one.get_pipe("tagger").model.walk() for shim in node.shims)
+        values = [shim.bilm.lstm[0].bias.detach().clone()]
+        for _ in range(2):
+            pipelines.step(one, optimizer)
+            values.append(shim.bilm.lstm[0].bias.detach().clone())
+        assert values[0].equal(values[1]) and not values[1].equal(values[2])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"frozen": True, "unfreeze_at": 5}, "frozen = true and unfreeze_at = 5"),
+        ({"frozen": False, "unfreeze_at": -1}, "unfreeze_at = -1"),
+    ],
+)
+def test_impossible_unfreezing(weights, options, message):
+    with pytest.raises(ValueError, match=message):
+        pipelines.blank(weights, **options)

@@ -33,6 +33,23 @@ def test_forward_and_gradient_by_hand():
     assert_allclose(mix.get_grad("scale"), [2.5], rtol=1e-6)
 
 
+@pytest.mark.parametrize("layers", ["mix", "average", "top"])
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_layers_of_float16_are_mixed_in_float32(layers, layer_norm):
+    """Nothing is rounded but the layers themselves, for one Doc or several."""
+    x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype("float16")
+    exact = x.astype("f")
+    mixes = [build(exact, layers=layers, layer_norm=layer_norm) for _ in range(2)]
+    for cut in ([x], [x[:, :2], x[:, 2:]]):
+        ys, backprop = mixes[0].begin_update(cut)
+        (expected,), backprop_exact = mixes[1].begin_update([exact])
+        assert all(y.dtype == np.float32 for y in ys)
+        np.testing.assert_array_equal(np.concatenate(ys), expected)
+        dx, (expected,) = backprop(ys), backprop_exact([np.concatenate(ys)])
+        assert all(d.dtype == np.float32 for d in dx)
+        np.testing.assert_array_equal(np.concatenate(dx, axis=1), expected)
+
+
 @pytest.mark.parametrize("layers, expected", [("average", 3), ("top", 6), (0, 1), (1, 2), (-1, 6)])
 def test_fixed_choices_have_no_parameters(layers, expected):
     mix = build(layers=layers)

@@ -1,11 +1,14 @@
 """The getters of `get_spans`, ours and others', as a user names them in a config."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.spans import rule_spans
+from spacy_elmo.pipeline.spans import rule_spans, window_spans, windows_v1
 from tests import pipelines
 from tests.pipelines import assert_close
 
@@ -34,6 +37,45 @@ def test_own_getters(weights):
     assert_close(layers_by(weights, {"@misc": "spacy-elmo.sents.v1"}, sents=True), rule)
     whole = layers_by(weights, {"@misc": "spacy-elmo.doc.v1"})
     assert np.abs(whole - rule)[1:].max() > 1e-3
+
+
+def test_windows():
+    """Every token is in one, and the last one goes no further than it must."""
+    vocab = spacy.blank("en").vocab
+    for size in range(1, 6):
+        for stride in range(1, size + 1):
+            for length in range(12):
+                doc = Doc(vocab, words=["a"] * length)
+                (own,) = window_spans([doc], size=size, stride=stride)
+                starts = [span.start for span in own]
+                assert starts == [stride * place for place in range(len(own))]
+                assert [span.end for span in own] == [min(s + size, length) for s in starts]
+                assert own[-1].end == length
+                assert all(span.end < length for span in own[:-1])
+
+
+def test_windows_of_a_config(weights):
+    nlp = pipelines.blank(
+        weights, get_spans={"@misc": "spacy-elmo.windows.v1", "size": 4, "stride": 3}
+    )
+    layers = nlp(doc_of(nlp))._.elmo_layers
+    # As if they were two Docs; token 3 is in both.
+    elmo = pipelines.blank(weights, get_spans={"@misc": "spacy-elmo.doc.v1"}).get_pipe("elmo")
+    windows = [Doc(nlp.vocab, words=words) for words in (WORDS[0:4], WORDS[3:7])]
+    first, second = elmo.predict(windows)
+    expected = np.concatenate([first, second[:, 1:]], axis=1)
+    expected[:, 3] = (first[:, 3] + second[:, 0]) / 2
+    assert_close(layers, expected)
+    getter = nlp.get_pipe("elmo").model.attrs["options"].get_spans
+    for copied in (copy.deepcopy(getter), pickle.loads(pickle.dumps(getter))):
+        (spans,) = copied([doc_of(nlp)])
+        assert [(span.start, span.end) for span in spans] == [(0, 4), (3, 7)]
+
+
+@pytest.mark.parametrize("size, stride", [(0, 0), (4, 0), (4, 5), (-2, -3)])
+def test_impossible_windows(size, stride):
+    with pytest.raises(ValueError, match=f"size = {size} with stride = {stride}"):
+        windows_v1(size, stride)
 
 
 def test_sentences_that_nobody_set(weights):

@@ -90,22 +90,29 @@ def test_inline_round_trip_without_the_file(weights, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "get_spans, frozen",
+    "get_spans, frozen, dtype",
     [
-        (None, True),
-        (None, False),
-        ({"@misc": "spacy-elmo.doc.v1"}, True),
-        ({"@span_getters": "spacy-transformers.doc_spans.v1"}, True),
+        (None, True, "float16"),
+        (None, False, "float32"),
+        ({"@misc": "spacy-elmo.doc.v1"}, True, "float32"),
+        ({"@misc": "spacy-elmo.windows.v1", "size": 4, "stride": 2}, False, "float16"),
+        ({"@span_getters": "spacy-transformers.doc_spans.v1"}, True, "float32"),
     ],
 )
-def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen):
-    """Also under other spans than the default, and after saving, without the component or the weights file."""
+def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, dtype):
+    """Also under other spans and another dtype than the default, and after saving, without the component or the
+    weights file."""
     if get_spans and "@span_getters" in get_spans:
         pytest.importorskip("spacy_transformers")
     path = tmp_path / "w.safetensors"
     path.write_bytes(weights.read_bytes())
     nlp = pipelines.blank(
-        path, frozen=frozen, trainable="top", get_spans=get_spans, max_batch_tokens=9
+        path,
+        frozen=frozen,
+        trainable="top",
+        get_spans=get_spans,
+        max_batch_tokens=9,
+        dtype=dtype,
     )
     pipelines.add_tagger(nlp, grad_factor=0.5, layer_norm=True)
     pipelines.trained(nlp, 5)
@@ -131,6 +138,7 @@ def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen):
     block = loaded.config["components"]["tagger"]["model"]["tok2vec"]
     assert block["@architectures"] == "spacy-elmo.ElmoTok2Vec.v1"
     assert (block["get_spans"], block["max_batch_tokens"]) == (get_spans, 9)
+    assert block["dtype"] == dtype
     assert (block["grad_factor"], block["layer_norm"], block["layers"]) == (0.5, True, "mix")
     assert (block["frozen"], block["trainable"], block["weights"]) == (frozen, "top", str(path))
 

@@ -1,0 +1,126 @@
+"""What docs/freezing.md says of pipelines that are put together from parts of others."""
+
+import pytest
+import spacy
+from numpy.testing import assert_array_equal
+from thinc.api import Adam
+
+from spacy_elmo.pipeline.cache import LayerCache
+from tests import pipelines
+from tests.pipelines import TEXTS, listening
+
+
+def saved(nlp, folder, steps=3):
+    pipelines.trained(nlp, steps)
+    nlp.to_disk(folder)
+    return spacy.load(folder)
+
+
+def tags(nlp):
+    return [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(
+    "update, read",
+    [
+        ({}, None),
+        ({"exclude": ["elmo"]}, [19, 0, 0, 0]),
+        ({"exclude": ["elmo"], "annotates": ["elmo"]}, [19, 19, 0, 0]),
+    ],
+    ids=["updated", "frozen component", "annotating too"],
+)
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_words_read_in_each_epoch(weights, monkeypatch, frozen, update, read):
+    """The training set has 19, which are new Docs in every epoch."""
+    nlp = listening(weights, frozen=frozen)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    elmo = nlp.get_pipe("elmo")
+    monkeypatch.setattr(elmo, "_cache", LayerCache(1))  # `initialize` has filled the other one
+    before, forward, counts = pipelines.parameters(nlp), elmo.model._func, []
+
+    def count(model, docs, is_train):
+        counts[-1] += sum(map(len, docs))
+        return forward(model, docs, is_train)
+
+    monkeypatch.setattr(elmo.model, "_func", count)
+    for _ in range(4):
+        counts.append(0)
+        pipelines.step(nlp, Adam(0.01), **update)
+    assert counts == (read or ([19, 0, 0, 0] if frozen else [19, 19, 19, 19]))
+    trained = not frozen and not update
+    assert bool(pipelines.changed(before, pipelines.parameters(nlp))) == trained
+
+
+def test_components_of_two_pipelines_share_a_frozen_bilm(weights, tmp_path):
+    """Both were trained on the same frozen weights, so neither notices."""
+    first = saved(listening(weights, "one", frozen=True), tmp_path / "first")
+    second = saved(listening(weights, "two", frozen=True), tmp_path / "second")
+    expected = tags(second)
+    assert any(map(any, expected))
+    first.add_pipe("two", source=second)
+    assert first.get_pipe("elmo").listening_components == ["one", "two"]
+    with first.select_pipes(disable="one"):
+        assert tags(first) == expected
+    first.to_disk(tmp_path / "both")
+    both = spacy.load(tmp_path / "both")
+    with both.select_pipes(disable="one"):
+        assert tags(both) == expected
+
+
+@pytest.mark.parametrize("way", ["python", "config"])
+def test_fine_tuned_consumer_brings_its_bilm_along(weights, tmp_path, way):
+    """`replace_listeners` before, or in the config that sources it."""
+    source = saved(listening(weights, "two", frozen=False), tmp_path / "source")
+    expected = tags(source)
+    if way == "python":
+        nlp = listening(weights, "one", frozen=True)
+        pipelines.trained(nlp, 1)
+        source.replace_listeners("elmo", "two", ["model.tok2vec"])
+        nlp.add_pipe("two", source=source)
+    else:
+        config = listening(weights, "one", frozen=True).config
+        config["nlp"]["pipeline"] += ["two"]
+        config["components"]["two"] = {
+            "source": str(tmp_path / "source"),
+            "replace_listeners": ["model.tok2vec"],
+        }
+        nlp = spacy.util.load_model_from_config(config)
+    assert nlp.get_pipe("elmo").listening_components == ["one"]
+    with nlp.select_pipes(disable="one"):
+        assert tags(nlp) == expected
+
+
+def test_sourced_elmo_keeps_its_settings(weights, tmp_path):
+    """spaCy takes them from where the component comes from, and overlooks others that stand beside `source`."""
+    saved(listening(weights, "one", frozen=True), tmp_path / "source")
+    config = listening(weights, "one").config
+    config["components"]["elmo"] = {"source": str(tmp_path / "source"), "frozen": False}
+    nlp = spacy.util.load_model_from_config(config)
+    assert nlp.get_pipe("elmo").frozen
+    assert nlp.config["components"]["elmo"]["frozen"] is True
+
+
+def test_saved_pipeline_can_be_loaded_unfrozen(weights, tmp_path):
+    """The config decides, and the biLM comes from the bytes."""
+    saved(listening(weights, "one", frozen=True), tmp_path / "nlp")
+    override = {"components.elmo.frozen": False}
+    nlp = spacy.load(tmp_path / "nlp", config=override)
+    before = pipelines.parameters(nlp)
+    for _ in range(2):
+        pipelines.step(nlp, Adam(0.01))
+    assert pipelines.changed(before, pipelines.parameters(nlp)) == set(before)
+
+
+def test_no_gradient_means_no_decay(weights):
+    """spaCy's optimizer draws every parameter that has a gradient towards zero, even if the gradient is zero."""
+    nlp = pipelines.blank(weights, frozen=False)
+    pipelines.add_tagger(nlp, grad_factor=0.0)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    assert optimizer.L2 > 0
+    before = pipelines.parameters(nlp)
+    pipelines.awaken(nlp, "tagger")
+    for _ in range(3):
+        pipelines.step(nlp, optimizer)
+    for name, value in pipelines.parameters(nlp).items():
+        assert_array_equal(value, before[name])

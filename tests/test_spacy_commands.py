@@ -1,0 +1,185 @@
+"""spaCy's own commands on the shipped configs."""
+
+import subprocess
+import sys
+import traceback
+
+import pytest
+import spacy
+import srsly
+from spacy.cli import app
+from spacy.tokens import DocBin
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from tests import consumers, tiny
+from tests.consumers import CONFIGS, NAMES
+
+BROKEN = ["entity_linker", "spancat"]
+SHIPPED = sorted(path.name for path in CONFIGS.glob("*.cfg") if "pretrain" not in path.name)
+
+
+def run(*arguments):
+    """One command in this process; what it printed."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Training data, development data, and a small config for each consumer."""
+    folder = tmp_path_factory.mktemp("commands")
+    weights = folder / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(weights)
+    docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
+    # `debug data` refuses sets of fewer than 100 Docs.
+    DocBin(docs=docs * 40).to_disk(folder / "train.spacy")
+    DocBin(docs=docs).to_disk(folder / "dev.spacy")
+    for name in NAMES:
+        config = consumers.config(name, weights, folder)
+        config["paths"].update(train=str(folder / "train.spacy"), dev=str(folder / "dev.spacy"))
+        config.to_disk(folder / f"{name}.cfg")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved(folder):
+    """Saved pipelines: two that have a threshold, and one that has none."""
+    for name in ("ner", "spancat", "textcat_multilabel"):
+        nlp = consumers.pipeline(load_config(folder / f"{name}.cfg"))
+        nlp.initialize(lambda nlp=nlp: consumers.examples(nlp))
+        nlp.to_disk(folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("shipped", SHIPPED)
+def test_debug_config(shipped):
+    paths = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
+    assert "Config is valid" in run("debug", "config", CONFIGS / shipped, *paths)
+
+
+@pytest.mark.parametrize("shipped", SHIPPED)
+def test_fill_config(shipped, tmp_path):
+    """What a shipped config states is kept, and what is filled in completes it."""
+    run("init", "fill-config", CONFIGS / shipped, tmp_path / "filled.cfg")
+    filled = load_config(tmp_path / "filled.cfg")
+    assert contains(filled, load_config(CONFIGS / shipped))
+    if "elmo" in shipped:
+        assert filled["components"]["elmo"]["trainable"] == "all"
+    run("init", "fill-config", tmp_path / "filled.cfg", tmp_path / "again.cfg")
+    assert load_config(tmp_path / "again.cfg") == filled
+
+
+def contains(filled, stated):
+    if isinstance(stated, dict):
+        return all(key in filled and contains(filled[key], stated[key]) for key in stated)
+    return filled == stated
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_debug_data(folder, name):
+    output = run("debug", "data", folder / f"{name}.cfg")
+    assert "Pipeline can be initialized with data" in output
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in BROKEN])
+def test_debug_model(folder, name):
+    """It updates the consumer alone, so a naive listener has nothing to read (E203)."""
+    for component in load_config(folder / f"{name}.cfg")["nlp"]["pipeline"]:
+        if component not in ("elmo", "tok2vec"):
+            assert "model looks good" in run("debug", "model", folder / f"{name}.cfg", component)
+
+
+HASHES = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "pretrained_vectors": None,
+    "width": 8,
+    "depth": 1,
+    "embed_size": 50,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "subword_features": False,
+}
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+@pytest.mark.parametrize("with_elmo", [True, False])
+@pytest.mark.parametrize("name", BROKEN)
+def test_debug_model_fails_in_spacy(folder, tmp_path, name, with_elmo):
+    """Its last step gives the linker Docs without entities, and spancat Docs without spans, on which their own layers
+    fail, whatever the vectors come from. All steps before, training among them, succeed."""
+    config = load_config(folder / f"{name}.cfg")
+    if not with_elmo:
+        config["components"][name]["model"]["tok2vec"] = HASHES
+    config.to_disk(tmp_path / "c.cfg")
+    result = CliRunner().invoke(app, ["debug", "model", str(tmp_path / "c.cfg"), name])
+    assert result.exit_code == 1
+    (own,) = [
+        frame
+        for frame in traceback.extract_tb(result.exc_info[2])
+        if frame.filename.endswith("debug_model.py") and frame.name == "debug_model"
+    ]
+    assert own.line.startswith("prediction = model.predict(")
+
+
+def test_assemble(saved, tmp_path):
+    """Trained components in a new pipeline. spaCy initializes what is not sourced on a text of three words, so it
+    cannot assemble an untrained component that takes its labels from data."""
+    config = load_config(saved / "spancat.cfg")
+    for name in ("elmo", "spancat"):
+        config["components"][name] = {"source": str(saved / "spancat")}
+    config.to_disk(tmp_path / "assemble.cfg")
+    run("assemble", tmp_path / "assemble.cfg", tmp_path / "nlp")
+    nlp, expected = spacy.load(tmp_path / "nlp"), spacy.load(saved / "spancat")
+    for text in consumers.TEXTS:
+        assert nlp(text).to_json() == expected(text).to_json()
+
+
+def test_benchmark_speed(saved):
+    data = saved / "dev.spacy"
+    output = run("benchmark", "speed", saved / "ner", data, "-b", 2, "--batches", 30, "-w", 0)
+    assert "words/s" in output
+
+
+@pytest.mark.parametrize(
+    "name, score", [("spancat", "spans_sc_f"), ("textcat_multilabel", "cats_macro_f")]
+)
+def test_find_threshold(saved, name, score):
+    data = saved / "dev.spacy"
+    output = run("find-threshold", saved / name, data, name, "threshold", score, "-n", 3)
+    assert "Best threshold" in output
+
+
+# spaCy leaves files that it has written to be closed by the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_package(saved, tmp_path):
+    """The package asks for spacy-elmo, and holds the biLM."""
+    (saved / "w.safetensors").rename(tmp_path / "elsewhere")
+    output = run("package", saved / "ner", tmp_path, "--name", "ner_elmo", "--build", "none")
+    (tmp_path / "elsewhere").rename(saved / "w.safetensors")
+    assert "Successfully created" in output
+    (package,) = tmp_path.glob("en_ner_elmo-*")
+    meta = srsly.read_json(package / "meta.json")
+    assert any(needed.startswith("spacy-elmo>=") for needed in meta["requirements"])
+    (data,) = package.glob("en_ner_elmo/en_ner_elmo-*")
+    text = "Anna met Bob in Rome."
+    expected = spacy.load(saved / "ner")(text)._.elmo_layers
+    assert (spacy.load(data)(text)._.elmo_layers == expected).all()
+
+
+def test_from_the_shell(tmp_path):
+    """A shipped config with the bundled weights, in a process of its own."""
+    docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    command = [sys.executable, "-m", "spacy", "train", CONFIGS / "ner_elmo.cfg", "-o", tmp_path]
+    paths = ["--paths.train", tmp_path / "a.spacy", "--paths.dev", tmp_path / "a.spacy"]
+    steps = ["--training.max_steps", "2", "--training.eval_frequency", "1"]
+    done = subprocess.run([*command, *paths, *steps], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stderr
+    nlp = spacy.load(tmp_path / "model-last")
+    assert nlp("Anna met Bob.")._.elmo.shape == (4, 256)
+    assert set(nlp.get_pipe("ner").labels) == {"PER", "LOC"}
