@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.char_ids import BOS, EOS, char_ids
@@ -40,6 +40,10 @@ class Textbook:
             torch.cat([forward[b, : n - 1] for b, n in enumerate(lengths)]),
             torch.cat([backward[b, 1:n] for b, n in enumerate(lengths)]),
         )
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Those of its twin."""
+        return list(self.bilm.parameters())
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, list[Tensor]]:
         """Token vectors (B, T, P) and each LSTM layer's output (B, T, 2P)."""

@@ -1,0 +1,104 @@
+"""Forward perplexity of a biLM beside that of a Kneser-Ney 5-gram model, of the same text under the same vocabulary.
+
+KenLM's `lmplz` estimates the rival: modified Kneser-Ney, interpolated, nothing pruned. Both read what
+`python -m spacy elmo prepare` made of the text: words outside the vocabulary are one word, `<UNK>`, for both, and the
+targets are the words and the closing boundary of each held-out sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from spacy_elmo.bilm.char_ids import UNK
+from spacy_elmo.bilm.likelihood import language_model
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretrain.corpus import Corpus, Sentences
+from spacy_elmo.pretrain.objective import Batcher
+from spacy_elmo.pretrain.perplexity import perplexity
+
+ORDER, MEMORY = 5, "4G"
+_SENTENCES_PER_CHUNK = 1 << 14
+
+
+def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
+    """Sentences as lines `17 4 2`: numbers of classes for words, so that no spelling means anything to a tool.
+
+    Args:
+        classes: (types,) the class of each type; all words outside the vocabulary have that of `<UNK>`.
+    """
+    for first in range(0, len(sentences.lengths), _SENTENCES_PER_CHUNK):
+        rows = np.arange(first, min(first + _SENTENCES_PER_CHUNK, len(sentences.lengths)))
+        ids, lengths = sentences.take(rows)
+        words = [str(number) for number in classes[ids].tolist()]
+        start = 0
+        for length in lengths.tolist():
+            yield " ".join(words[start : start + length]) + "\n"
+            start += length
+
+
+def kneser_ney(train: Path, test: Path, bin_folder: Path) -> tuple[int, float]:
+    """Estimate on one file, and score the other: (targets, perplexity).
+
+    Raises:
+        ValueError: the text to score has words that the other has not.
+    """
+    model, scratch = train.with_suffix(".arpa"), train.parent
+    estimate = ["-o", str(ORDER), "-S", MEMORY, "-T", scratch, "--text", train, "--arpa", model]
+    subprocess.run([bin_folder / "lmplz", *estimate], check=True)
+    with test.open() as text:
+        query = [bin_folder / "query", "-v", "summary", model]
+        done = subprocess.run(query, check=True, stdin=text, capture_output=True, text=True)
+    found = dict(line.split(":\t") for line in done.stdout.splitlines())
+    if found["OOVs"] != "0":
+        raise ValueError(f"{test} has {found['OOVs']} words that {train} has not")
+    return int(found["Tokens"]), float(found["Perplexity including OOVs"])
+
+
+def main() -> None:
+    """Parse, measure both, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path, help="folder made by `python -m spacy elmo prepare`")
+    parser.add_argument("weights", type=Path, help="weights trained on it, with a head")
+    parser.add_argument("kenlm", type=Path, help="folder of KenLM's programs lmplz and query")
+    parser.add_argument("--scratch", type=Path, help="folder for some gigabytes for a while")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    args = parser.parse_args()
+    corpus, weights = Corpus.open(args.corpus), Weights.read(args.weights)
+    bilm, head = language_model(weights)
+    size = len(weights.vocabulary)
+    ours = perplexity(bilm, head, Batcher(bilm, corpus.types, weights.vocabulary), corpus.dev)
+    rows = {word: row for row, word in enumerate(weights.vocabulary)}
+    classes = np.array([rows.get(word, rows[UNK]) for word in corpus.types])
+    with TemporaryDirectory(dir=args.scratch) as folder:
+        files = [Path(folder) / f"{name}.txt" for name in ("train", "heldout")]
+        for file, sentences in zip(files, (corpus.train, corpus.dev), strict=True):
+            with file.open("w") as out:
+                out.writelines(numbered_lines(sentences, classes))
+        targets, theirs = kneser_ney(*files, args.kenlm)
+    if targets != ours.targets:
+        raise ValueError(f"KenLM scored {targets} targets, and the biLM {ours.targets}")
+    print(f"{targets:,} targets, {ours.unk_share:.1%} <UNK>, {size:,} classes")
+    print(f"Kneser-Ney {ORDER}-gram: {theirs:.1f}")
+    print(f"biLM, forward:     {ours.forward:.1f}")
+    if args.out:
+        report = {
+            "targets": targets,
+            "vocab_size": size,
+            "order": ORDER,
+            "kneser_ney": theirs,
+            "forward": ours.forward,
+        }
+        args.out.write_text(json.dumps(report, indent=2) + "\n", "utf8")
+
+
+if __name__ == "__main__":
+    main()

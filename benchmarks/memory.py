@@ -1,0 +1,183 @@
+"""How much memory elmo takes: Docs that are cleaned and kept, and one Doc of a million words read as one span.
+
+Each measurement runs in a process of its own, so that none sees what another has left. Linux only: resident memory is
+what /proc says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
+END_WORDS = 10_000
+MB = 1e6
+
+
+def resident() -> float:
+    """MB of this process in memory now."""
+    return _status("VmRSS")
+
+
+def peak() -> float:
+    """The most that `resident` has been since `forget_peak`."""
+    return _status("VmHWM")
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024 / MB
+
+
+def kept_docs(words: int, *, elmo: bool) -> dict[str, float]:
+    """Growth of resident memory by Docs of `words` tokens that went through NER and stay in a list."""
+    nlp = spacy.blank("en")
+    if elmo:
+        nlp.add_pipe("elmo")
+        tok2vec = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+        nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec}})
+        nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
+    else:
+        nlp.add_pipe("ner")  # with its own small network
+    _initialize(nlp)
+    # Some sentences as a start: what is loaded and allocated once is no growth.
+    for _ in nlp.pipe(_texts(nlp, 1000)):
+        pass
+    gc.collect()
+    before = resident()
+    forget_peak()
+    docs = list(nlp.pipe(_texts(nlp, words)))
+    gc.collect()
+    return {
+        "words": sum(map(len, docs)),
+        "growth": resident() - before,
+        "peak": peak() - before,
+        "vectors left": sum(doc._.elmo_layers is not None for doc in docs) if elmo else 0,
+    }
+
+
+def _initialize(nlp: Language) -> None:
+    doc = nlp.make_doc("Anna lives in Rome.")
+    example = Example.from_dict(doc, {"entities": [(0, 4, "PER"), (14, 18, "LOC")]})
+    nlp.initialize(lambda: [example])
+
+
+def _texts(nlp: Language, words: int) -> Iterator[str]:
+    """Paragraphs of the sample, from its start again when it ends."""
+    read = 0
+    for text in itertools.cycle(SAMPLE.read_text("utf8").splitlines()):
+        if read >= words:
+            return
+        read += len(nlp.make_doc(text))
+        yield text
+
+
+def long_doc(words: int) -> dict[str, float]:
+    """Working memory for a Doc of one span, beyond the float16 average that it keeps, and how its ends differ from
+    those of short Docs."""
+    nlp = spacy.blank("en")
+    whole = {"@misc": "spacy-elmo.doc.v1"}
+    config = {"store": "average", "dtype": "float16", "get_spans": whole}
+    elmo = nlp.add_pipe("elmo", config=config)
+    elmo(nlp.make_doc("The weights are loaded now."))
+    doc = Doc(nlp.vocab, words=_words(words))
+    gc.collect()
+    before = resident()
+    forget_peak()
+    elmo(doc)
+    used = peak() - before
+    first, last = ends(elmo, doc, END_WORDS)
+    kept = doc._.elmo.shape
+    output = kept[0] * kept[1] * np.dtype("float16").itemsize / MB
+    return {
+        "words": len(doc),
+        "output": output,
+        "working": used - output,
+        "first words differ by": first,
+        "last words differ by": last,
+    }
+
+
+def ends(elmo: Callable[[Doc], Doc], doc: Doc, words: int) -> tuple[float, float]:
+    """The largest differences to Docs that hold the first and the last words alone.
+
+    Forwards, a word's vector follows from the words before it, so that half must be the same at the start, whatever
+    comes after; backwards, from the words after it, so that half must be the same at the end.
+    """
+    tokens = [token.text for token in doc]
+    start = elmo(Doc(doc.vocab, words=tokens[:words]))._.elmo
+    end = elmo(Doc(doc.vocab, words=tokens[-words:]))._.elmo
+    half = start.shape[1] // 2
+    whole = doc._.elmo
+    return (
+        float(np.abs(whole[: len(start), :half] - start[:, :half]).max()),
+        float(np.abs(whole[-len(end) :, half:] - end[:, half:]).max()),
+    )
+
+
+def _words(count: int) -> list[str]:
+    """Words of the sample in random order, every tenth of which is new, as names and numbers are in real text."""
+    sample = SAMPLE.read_text("utf8").split()
+    chosen = np.random.default_rng(0).integers(len(sample), size=count)
+    return [
+        f"{sample[row]}{place}" if place % 10 == 9 else sample[row]
+        for place, row in enumerate(chosen)
+    ]
+
+
+MEASUREMENTS: dict[str, Callable[[int], dict[str, float]]] = {
+    "kept Docs without elmo": lambda words: kept_docs(words, elmo=False),
+    "kept Docs with elmo": lambda words: kept_docs(words, elmo=True),
+    "one long Doc": long_doc,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--words", type=int, default=1_000_000, help="words of every measurement")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser.add_argument("--only", choices=list(MEASUREMENTS), help="one of them, as JSON")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.only:
+        print(json.dumps(MEASUREMENTS[args.only](args.words)))
+        return
+    found: dict[str, dict[str, Any]] = {}
+    for name in MEASUREMENTS:
+        command = [sys.executable, __file__, "--only", name]
+        options = ["--words", str(args.words), "--threads", str(args.threads)]
+        done = subprocess.run([*command, *options], stdout=subprocess.PIPE, check=True)
+        found[name] = json.loads(done.stdout)
+        print(f"\n{name} ({found[name].pop('words'):,} words)")
+        for what, value in found[name].items():
+            print(
+                f"  {what:24}{value:12,.4g}" if "differ" in what else f"  {what:24}{value:12,.0f}"
+            )
+    without, with_elmo = (found[name]["growth"] for name in list(MEASUREMENTS)[:2])
+    print(f"\ngrowth with elmo / without: {with_elmo / without:.2f}   (sizes in MB)")
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+
+
+if __name__ == "__main__":
+    main()

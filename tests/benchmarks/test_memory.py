@@ -1,0 +1,58 @@
+"""The memory benchmark: it measures memory, and its comparison of the ends sees what is not exact."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spacy.tokens import Doc
+
+from benchmarks.memory import ends, forget_peak, kept_docs, long_doc, peak, resident
+from spacy_elmo.bilm.weights import Weights
+from tests import pipelines, tiny
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="Linux tells a process its memory there"
+)
+
+
+def test_resident_and_peak():
+    before = resident()
+    forget_peak()
+    array = np.ones(100_000_000, dtype="u1")
+    assert resident() - before == pytest.approx(array.nbytes / 1e6, abs=5)
+    del array
+    assert resident() - before == pytest.approx(0, abs=5)
+    assert peak() - before == pytest.approx(100, abs=5)
+
+
+def test_kept_docs():
+    found = kept_docs(300, elmo=True)
+    assert 300 <= found["words"] < 500 and found["vectors left"] == 0
+
+
+def test_long_doc():
+    found = long_doc(300)
+    assert found["words"] == 300 and found["output"] == pytest.approx(300 * 256 * 2 / 1e6)
+    assert found["working"] < 500
+    assert found["first words differ by"] < 1e-3 > found["last words differ by"]
+
+
+@pytest.mark.parametrize("getter, exact", [("doc", True), ("sents", False)])
+def test_ends(tmp_path, getter, exact):
+    """In pieces of 7 words the ends are those of shorter Docs; where the Doc is cut, they are not."""
+    path = tmp_path / "tiny.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    spans = {"@misc": f"spacy-elmo.{getter}.v1"}
+    nlp = pipelines.blank(path, get_spans=spans, store="average", max_batch_tokens=7)
+    words = ["a", "cat", "sat", "here"] * 15
+    # Sentences of 50 and 10 words begin elsewhere than the first and the last 20 words do.
+    doc = nlp(Doc(nlp.vocab, words=words, sent_starts=[place in (0, 50) for place in range(60)]))
+
+    def elmo(short: Doc) -> Doc:
+        for token in short:
+            token.is_sent_start = token.i == 0
+        return nlp(short)
+
+    first, last = ends(elmo, doc, 20)
+    assert first < 1e-6
+    assert (last < 1e-6) == exact
