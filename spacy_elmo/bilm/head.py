@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+# A block of logits is at most this large, half a gigabyte: the paper's vocabulary has 800,000 words.
+_LOGITS_PER_BLOCK = 1 << 27
 _ROWS_PER_BLOCK = 1024
 
 
@@ -33,6 +35,11 @@ class Head(nn.Module):
         """bilm-tf's start: W of variance 1 / width, b 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
+
+    @property
+    def rows_per_block(self) -> int:
+        """Of how many rows the full softmax is computed at a time."""
+        return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
     def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
         """Sum over rows of the sampled softmax loss of one direction (Jean et al. 2015; TensorFlow's
@@ -69,7 +76,7 @@ class Head(nn.Module):
                 reduction="none",
             )
             for block, goal in zip(
-                hidden.split(_ROWS_PER_BLOCK), targets.split(_ROWS_PER_BLOCK), strict=True
+                hidden.split(self.rows_per_block), targets.split(self.rows_per_block), strict=True
             )
         ]
         return torch.cat(losses) if losses else hidden.new_zeros(0)

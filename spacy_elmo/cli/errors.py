@@ -17,7 +17,7 @@ def one_message() -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         # Only the first line: wasabi would run the lines of a list together.
-        first, _, rest = str(error).partition("\n")
+        first, _, rest = str(error).strip().partition("\n")
         msg.fail(first)
         if rest:
             typer.echo(rest)

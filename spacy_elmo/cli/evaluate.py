@@ -72,6 +72,8 @@ def evaluate_cli(
             total += tally
             if by_file and tally.targets:
                 files[str(file)] = tally.perplexity(size)
+        if not total.targets:
+            raise ValueError(f"No sentence in the text of {text!r}; nothing to score")
         result = total.perplexity(size)
         if output is not None:
             metrics = dataclasses.asdict(result)

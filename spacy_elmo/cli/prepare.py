@@ -39,8 +39,12 @@ def prepare_cli(
         config = read_settings(config_path, ctx.args, training=False)
         from ..pretrain.prepare import prepare
         from ..pretrain.ranks import device
+        from ..pretrain.start import given_weights, with_network
         from ..pretrain.text import text_files
 
+        # What the run would start from is looked at before hours of tokenizing, not after.
+        config = with_network(config)
+        given_weights(config)
         where = device(gpu_id)
         for source in (config.paths.raw_text, config.paths.dev_text):
             if source is not None:

@@ -34,7 +34,10 @@ def pretrain_cli(
     force: Annotated[bool, typer.Option("--force", "-f", help="Delete the run in OUT")] = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU")] = -1,
     init: Annotated[
-        Path | None, typer.Option("--init", help="Weights to start from (sets paths.init)")
+        str | None,
+        typer.Option(
+            "--init", help="Weights to start from, a file or a bundled name (sets paths.init)"
+        ),
     ] = None,
     code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
 ) -> None:
@@ -51,8 +54,12 @@ def pretrain_cli(
             raise ValueError(
                 "--resume goes on with the run in OUT and --force deletes it: choose one"
             )
+        from ..pipeline.bundled import bundled_names, find_weights
+
         import_code(code)
-        given = ["--paths.init", str(init)] if init is not None else []
+        if init in bundled_names():
+            init = str(find_weights(init))
+        given = ["--paths.init", init] if init is not None else []
         config = read_settings(config_path, [*ctx.args, *given])
         from ..pretrain import ranks
         from ..pretrain.loop import Stopped, pretrain
@@ -86,7 +93,11 @@ def pretrain_cli(
                     run = pretrain(
                         config, corpus, out, resume=resume, device=device, ranks=processes, stop=stop,
                     )  # fmt: skip
-                    _show(run, out, quiet=not processes.first)
+                    if processes.first:
+                        _show(run, out, config.training.max_minutes)
+                    else:
+                        for _ in run:
+                            pass
             except Stopped as stopped:
                 if processes.first:
                     name = signal.Signals(stop.number).name if stop.number else "another process"
@@ -94,20 +105,23 @@ def pretrain_cli(
                 raise typer.Exit(stop.exit_code) from stopped
 
 
-def _show(run: Iterator[Progress], out: Path, *, quiet: bool) -> None:
-    """Print what happens in a run, to its end, and keep its report; of several processes, one is not quiet."""
+def _show(run: Iterator[Progress], out: Path, max_minutes: float | None) -> None:
+    """Print what happens in a run, to its end, and keep its report."""
     from ..pretrain.report import write_report
 
-    dev = None
+    progress = None
     for progress in run:
-        dev = progress.dev
-        if not quiet:
-            print(_format(progress), flush=True)
-            if dev is not None:
-                write_report(out)
-    if quiet:
-        return
-    if dev is not None:
+        print(_format(progress, max_minutes), flush=True)
+        if progress.dev is not None:
+            write_report(out)
+    if progress is None:
+        msg.info(
+            "The run has come to its end before. A later one is given as --training.max_steps, max_epochs, max_tokens,"
+            " max_minutes or patience, whichever ended it"
+        )
+        # A kill may have come between the last row of the log and the report of it.
+        write_report(out)
+    elif (dev := progress.dev) is not None:
         msg.info(
             f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
             f" {dev.mean_known:.1f} without them"
@@ -115,19 +129,25 @@ def _show(run: Iterator[Progress], out: Path, *, quiet: bool) -> None:
     msg.good(f"Weights: {out / 'model-best.safetensors'}")
 
 
-def _format(progress: Progress) -> str:
+def _format(progress: Progress, max_minutes: float | None) -> str:
     dev = progress.dev
     perplexities = (
         [f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else ["", "", ""]
     )
-    left = "?"
-    if progress.steps:
-        per_step = progress.minutes * 60 / progress.step
-        left = str(
-            datetime.timedelta(seconds=round(per_step * max(progress.steps - progress.step, 0)))
-        )
     cells = [
         f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}", f"{progress.loss:.3f}",
-        *perplexities, f"{progress.tokens_per_second:,.0f}", left,
+        *perplexities, f"{progress.tokens_per_second:,.0f}", _left(progress, max_minutes),
     ]  # fmt: skip
     return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))
+
+
+def _left(progress: Progress, max_minutes: float | None) -> str:
+    """The time to the first of the limits, as far as they tell."""
+    minutes = []
+    if progress.steps:
+        minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)
+    if max_minutes is not None:
+        minutes.append(max_minutes - progress.minutes)
+    if not minutes:
+        return "?"
+    return str(datetime.timedelta(seconds=round(60 * max(min(minutes), 0.0))))

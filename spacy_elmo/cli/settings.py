@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confection import Config
-from spacy.cli._util import parse_config_overrides
+from spacy.cli._util import NoSuchOption, parse_config_overrides
 from spacy.util import load_config
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def read_settings(path: Path, extra_args: list[str], *, training: bool = True) -
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it cannot be parsed, or a setting is unknown or impossible.
+        ValueError: it cannot be parsed, a setting is unknown or impossible, or an argument is no setting.
     """
     from ..pretrain.config import PretrainConfig
 
@@ -40,7 +40,13 @@ def read_settings(path: Path, extra_args: list[str], *, training: bool = True) -
     # A section that is left out holds its defaults, and they can be overridden as well.
     for section in PretrainConfig.model_fields:
         config.setdefault(section, {})
-    overrides = parse_config_overrides(extra_args)
+    try:
+        overrides = parse_config_overrides(extra_args)
+    except NoSuchOption as error:
+        raise ValueError(
+            f"{error.option_name} is neither an option of this command (--help lists them) nor a setting, which has its"
+            " section before it: --training.max_steps 1000"
+        ) from error
     return PretrainConfig.of(
         Config().from_str(config.to_str(), overrides=overrides), training=training
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
-from thinc.api import get_array_module
+from thinc.api import Ops, get_array_module
 from thinc.types import Floats3d
 
 
@@ -39,6 +39,14 @@ class Batch:
         self._layers: list[Floats3d] | None = None
         self._backprop: Callable | None = None
         self._gradient: list[Any] | None = None
+
+    @classmethod
+    def sample(cls, docs: Sequence[Doc], ops: Ops, layers: int, width: int) -> Batch:
+        """The Docs of `initialize`, which the layers around now predict, to learn the shape of what comes out.
+        They have zeros, because not every Doc's layers can be had: no component has run on these, so they have no
+        sentences for `get_spans`."""
+        zeros = [ops.alloc3f(layers, len(doc), width) for doc in docs]
+        return cls(docs, lambda _: (zeros, None))
 
     def original(self, copied: Doc) -> Doc:
         """The Doc of this batch that has the same words as a copy; the copy itself if there is none."""

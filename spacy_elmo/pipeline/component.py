@@ -258,7 +258,7 @@ class Elmo(ListenedTo, TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._flush()
-        self._batch = self.new_batch([example.predicted for example in examples], train=True)
+        self._batch = self.new_batch([example.predicted for example in examples])
         self._losses = losses
         for listener in self.listeners:
             state = state_of(listener)
@@ -274,9 +274,9 @@ class Elmo(ListenedTo, TrainablePipe):
             self._end_batch()
         self.model.finish_update(sgd)
 
-    def new_batch(self, docs: list[Doc], *, train: bool = False) -> Batch:
+    def new_batch(self, docs: list[Doc]) -> Batch:
         """A batch for the listeners, with a backward pass if the biLM is trained."""
-        if train and not self.frozen:
+        if not self.frozen:
             return Batch(docs, self.model.begin_update)
         return Batch(docs, lambda docs: (self._kept(docs), None))
 

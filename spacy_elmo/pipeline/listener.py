@@ -32,9 +32,6 @@ class Upstream(Protocol):
     def expect(self, docs: list[Doc]) -> None:
         """Take note that it ran on Docs that are in training now."""
 
-    def new_batch(self, docs: list[Doc]) -> Batch:
-        """A batch that is not in training."""
-
 
 class ListenerState(Unsaved):
     """What a listener knows beside its parameters. None of it is saved with the model.
@@ -51,7 +48,7 @@ class ListenerState(Unsaved):
         """The update that is under way. Only the component ends it: between its `update` and the consumer's, others
         may predict."""
         self.sample: Batch | None = None
-        """The Docs of `initialize`, until others come."""
+        """The Docs of `initialize`, until it is over: its values are no vectors."""
         self.own_docs = False
         """Whether the consumer makes Docs of its own for its model: `EntityLinker` trains on copies and predicts on
         excerpts."""
@@ -82,6 +79,7 @@ class ListenerState(Unsaved):
     def link(self, upstream: Any) -> None:
         """Listen to a component; None: to nobody."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
+        self.sample = None  # spaCy links the pipeline again when it has initialized it
 
     def __getstate__(self) -> dict[str, Any]:
         # A batch in training stays with the original, and references cannot be pickled.
@@ -151,8 +149,8 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
         )
     model.set_dim("nO", width)
     mix_of(model).initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    # The layers around this one will now predict the sample, some of them several times.
-    state.batch, state.sample = None, state.upstream.new_batch(X) if X else None
+    state.batch = None
+    state.sample = Batch.sample(X, model.ops, layers, width) if X else None
 
 
 def forward(
@@ -162,6 +160,8 @@ def forward(
     computes on demand (for `as_doc`, `rehearse`, a disabled component)."""
     state = state_of(model)
     docs = list(docs)
+    if is_train:
+        state.sample = None  # still there if the component was disabled in `initialize`
     batch = state.batch or state.sample
     if batch and state.own_docs:
         docs = [batch.original(doc) for doc in docs]

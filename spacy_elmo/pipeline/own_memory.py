@@ -26,11 +26,15 @@ def own_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if xp is not np or size < _LEAST_BYTES:
         return xp.zeros(shape, dtype=dtype)
-    if sys.platform == "win32":
-        memory = mmap.mmap(-1, size)
-    else:
-        # Private, or a forked process would write into its parent's Docs.
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, size)
+        else:
+            # Private, or a forked process would write into its parent's Docs.
+            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        # Linux allows 65,530 mappings, and as many gaps may stand between Docs that were dropped.
+        return xp.zeros(shape, dtype=dtype)
     return np.ndarray(shape, dtype, buffer=memory)
 
 

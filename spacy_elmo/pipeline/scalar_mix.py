@@ -28,7 +28,8 @@ class MixOptions(Unsaved):
     dropout: float = 0.0
     """Share of the output's numbers set to zero in training. `[training] dropout` leaves it alone."""
     l2: float = 0.0
-    """The paper's λ: adds λ Σ s² to the loss, which draws the mix towards the average."""
+    """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. That loss is a
+    mean in the paper, and in most components of spaCy a sum over words, against which a λ of 1 is nothing."""
     layer_norm: bool = False
     """Normalise each token's vector in each layer over its width, without learnt scale. bilm-tf and AllenNLP
     take mean and variance over all words of the batch, which makes a vector depend on its batch mates."""

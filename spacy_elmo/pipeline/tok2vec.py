@@ -9,11 +9,13 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from .batch import Batch
 from .bundled import DEFAULT_WEIGHTS
 from .encoder import MAX_BATCH_TOKENS, DType, configure, layers_and_width, shim_of
 from .listener import mix_of
 from .scalar_mix import Layers, MixOptions, scalar_mix
 from .spans import SpanGetter
+from .unsaved import Unsaved
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -53,9 +55,21 @@ def ElmoTok2Vec_v1(
     return _chain(bilm, scalar_mix(MixOptions(layers, grad_factor, dropout, l2, layer_norm)))
 
 
+@dataclass
+class Initializing(Unsaved):
+    """What is known between `initialize` and the first step of training."""
+
+    sample: Batch | None = None
+
+
 def _chain(bilm: Model, mix: Model) -> Model[list[Doc], list[Floats2d]]:
     return Model(
-        "elmo-tok2vec", forward, init=init, dims={"nO": mix.maybe_get_dim("nO")}, layers=[bilm, mix]
+        "elmo-tok2vec",
+        forward,
+        init=init,
+        dims={"nO": mix.maybe_get_dim("nO")},
+        layers=[bilm, mix],
+        attrs={"initializing": Initializing()},
     )
 
 
@@ -66,6 +80,8 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
     layers, width = layers_and_width(bilm)
     model.set_dim("nO", width)
     mix.initialize(X=[model.ops.alloc3f(layers, 0, width)])
+    sample = Batch.sample(X, model.ops, layers, width) if X else None
+    model.attrs["initializing"].sample = sample
 
 
 def forward(
@@ -73,6 +89,12 @@ def forward(
 ) -> tuple[list[Floats2d], Callable]:
     """Read and mix."""
     bilm, mix = model.layers
+    initializing = model.attrs["initializing"]
+    if initializing.sample is not None and not is_train:
+        zeros = [initializing.sample.layers_of(doc) for doc in docs]
+        if all(layers is not None for layers in zeros):
+            return mix.predict(zeros), lambda d_mixed: []
+    initializing.sample = None
     layers, backprop_bilm = bilm(docs, is_train)
     mixed, unmix = mix(layers, is_train)
 

@@ -170,10 +170,7 @@ class PretrainConfig(_Section):
         try:
             config = cls(**sections)
         except ValidationError as error:
-            problems = [
-                f"[{'] '.join(map(str, e['loc'][:1]))}] {'.'.join(map(str, e['loc'][1:]))} = {e['input']!r}: {e['msg']}"
-                for e in error.errors()
-            ]
+            problems = [cls._problem(e["loc"], e["input"], e["msg"]) for e in error.errors()]
         try:
             bilm = BiLMConfig.from_dict(dict(sections.get("model", {})))
             if bilm.words:
@@ -189,7 +186,7 @@ class PretrainConfig(_Section):
             vocab_size, negatives = config.training.vocab_size, config.training.negatives
             if vocab_size is None and config.paths.init is None:
                 problems.append(
-                    "[training] vocab_size = null: it needs the vocabulary of paths.init"
+                    "[training] vocab_size = null: it is that of paths.init, which is null too; give one of them"
                 )
             if vocab_size is not None and negatives is not None and negatives > vocab_size:
                 problems.append(
@@ -202,6 +199,14 @@ class PretrainConfig(_Section):
         if problems:
             raise ValueError("Impossible pretraining config:\n  " + "\n  ".join(problems))
         return config
+
+    @classmethod
+    def _problem(cls, place: tuple[int | str, ...], value: object, message: str) -> str:
+        section, *keys = map(str, place)
+        if section not in cls.model_fields:
+            return f"[{section}]: no section of a pretraining config, which has {', '.join(cls.model_fields)}"
+        message = message.removeprefix("Value error, ")
+        return f"[{section}] {'.'.join(keys)} = {value!r:.100}: {message}"
 
     @property
     def bilm(self) -> BiLMConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +39,11 @@ class Sentences:
     def lengths(self) -> np.ndarray:
         """(sentences,) words of each."""
         return np.diff(self.offsets)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """All ids in their order, in pieces, so that a corpus larger than memory is only read through."""
+        for start in range(0, len(self.ids), _IDS_PER_READ):
+            yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
         """The same words, sentences longer than `max_length` cut into pieces of at most that."""
@@ -142,14 +148,7 @@ def _part(folder: Path, name: str, types: int) -> Sentences:
     part = Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
     if len(part.ids) != part.offsets[-1]:
         raise ValueError(f"{name} has {len(part.ids)} words, its offsets say {part.offsets[-1]}")
-    # In pieces, so that a corpus larger than memory is only read through.
-    largest = max(
-        (
-            int(part.ids[start : start + _IDS_PER_READ].max())
-            for start in range(0, len(part.ids), _IDS_PER_READ)
-        ),
-        default=-1,
-    )
+    largest = max((int(ids.max()) for ids in part.pieces()), default=-1)
     if largest >= types:
         raise ValueError(f"{name} has a word of type {largest}, types.txt has {types} types")
     return part

@@ -13,7 +13,6 @@ import torch
 from .config import PretrainConfig
 from .corpus import Corpus
 from .loop import pretrain
-from .start import with_network
 
 _STEPS = 5
 _EVAL_TOKENS = 4096
@@ -47,7 +46,7 @@ def estimate(config: PretrainConfig, corpus: Corpus, device: torch.device) -> Es
         update={"log_every": 1, "eval_every": steps, "eval_tokens": _EVAL_TOKENS, "save_every": 1 << 60}
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        config = with_network(config).model_copy(update={"training": trial})
+        config = config.model_copy(update={"training": trial})
         rows = [*itertools.islice(pretrain(config, corpus, Path(folder), device=device), steps)]
     first, last = rows[0], rows[-1]
     # The first step also warms up caches and allocates.

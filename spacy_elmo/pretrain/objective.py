@@ -14,8 +14,6 @@ from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.head import Head, Negatives
 from ..bilm.model import BiLM, Reading
 
-_FULL_ROWS = 1024
-
 
 @dataclass
 class Batch:
@@ -87,8 +85,9 @@ def loss_sum(
 
 def _full_loss(head: Head, hidden: Tensor, goals: Tensor) -> Tensor:
     # Logits are computed again in the backward pass: all of them at once would be gigabytes.
+    rows = head.rows_per_block
     losses = [
         checkpoint(head.full_loss, *pair, use_reentrant=False, preserve_rng_state=False)
-        for pair in zip(hidden.split(_FULL_ROWS), goals.split(_FULL_ROWS), strict=True)
+        for pair in zip(hidden.split(rows), goals.split(rows), strict=True)
     ]
     return torch.cat(losses).sum()

@@ -77,10 +77,11 @@ def learn_rate(settings: Training, step: int, steps: int) -> float:
     """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps
-    left = 1 - step / steps if steps else 1.0
-    return settings.learn_rate * (
-        0.01 + 0.99 * min(max(left, 0.0) / max(settings.cooldown, 1e-9), 1.0)
-    )
+    if not steps or not settings.cooldown:
+        return settings.learn_rate
+    # The number of steps is an estimate where epochs or words end the run: it may take a few more.
+    left = max(1 - step / steps, 0.0)
+    return settings.learn_rate * (0.01 + 0.99 * min(left / settings.cooldown, 1.0))
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:

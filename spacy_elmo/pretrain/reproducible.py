@@ -24,7 +24,8 @@ def reproducible(device: torch.device) -> Iterator[None]:
     # It would write NaN into every buffer that is about to be overwritten.
     _filling.fill_uninitialized_memory = False
     try:
-        with torch.random.fork_rng():
+        # Of this device only: torch would start up, and warn of, every GPU of the machine.
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
             yield
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])

@@ -10,8 +10,6 @@ from .config import PretrainConfig
 from .corpus import Corpus, Sentences
 from .start import given_weights
 
-_IDS_PER_READ = 1 << 22
-
 
 @dataclass(frozen=True)
 class Statistics:
@@ -56,6 +54,6 @@ def statistics(config: PretrainConfig, corpus: Corpus) -> Statistics:
 
 def _counts(sentences: Sentences, types: int) -> np.ndarray:
     counts = np.zeros(types, dtype=np.int64)
-    for start in range(0, len(sentences.ids), _IDS_PER_READ):
-        counts += np.bincount(sentences.ids[start : start + _IDS_PER_READ], minlength=types)
+    for ids in sentences.pieces():
+        counts += np.bincount(ids, minlength=types)
     return counts

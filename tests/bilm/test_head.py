@@ -51,6 +51,15 @@ def test_full_loss_in_blocks(monkeypatch):
     torch.testing.assert_close(head.full_loss(hidden, targets), whole)
 
 
+def test_blocks_are_smaller_for_more_words(monkeypatch):
+    head, *_ = make()
+    found = []
+    for logits in (1, 2 * WORDS, 3 * WORDS - 1, 1 << 40):
+        monkeypatch.setattr(head_module, "_LOGITS_PER_BLOCK", logits)
+        found.append(head.rows_per_block)
+    assert found == [1, 2, 2, 1024]
+
+
 def test_full_loss_of_a_uniform_head_is_the_log_of_its_size():
     head, hidden, targets = make()
     with torch.no_grad():

@@ -6,7 +6,9 @@ import typer
 from spacy_elmo.cli.errors import one_message
 
 
-@pytest.mark.parametrize("error", [ValueError("a\n  b\n  c"), FileNotFoundError("a\n  b\n  c")])
+@pytest.mark.parametrize(
+    "error", [ValueError("a\n  b\n  c"), FileNotFoundError("\n\na\n  b\n  c\n")]
+)
 def test_bad_input_is_one_message(capsys, error):
     with pytest.raises(typer.Exit) as raised, one_message():
         raise error

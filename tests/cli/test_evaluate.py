@@ -123,6 +123,13 @@ def test_nothing_is_scored_for_a_folder_that_is_not_there(folder):
     assert code == 1 and "the folder of --output" in " ".join(output.split())
 
 
+def test_text_without_words_is_named(folder):
+    (folder / "a.txt").write_text(" \n")
+    code, output = run("evaluate", folder / "lm.safetensors", folder / "a.txt")
+    output = "".join(output.split())
+    assert code == 1 and f"Nosentenceinthetextof'{folder / 'a.txt'}'" in output
+
+
 def test_through_spacy(folder):
     command = [sys.executable, "-m", "spacy", "elmo", "evaluate"]
     files = [str(folder / "lm.safetensors"), str(folder / "a.txt")]

@@ -6,8 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from confection import Config
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 
 CONFIG = """
@@ -78,9 +82,21 @@ def test_it_says_what_a_run_would_see_and_cost(files):
         assert row in output, row
 
 
+def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
+    config = BiLMConfig.from_dict(Config().from_str(RUN)["model"])
+    Weights.of(BiLM(config)).write(files / "given.safetensors")
+    training = RUN[RUN.index("[training]") :]
+    (files / "run.cfg").write_text(CONFIG + training)
+    options = ("--paths.init", files / "given.safetensors")
+    code, output = run(*command(files, *options))
+    assert code == 0, output
+    assert "(longer than 10 bytes)" in output and "words/s" in output
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
+        (("--paths.init", "nowhere"), "No weights file at nowhere"),
         (("--paths.dev_text", "nowhere"), "No text at 'nowhere'"),
         (("--prepare.tokenized", "false", "--prepare.lang", "zz"), "prepare.lang = 'zz'"),
         (("--prepare.seed",), "[prepare] seed = True"),

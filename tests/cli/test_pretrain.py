@@ -7,6 +7,9 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
+from spacy_elmo.cli.pretrain import _format
+from spacy_elmo.pipeline import bundled
+from spacy_elmo.pretrain.log import Progress
 
 CONFIG = """
 [prepare]
@@ -93,11 +96,47 @@ def test_a_folder_with_a_run_is_refused(files):
     code, output = run(*command)
     assert code == 1 and "holds a run already" in output and "--resume" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
+    (files / "out/report.html").unlink()
     code, output = run(*command, "--resume")
-    assert code == 0 and "Resuming the run" in output
+    assert code == 0 and "Resuming the run" in output and "come to its end before" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
+    # The last report, too, is made up for, if a kill came before it.
+    assert (files / "out/report.html").exists()
     assert run(*command, "--force")[0] == 0
     assert run(*command, "--force", "--resume")[0] == 1
+
+
+def test_a_bundled_name_is_a_start(files, monkeypatch):
+    command = ("pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt")
+    assert run(*command)[0] == 0
+    monkeypatch.setattr(bundled, "FOLDER", files / "bundled")
+    (files / "bundled").mkdir()
+    given = Weights.read(files / "out/model-best.safetensors").without_head()
+    given.write(files / "bundled/en_toy.safetensors")
+    code, output = run(*command, "--force", "--init", "en_toy")
+    assert code == 0, output
+    tuned = Weights.read(files / "out/model-best.safetensors")
+    assert tuned.card["init"] == given.card
+
+
+@pytest.mark.parametrize(
+    "steps, max_minutes, left",
+    [
+        (0, None, "?"),
+        (40, None, "0:01:30"),
+        (0, 3.0, "0:02:30"),
+        (40, 3.0, "0:01:30"),
+        (40, 1.0, "0:00:30"),
+        (9, None, "0:00:00"),
+    ],
+)
+def test_time_to_the_first_limit(steps, max_minutes, left):
+    """After 10 steps in half a minute."""
+    progress = Progress(
+        step=10, steps=steps, epoch=0.1, tokens=100, loss=1.0, learn_rate=0.1, grad_norm=1.0, tokens_per_second=3.3,
+        minutes=0.5,
+    )  # fmt: skip
+    assert _format(progress, max_minutes).split()[-1] == left
 
 
 def test_nothing_to_resume_starts_and_says_so(files):
@@ -118,6 +157,9 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--training.learn_rat", "0.1"), "[training] learn_rat = 0.1"),
         (("--training.batch_tokens", "0"), "[training] batch_tokens = 0"),
         (("--model.dimm", "3"), "Unknown biLM fields ['dimm']"),
+        (("--sytem.seed", "3"), "✘ Error parsing config overrides"),
+        (("--forse",), "--forse is neither an option of this command"),
+        (("--training.vocab_size", "null"), "that of paths.init, which is null too"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
         ((), "raw_text is needed"),
         (("--gpu-id", "17"), "--gpu-id 17: torch sees"),

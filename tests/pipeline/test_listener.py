@@ -283,12 +283,12 @@ def test_data_validation(tagged):
         listener.initialize(X=[nlp(text) for text in TEXTS])
 
 
-def test_initialize_computes_the_sample_once(weights, monkeypatch):
-    """The layers around the listener predict the sample again and again to learn their shapes."""
+def test_initialize_computes_nothing(weights, monkeypatch):
+    """The layers around the listener predict the sample again and again, but for the shape alone."""
     nlp = pipelines.blank(weights)
     pipelines.add_ner(nlp)
     model = nlp.get_pipe("elmo").model
     read = Mock(wraps=model._func)
     monkeypatch.setattr(model, "_func", read)
     nlp.initialize(lambda: pipelines.examples(nlp))
-    assert [len(call.args[1]) for call in read.call_args_list] == [3]
+    assert not read.called

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacy_elmo.pipeline import own_memory
 from spacy_elmo.pipeline.own_memory import own_copy, own_zeros
 
 
@@ -25,6 +26,17 @@ def test_arrays_like_any_other(shape, dtype):
         np.testing.assert_array_equal(again, copied)
     values += 1
     assert not copied.size or (copied != values[..., 1]).all()
+
+
+def test_no_mapping_is_left(monkeypatch):
+    """Linux allows 65,530 of them, and memory may be plenty."""
+
+    def refuse(*args, **kwargs):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(own_memory.mmap, "mmap", refuse)
+    copied = own_memory.own_copy(np.ones((3, 50, 256), dtype="f"))
+    assert copied.base is None and (copied == 1).all()
 
 
 @pytest.mark.skipif(

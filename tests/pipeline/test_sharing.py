@@ -5,7 +5,6 @@ import spacy
 from numpy.testing import assert_array_equal
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.cache import LayerCache
 from tests import pipelines
 from tests.pipelines import TEXTS, listening
 
@@ -36,7 +35,6 @@ def test_words_read_in_each_epoch(weights, monkeypatch, frozen, update, read):
     nlp = listening(weights, frozen=frozen)
     nlp.initialize(lambda: pipelines.examples(nlp))
     elmo = nlp.get_pipe("elmo")
-    monkeypatch.setattr(elmo, "_cache", LayerCache(1))  # `initialize` has filled the other one
     before, forward, counts = pipelines.parameters(nlp), elmo.model._func, []
 
     def count(model, docs, is_train):

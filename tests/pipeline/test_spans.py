@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc
+from thinc.api import Adam
 
 from spacy_elmo.pipeline.spans import rule_spans, window_spans, windows_v1
 from tests import pipelines
@@ -81,6 +82,25 @@ def test_impossible_windows(size, stride):
 def test_sentences_that_nobody_set(weights):
     with pytest.raises(ValueError, match="E030"):
         layers_by(weights, {"@misc": "spacy-elmo.sents.v1"})
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("inline", [True, False])
+def test_sentences_that_are_set_in_training(weights, frozen, inline):
+    """`nlp.initialize` runs no component before the tagger's, so its Docs have no sentences yet."""
+    spans = {"@misc": "spacy-elmo.sents.v1"}
+    nlp = pipelines.blank(weights, get_spans=spans, frozen=frozen)
+    nlp.add_pipe("sentencizer", first=True)
+    pipelines.add_tagger(nlp)
+    if inline:
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+        nlp.remove_pipe("elmo")
+    batch = pipelines.examples(nlp)
+    nlp.initialize(lambda: batch)
+    with pytest.raises(ValueError, match="E030"):
+        pipelines.step(nlp, Adam(0.01), batch)
+    losses = pipelines.step(nlp, Adam(0.01), batch, annotates=["sentencizer"])
+    assert losses["tagger"] > 0
 
 
 def test_getters_of_spacy_transformers(weights):

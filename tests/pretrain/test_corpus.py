@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_elmo.pretrain import corpus
 from spacy_elmo.pretrain.corpus import Epoch, Sentences
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=300)
@@ -19,6 +20,12 @@ def test_take_puts_sentences_end_to_end():
     assert ids.tolist() == [3, 4, 5, 0, 1, 3, 4, 5]
     assert sizes.tolist() == [3, 2, 3]
     assert make([2, 1]).take(np.array([], dtype=int))[0].tolist() == []
+
+
+def test_pieces(monkeypatch):
+    monkeypatch.setattr(corpus, "_IDS_PER_READ", 4)
+    assert [ids.tolist() for ids in make([5, 2, 2]).pieces()] == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    assert [*make([]).pieces()] == []
 
 
 def test_cut():

@@ -206,6 +206,13 @@ def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+def test_other_gpus_are_left_alone(corpus, make_config, tmp_path, monkeypatch):
+    """On a machine with several, torch would otherwise ask each of them for its random state."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail(f"asked {device}"))
+    list(pretrain(make_config(max_steps=1), corpus, tmp_path / "run"))
+
+
 def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     rows = list(pretrain(make_config(), corpus, tmp_path / "run"))
     log = tmp_path / "run/log.jsonl"

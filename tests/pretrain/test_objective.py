@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from spacy_elmo.bilm import head as head_module
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.pretrain import objective
 from spacy_elmo.pretrain.objective import Batcher, loss_sum, targets
 from tests import tiny
 
@@ -70,7 +70,7 @@ def test_gradient_of_the_full_softmax_does_not_depend_on_its_blocks(bilm, batche
     batch, head = batcher(*ids("a rare cat", "cat sat")), Head(VOCAB, 5)
     gradients = []
     for rows in (3, 1000):
-        monkeypatch.setattr(objective, "_FULL_ROWS", rows)
+        monkeypatch.setattr(head_module, "_ROWS_PER_BLOCK", rows)
         parameters = [*bilm.parameters(), *head.parameters()]
         loss = loss_sum(bilm, head, batch, None, dropout=0.0)
         gradients.append(torch.autograd.grad(loss, parameters))

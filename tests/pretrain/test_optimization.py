@@ -36,7 +36,8 @@ def test_learn_rate():
     assert [learn_rate(settings, step, 104) for step in (4, 30, 52)] == [1.0, 1.0, 1.0]
     assert learn_rate(settings, 78, 104) == pytest.approx(0.505)
     assert learn_rate(settings, 104, 104) == learn_rate(settings, 110, 104) == pytest.approx(0.01)
-    assert learn_rate(settings.model_copy(update={"cooldown": 0.0}), 103, 104) == 1.0
+    flat = settings.model_copy(update={"cooldown": 0.0})
+    assert [learn_rate(flat, step, 104) for step in (103, 104, 110)] == [1.0, 1.0, 1.0]
     assert learn_rate(settings, 1000, 0) == 1.0
 
 
