@@ -34,7 +34,11 @@ WORDS = [
 ]
 
 
-@given(st.lists(st.sampled_from(WORDS) | st.text(st.characters(), min_size=1, max_size=3)))
+# A vocabulary of spaCy takes no lone surrogate.
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.text(CHARACTERS, min_size=1, max_size=3)))
 def test_starts_are_those_of_the_sentencizer(words):
     words = [word for word in words if "\n" not in word]
     expected = Sentencizer().predict([Doc(VOCAB, words=words)])[0]
