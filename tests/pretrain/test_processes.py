@@ -66,7 +66,7 @@ import os, time
 from spacy_elmo.pretrain.processes import in_order
 
 def work(task):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # at once, so that the lines of two processes never mix
     time.sleep(task)
 
 if __name__ == "__main__":
@@ -77,8 +77,10 @@ if __name__ == "__main__":
 def test_processes_end_with_a_parent_that_is_killed(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     with subprocess.Popen([sys.executable, tmp_path / "program.py"], stdout=subprocess.PIPE) as run:
-        children = [int(run.stdout.readline()) for _ in range(2)]
-        run.kill()
+        try:
+            children = [int(run.stdout.readline()) for _ in range(2)]
+        finally:
+            run.kill()
     deadline = time.monotonic() + 60
     while any(map(_runs, children)):
         assert time.monotonic() < deadline, "they outlive their parent"
