@@ -66,11 +66,9 @@ def bilm_hdf5_cli(
             dtype=getattr(torch, dtype.value),
         )
         conversion.weights.write(out_file)
-    model, result = conversion.model, conversion.weights
-    msg.info(f"Options: {model.options_file}")
-    msg.info(f"Weights: {model.weights_file} ({len(model.arrays)} arrays)")
-    if model.vocabulary_file is not None:
-        msg.info(f"Vocabulary: {model.vocabulary_file} ({len(result.vocabulary)} words)")
+    result = conversion.weights
+    for path in conversion.files:
+        msg.info(f"Read {path}")
     for note in conversion.notes:
         msg.info(note)
     msg.table(result.config.to_dict())

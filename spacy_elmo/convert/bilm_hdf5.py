@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from spacy_elmo.bilm.weights import Weights
 
 from .bilm_files import ForeignModel, read_files
 from .bilm_options import config_of
+from .conversion import Conversion
 
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
@@ -44,15 +44,6 @@ _NAMES = {
     "lstm.{i}.bias": _CELL + "B",
     "lstm.{i}.projection": _CELL + "W_P_0",
 }
-
-
-@dataclass
-class Conversion:
-    """A converted model, and what a user should know of how its files were understood."""
-
-    weights: Weights
-    model: ForeignModel
-    notes: list[str]
 
 
 def convert(
@@ -100,7 +91,8 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     tensors = {ours: torch.from_numpy(s.take(arrays)).to(dtype) for ours, s in sources.items()}
     card = {"converted_from": f"{model.weights_file.name} and {model.options_file.name} (bilm-tf)"}
     result = Weights(config, tensors, model.vocabulary or [], card)
-    return Conversion(result, model, notes + remarks)
+    files = [model.options_file, model.weights_file, model.vocabulary_file]
+    return Conversion(result, [path for path in files if path], notes + remarks)
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:

@@ -244,8 +244,7 @@ def test_files_are_found_by_content(tmp_path):
     (tmp_path / "broken.json").write_text("{", "utf8")
     (tmp_path / "broken.h5").write_bytes(b"nothing")
     conversion = convert(tmp_path)
-    assert conversion.model.options_file == tmp_path / "options.json"
-    assert conversion.model.weights_file == tmp_path / "lm_weights.hdf5"
+    assert conversion.files == [tmp_path / "options.json", tmp_path / "lm_weights.hdf5"]
     assert conversion.weights.vocabulary == []
     assert conversion.weights.card == {
         "converted_from": "lm_weights.hdf5 and options.json (bilm-tf)"
