@@ -78,17 +78,49 @@ def test_corpus_reads_the_data_folder(project, data, monkeypatch):
     project_run(project, "corpus", overrides=overrides, capture=True)
     assert snapshot(data) == before
     for part in ("train", "dev", "test"):
-        path = project / "corpus" / "ner" / "wnut17" / f"{part}.spacy"
+        path = project / "corpus" / "ner" / f"wnut17-{part}.spacy"
         (doc,) = DocBin().from_disk(path).get_docs(Vocab())
         assert [token.text for token in doc] == ["Ann", part]
         assert [ent.text for ent in doc.ents] == ["Ann"]
 
 
+@pytest.mark.parametrize(
+    "task, file, line",
+    [
+        ("tagger", "pos/tiny-{}.conllu", "1\tAnn\tAnn\tPROPN\tNNP\t_\t0\troot\t_\t_\n\n"),
+        ("textcat", "textcat/tiny-{}.jsonl", '{"text": "Ann", "label": "PERSON"}\n'),
+    ],
+)
+def test_corpus_of_other_tasks(project, data, monkeypatch, task, file, line):
+    """Where a task's corpus is made, `compare` looks for it."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    shutil.copy(ROOT / "scripts" / "convert_textcat.py", project / "scripts")
+    for part in ("train", "dev", "test"):
+        path = data / file.format(part)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(line)
+    overrides = {"vars.data": str(data), "vars.dataset": "tiny", "vars.task": task}
+    project_run(project, f"corpus-{task}", overrides=overrides, capture=True)
+    config = load_project_config(project, overrides=overrides)
+    (compare,) = (command for command in config["commands"] if command["name"] == "compare")
+    paths = [project / path for path in compare["deps"] if path.startswith("corpus/")]
+    assert len(paths) == 3
+    for path in paths:
+        (doc,) = DocBin().from_disk(path).get_docs(Vocab())
+        assert (doc[0].tag_ or max(doc.cats, key=doc.cats.get)) == (
+            "NNP" if task == "tagger" else "PERSON"
+        )
+
+
 def test_default_data_is_in_the_repository(project):
-    """A fresh clone has what the commands need: every dependency that no command makes."""
+    """A fresh clone has what the workflows for NER need: every dependency that no command makes."""
     config = load_project_config(project)
-    made = {path for command in config["commands"] for path in command.get("outputs", [])}
-    needed = {path for command in config["commands"] for path in command.get("deps", [])}
+    names = {
+        name for flow in ("all", "finetune", "experiment") for name in config["workflows"][flow]
+    }
+    commands = [command for command in config["commands"] if command["name"] in names]
+    made = {path for command in commands for path in command.get("outputs", [])}
+    needed = {path for command in commands for path in command.get("deps", [])}
     assert [path for path in sorted(needed - made) if not (ROOT / path).exists()] == []
 
 

@@ -13,14 +13,13 @@ from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
 from ..bilm.char_ids import BOS, EOS, UNK
-from ..bilm.likelihood import language_model, log_probabilities, opening_contexts
+from ..bilm.likelihood import classes_of, language_model, log_probabilities, opening_contexts
 from ..bilm.weights import Weights
 from ..pipeline.encoder import MAX_BATCH_TOKENS
 from ..pipeline.sequences import Sequences
 from ..pipeline.spans import SpanGetter, rule_spans
 
 _CPU = torch.device("cpu")
-_ROWS = 256  # of logits, at a time
 
 
 class Substitute(NamedTuple):
@@ -93,13 +92,10 @@ class LanguageModel:
         """
         sequences = self._sequences(doc)
         types = self._bilm.token_ids(sequences.words)
-        unk = self._rows[UNK]
-        classes = np.array(
-            [self._rows.get(word, unk) for word in [*sequences.words, BOS, EOS]], dtype=np.int64
-        )
+        classes = classes_of(sequences.words, self._rows)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
-        unknown[sequences.places] = classes[sequences.rows] == unk
+        unknown[sequences.places] = classes[sequences.rows] == self._rows[UNK]
         closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
         starts = np.cumsum(sequences.lengths) - sequences.lengths
         for lengths, batch in sequences.batches(self._max_batch_tokens):
@@ -135,7 +131,9 @@ class LanguageModel:
         places = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
         contexts = self._contexts(self._sequences(doc), places)
         found: list[list[Substitute]] = [[] for _ in tokens]
-        for block in np.split(np.arange(len(places)), range(_ROWS, len(places), _ROWS)):
+        # Two directions, their sum and its logarithm: four blocks of logits at a time.
+        rows = max(1, self._head.rows_per_block // 4)
+        for block in np.split(np.arange(len(places)), range(rows, len(places), rows)):
             own = [self._rows.get(doc[i].text, -1) for i in places[block].tolist()]
             best = self._best(contexts[:, torch.from_numpy(block)], own, n)
             for place, words in zip(places[block].tolist(), best, strict=True):

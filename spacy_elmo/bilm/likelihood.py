@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,16 @@ def language_model(weights: Weights) -> tuple[BiLM, Head]:
     return weights.bilm(), head
 
 
+def classes_of(types: Sequence[str], rows: Mapping[str, int]) -> np.ndarray:
+    """(K + 2,) row of the softmax for each of K distinct words, that of `<UNK>` for others, then for `<S>` and `</S>`.
+
+    Args:
+        rows: of the vocabulary, by word.
+    """
+    unk = rows[UNK]
+    return np.array([rows.get(word, unk) for word in [*types, BOS, EOS]], dtype=np.int64)
+
+
 @torch.no_grad()
 def log_probabilities(
     bilm: BiLM,
@@ -57,7 +68,7 @@ def log_probabilities(
 
     Args:
         types: token ids of the K distinct words (`BiLM.token_ids`).
-        classes: (K + 2,) row of the head for each distinct word, then for `<S>` and `</S>`.
+        classes: (K + 2,) rows of the head, from `classes_of`.
         words: (N,) row of `types` for every word, sentence after sentence.
         lengths: words of each of the B sentences; 0 is allowed.
         max_words: about how many words are read at a time; a longer sentence is streamed, exactly.

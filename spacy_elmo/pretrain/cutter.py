@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class Cutter:
 
     def __call__(self, documents: Sequence[Document]) -> Piece:
         """The sentences of some documents, end to end."""
-        numbers = _Numbers()
+        numbers = Numbers()
         if self._nlp is None:
             words, sizes = _numbered(
                 documents, numbers, lambda line: map(numbers.__getitem__, line.split())
@@ -95,8 +95,11 @@ class Cutter:
         return nlp.memory_zone() if known else contextlib.nullcontext()
 
 
-class _Numbers(dict[str, int]):
-    """Word -> number, in the order of first sight."""
+class Numbers(dict[str, int]):
+    """Word -> number, in the order of first sight. Words given at the start have the first numbers."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        super().__init__((word, number) for number, word in enumerate(words))
 
     def __missing__(self, word: str) -> int:
         self[word] = number = len(self)
@@ -105,7 +108,7 @@ class _Numbers(dict[str, int]):
 
 def _numbered(
     documents: Sequence[Document],
-    numbers: _Numbers,
+    numbers: Numbers,
     read: Callable[[str], Any],
 ) -> tuple[np.ndarray, np.ndarray]:
     """(words with a newline after each line and each document, (D,) how many of each document)."""
@@ -124,7 +127,7 @@ def _numbered(
     return np.array(words, dtype=np.int32), np.diff(ends)
 
 
-def _reader(nlp: Language, numbers: _Numbers) -> Callable[[str], Any]:
+def _reader(nlp: Language, numbers: Numbers) -> Callable[[str], Any]:
     """A function from a line to the numbers of its tokens. It asks for a token's text once per distinct token."""
     from spacy.attrs import ORTH
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..bilm.char_ids import BOS, EOS, UNK
+from ..bilm.char_ids import UNK
 from ..bilm.head import Head, Negatives
+from ..bilm.likelihood import classes_of
 from ..bilm.model import BiLM, Reading
 
 
@@ -43,16 +44,14 @@ class Batcher:
         rows = {word: row for row, word in enumerate(vocabulary)}
         self.unk = rows[UNK]
         """Row of `<UNK>`."""
-        self._boundaries = [rows[BOS], rows[EOS]]
-        self._classes = np.array([rows.get(word, self.unk) for word in types], dtype=np.int64)
+        self._classes = classes_of(types, rows)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> Batch:
         """Batch of `ids` (N,) in sentences of `lengths` (B,)."""
         types, words = np.unique(ids, return_inverse=True)
-        classes = np.append(self._classes[types], self._boundaries)
-        return Batch(
-            self._token_ids[torch.from_numpy(types.astype(np.int64))], classes, words, lengths
-        )
+        rows = types.astype(np.int64)
+        classes = np.append(self._classes[rows], self._classes[-2:])
+        return Batch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
 
 
 def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:

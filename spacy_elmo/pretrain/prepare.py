@@ -16,7 +16,7 @@ import numpy as np
 from ..bilm.char_ids import BOS, EOS, UNK
 from .config import Paths, Prepare
 from .corpus import FILES, FORMAT, Corpus
-from .cutter import Cutter, Piece
+from .cutter import Cutter, Numbers, Piece
 from .documents import LINES_PER_DOCUMENT, Document, documents
 from .processes import in_order
 from .text import text_files
@@ -57,7 +57,7 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed here
     partial.mkdir(parents=True)
     try:
-        table = _Types()
+        table = Numbers([BOS, EOS, UNK])
         train = _Part(partial / "raw-train.bin", table)
         with contextlib.closing(cut_files(files, cutter, settings)) as pieces:
             train.add(pieces)
@@ -145,21 +145,10 @@ def _write(parts: dict[str, _Choice], types: list[str], folder: Path) -> None:
     np.save(folder / "counts.npy", counts[order])
 
 
-class _Types(dict[str, int]):
-    """Word -> provisional id, in the order of first sight."""
-
-    def __init__(self) -> None:
-        super().__init__({BOS: 0, EOS: 1, UNK: 2})
-
-    def __missing__(self, word: str) -> int:
-        self[word] = number = len(self)
-        return number
-
-
 class _Part:
     """One text: the ids of its words on disk, a few numbers per sentence and document in memory."""
 
-    def __init__(self, path: Path, table: _Types) -> None:
+    def __init__(self, path: Path, table: Numbers) -> None:
         self.path = path
         self.table = table
         self.lengths = array.array("i")

@@ -6,7 +6,6 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.analysis import language_model as module
 from spacy_elmo.analysis.language_model import LanguageModel
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
@@ -128,7 +127,7 @@ def test_substitutes_in_blocks(weights, nlp, monkeypatch):
     doc = Doc(nlp.vocab, words=TEXT)
     model = LanguageModel(weights)
     whole = model.all_substitutes(doc)
-    monkeypatch.setattr(module, "_ROWS", 2)
+    monkeypatch.setattr(Head, "rows_per_block", 8)  # contexts by twos
     found = model.all_substitutes(doc)
     assert [[s.word for s in words] for words in found] == [
         [s.word for s in words] for words in whole
