@@ -27,8 +27,8 @@ format: $(INSTALLED)  ## sort imports and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The stamp is newer than the files that name the requirements: a second call installs nothing.
-$(INSTALLED): setup.cfg pyproject.toml
+# The stamp is newer than the files that name the requirements and those that are compiled: a second call installs nothing.
+$(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"

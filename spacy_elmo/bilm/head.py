@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from .powers import powers
+from .products import product
 
 # A block of logits is at most this large, half a gigabyte: the paper's vocabulary has 800,000 words.
 _LOGITS_PER_BLOCK = 1 << 27
@@ -58,9 +63,9 @@ class Head(nn.Module):
         bias = F.embedding(torch.cat([targets, drawn]), self.bias, sparse=True).squeeze(1)
         m = len(targets)
         true = (hidden * weight[:m]).sum(1) + bias[:m] - negatives.log_count(targets)
-        others = torch.addmm(bias[m:] - log_counts, hidden, weight[m:].t()).float()
-        others = others.masked_fill(targets[:, None] == drawn, -math.inf)
-        return (torch.logaddexp(true, others.logsumexp(1)) - true).sum()
+        hits = negatives.hits(targets)
+        others = _LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, hits)
+        return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """(M,) cross-entropy of each row under the full softmax, in nats; in blocks, so that memory is bounded.
@@ -86,6 +91,42 @@ class Head(nn.Module):
         return F.log_softmax(torch.addmm(self.bias[:, 0], hidden, self.weight.t()).float(), dim=1)
 
 
+class _LogSumExp(torch.autograd.Function):
+    """Row by row the log of the sum of e^logit, logits = h W^T + b without `hits`, (n, 2) of their rows and columns.
+
+    Autograd would walk through (M, S) numbers some ten times; this leaves the exponentials where the logits were, and
+    the backward pass multiplies with them as they are: what scales a row is applied to `hidden` instead.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, hits: Tensor) -> Tensor:
+        device = hidden.device.type
+        low = (
+            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+        )
+        h, w = hidden.to(low), weight.to(low)
+        with torch.autocast(device, enabled=False):
+            logits = product(h, w.t())
+            logits[hits.unbind(1)] = -math.inf
+            raised, largest, sums = powers(logits, bias.contiguous())
+        ctx.save_for_backward(hidden, w, raised, sums)
+        return largest + sums.log()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, w, raised, sums = ctx.saved_tensors
+        scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
+        scaled = torch.cat([hidden * scale, scale], 1).to(w.dtype)
+        dweight = product(raised.t(), scaled).to(hidden.dtype)
+        return (
+            product(raised, w).to(hidden.dtype) * scale,
+            dweight[:, :-1],
+            dweight[:, -1],
+            None,
+        )
+
+
 class Negatives:
     """S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
 
@@ -108,8 +149,16 @@ class Negatives:
         """n, until S different rows were together."""
         self.rows = torch.from_numpy(rows)
         """(S,) int64."""
+        self._sorted, self._order = self.rows.sort()
         self.log_counts = self.log_count(self.rows)
         """(S,) log of the expected counts."""
+
+    def hits(self, targets: Tensor) -> Tensor:
+        """(n, 2) at which of M targets which of the S negatives is the target itself."""
+        goals = targets.cpu().contiguous()
+        found = torch.searchsorted(self._sorted, goals).clamp_(max=len(self.rows) - 1)
+        rows = torch.nonzero(self._sorted[found] == goals)[:, 0]
+        return torch.stack([rows, self._order[found[rows]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
         """Log of the expected count of any rows under this draw: float32, of their shape."""

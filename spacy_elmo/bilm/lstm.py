@@ -6,27 +6,27 @@ The cell is TensorFlow's `LSTMCell` as bilm-tf uses it (`model.py`, `training.py
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Four things make it fast, and none changes a result: rows are packed, so that padding is never
-computed; the input half x W_x of many steps is one product; both directions advance in the
-same step; gates are overwritten in place. The backward pass keeps the gate gradients of all steps
-where the gates were, and forms every weight gradient in one product at the end.
+Four things make it fast, and none changes a result: rows are packed, so that padding is never computed; the input half
+x W_x of many steps is one product; the rest of a step is two products and one pass over the gates (`cell`); a direction
+reads to its end before the other begins, so that its matrices stay in the cache. The backward pass keeps the gate
+gradients of all steps, and forms every weight gradient in one product at the end.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from . import cell
 from .config import BiLMConfig
+from .products import product
 
 _ROWS_PER_BLOCK = 512
-
-_sigmoid_gradient = torch.ops.aten.sigmoid_backward.grad_input
-_tanh_gradient = torch.ops.aten.tanh_backward.grad_input
 
 
 class LSTMLayer(nn.Module):
@@ -45,7 +45,8 @@ class LSTMLayer(nn.Module):
         self.input = nn.Parameter(torch.empty(2, width, 4 * dim))
         self.recurrent = nn.Parameter(torch.empty(2, width, 4 * dim))
         self.bias = nn.Parameter(torch.empty(2, 4 * dim))
-        self.projection = nn.Parameter(torch.empty(2, dim, width)) if dim != width else None
+        wanted = dim != width or config.square_projections
+        self.projection = nn.Parameter(torch.empty(2, dim, width)) if wanted else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -109,85 +110,86 @@ def _read(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`LSTMLayer.forward` without a graph; `h` and `c` are changed."""
     y = torch.empty_like(x)
-    input, recurrent, projection = _lower(low, input, recurrent, projection)
+    input, recurrent, projections = _lower(low, input, recurrent, projection)
+    room = x.new_empty((max(rows, default=0), c.shape[2]), dtype=low)
     start, block = 0, []
     # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
     for step, n in enumerate(rows):
         block.append(n)
         if sum(block) >= _ROWS_PER_BLOCK or step == len(rows) - 1:
             part = slice(start, start + sum(block))
-            gates = _affine(x[:, part], input, bias)
-            _advance(gates, block, recurrent, projection, h, c, y[:, part], clips)
+            hiddens = [room[:n] for n in block]
+            for d in (0, 1):
+                inputs = product(x[d, part].to(low), input[d])
+                _advance(
+                    inputs,
+                    block,
+                    recurrent[d],
+                    bias[d],
+                    projections[d],
+                    h[d],
+                    c[d],
+                    y[d, part],
+                    clips,
+                    hiddens,
+                )
             start, block = part.stop, []
     return y, h, c
 
 
-def _lower(low: torch.dtype, *tensors: Tensor | None) -> tuple[Any, ...]:
-    return tuple(tensor if tensor is None else tensor.to(low) for tensor in tensors)
-
-
-def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    if weight.dtype == x.dtype:
-        return torch.baddbmm(bias[:, None], x, weight)
-    return torch.bmm(x.to(weight.dtype), weight).to(x.dtype).add_(bias[:, None])
+def _lower(
+    low: torch.dtype, input: Tensor, recurrent: Tensor, projection: Tensor | None
+) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]:
+    projections = (None, None) if projection is None else projection.to(low).unbind()
+    return input.to(low), recurrent.to(low), projections
 
 
 def _advance(
-    gates: Tensor,
+    inputs: Tensor,
     rows: list[int],
     recurrent: Tensor,
+    bias: Tensor,
     projection: Tensor | None,
     h: Tensor,
     c: Tensor,
     y: Tensor,
     clips: _Clips,
+    hiddens: Sequence[Tensor],
+    gates: Tensor | None = None,
     cells: Tensor | None = None,
-    hiddens: Tensor | None = None,
 ) -> None:
-    """Take the steps of `rows`, in place.
+    """Take the steps of `rows` in one direction.
 
-    `gates` holds x W_x + b and is left with the activated gates; `h`, `c` (2, B, ·) move on; `y` receives
-    the outputs. `cells` and `hiddens` (2, M, C), if given, receive c and σ(o) tanh(c) of every row, for the
-    backward pass.
+    Args:
+        inputs: (M, 4C) x W_x.
+        h, c: (B, ·), changed.
+        y: (M, P), written.
+        hiddens: for each step, (n, C) of room for σ(o) tanh(c).
+        gates, cells: (M, ·), written: what the backward pass needs.
     """
-    dim, low = c.shape[2], recurrent.dtype
-    start = 0
-    for n in rows:
-        z, out = gates[:, start : start + n], y[:, start : start + n]
-        for direction in (0, 1):
-            if low == z.dtype:
-                z[direction].addmm_(h[direction, :n], recurrent[direction])
-            else:
-                z[direction].add_(h[direction, :n].to(low) @ recurrent[direction])
-        i, j, fo = (
-            z[..., :dim].sigmoid_(),
-            z[..., dim : 2 * dim].tanh_(),
-            z[..., 2 * dim :].sigmoid_(),
-        )
-        cell = c[:, :n].mul_(fo[..., :dim]).addcmul_(i, j)
-        if clips.cell is not None:
-            cell.clamp_(-clips.cell, clips.cell)
-        hidden = cell.tanh().mul_(fo[..., dim:])
-        if cells is not None and hiddens is not None:
-            cells[:, start : start + n] = cell
-            hiddens[:, start : start + n] = hidden
-        for direction in (0, 1):
-            if projection is None:
-                out[direction].copy_(hidden[direction])
-            else:
-                out[direction].copy_(hidden[direction].to(low) @ projection[direction])
+    nothing = [None] * len(rows)
+    steps = zip(
+        rows, inputs.split(rows), y.split(rows), hiddens,
+        nothing if gates is None else gates.split(rows),
+        nothing if cells is None else cells.split(rows),
+        strict=True,
+    )  # fmt: skip
+    first = max(rows, default=0)
+    before, c = h[:first].to(recurrent.dtype), c[:first]
+    for n, z, out, hidden, gate, state in steps:
+        if n < len(before):
+            h[n : len(before)] = before[n:]
+            before, c = before[:n], c[:n]
+        cell.forward(z, product(before, recurrent), bias, clips.cell, c, hidden, gate, state)
+        before = hidden if projection is None else product(hidden, projection)
         if clips.out is not None:
-            out.clamp_(-clips.out, clips.out)
-        h[:, :n] = out
-        start += n
+            before.clamp_(-clips.out, clips.out)
+        out.copy_(before)
+    h[: len(before)] = before
 
 
 class _Read(torch.autograd.Function):
-    """`LSTMLayer.forward` with a graph: about twice as fast as autograd over the steps.
-
-    The backward pass overwrites what the forward pass saved, so a graph can be walked once; torch says so if it is
-    tried again.
-    """
+    """`LSTMLayer.forward` with a graph: about twice as fast as autograd over the steps."""
 
     @staticmethod
     def forward(
@@ -203,13 +205,18 @@ class _Read(torch.autograd.Function):
         clips: _Clips,
         low: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        input, recurrent, projection = _lower(low, input, recurrent, projection)
-        gates = _affine(x, input, bias)
+        input, recurrent, projections = _lower(low, input, recurrent, projection)
         cells = x.new_empty((2, x.shape[1], c.shape[2]))
-        hiddens = cells.new_empty(cells.shape, dtype=low)
+        gates = x.new_empty((2, x.shape[1], 4 * c.shape[2]))
+        hiddens = torch.empty_like(cells, dtype=low)
         y = torch.empty_like(x)
         last_h, last_c = h.clone(), c.clone()
-        _advance(gates, rows, recurrent, projection, last_h, last_c, y, clips, cells, hiddens)
+        for d in (0, 1):
+            inputs = product(x[d].to(low), input[d])
+            _advance(
+                inputs, rows, recurrent[d], bias[d], projections[d], last_h[d], last_c[d], y[d], clips,
+                hiddens[d].split(rows), gates[d], cells[d],
+            )  # fmt: skip
         ctx.save_for_backward(x, input, recurrent, projection, h, c, gates, cells, hiddens, y)
         ctx.rows, ctx.clips = rows, clips
         ctx.mark_non_differentiable(last_h, last_c)
@@ -219,54 +226,62 @@ class _Read(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
         x, input, recurrent, projection, h0, c0, gates, cells, hiddens, y = ctx.saved_tensors
-        dim, low = c0.shape[2], recurrent.dtype
-        recurrent_t = recurrent.transpose(1, 2)
-        projection_t = None if projection is None else projection.transpose(1, 2)
-        dh, dc = torch.zeros_like(h0), torch.zeros_like(c0)
-        douts, previous = torch.empty_like(y, dtype=low), torch.empty_like(y, dtype=low)
-        starts = list(itertools.accumulate(ctx.rows, initial=0))
-        for step in reversed(range(len(ctx.rows))):
-            n = ctx.rows[step]
-            at, before = (
-                slice(starts[step], starts[step] + n),
-                slice(starts[step - 1], starts[step - 1] + n),
-            )
-            dout = dy[:, at] + dh[:, :n]
-            if ctx.clips.out is not None:
-                dout.masked_fill_(y[:, at].abs() >= ctx.clips.out, 0.0)
-            douts[:, at] = dout
-            previous[:, at] = y[:, before] if step else h0[:, :n]
-            dhidden = (
-                dout if projection_t is None else torch.bmm(douts[:, at], projection_t).to(y.dtype)
-            )
-            i, j, f, o = gates[:, at].split(dim, 2)
-            cell, dcell = cells[:, at], dc[:, :n]
-            squashed = cell.tanh()
-            dsquashed = dhidden * o
-            dcell.add_(_tanh_gradient(dsquashed, squashed, grad_input=dsquashed))
-            if ctx.clips.cell is not None:
-                dcell.masked_fill_(cell.abs() >= ctx.clips.cell, 0.0)
-            # The gradients before the activations take the gates' place.
-            _sigmoid_gradient(dhidden.mul_(squashed), o, grad_input=o)
-            di, dj = dcell * j, dcell * i
-            df = dcell * (cells[:, before] if step else c0[:, :n])
-            dcell.mul_(f)
-            _sigmoid_gradient(di, i, grad_input=i)
-            _tanh_gradient(dj, j, grad_input=j)
-            _sigmoid_gradient(df, f, grad_input=f)
-            dh[:, :n] = torch.bmm(gates[:, at].to(low), recurrent_t)
-        dgates = gates.to(low)
+        rows, clips, low = ctx.rows, ctx.clips, recurrent.dtype
+        dx, dh0, dc = torch.empty_like(x), torch.zeros_like(h0), torch.zeros_like(c0)
+        dinput, drecurrent = (torch.empty_like(w, dtype=x.dtype) for w in (input, recurrent))
+        dbias = x.new_zeros((2, gates.shape[2]))
+        dprojection = None if projection is None else torch.empty_like(projection)
+        douts, dgates = (torch.empty_like(t[0], dtype=low) for t in (y, gates))
+        # Few outputs are ever clipped, and mostly none.
+        clipped = None if clips.out is None else y.abs() >= clips.out
+        clipped = clipped if clipped is not None and clipped.any() else None
+        earlier = _step_before(rows, y.device)
+        for d in (0, 1):
+            back = None if projection is None else projection[d].to(low).t()
+            states = [c0[d], *cells[d].split(rows)]
+            steps = zip(
+                rows, dy[d].split(rows), douts.split(rows), gates[d].split(rows), states[1:], states[:-1],
+                dgates.split(rows), [None] * len(rows) if clipped is None else clipped[d].split(rows),
+                strict=True,
+            )  # fmt: skip
+            dh = x.new_zeros((0, x.shape[2]), dtype=low)
+            for n, given, dout, gate, state, before, dgate, cut in reversed(list(steps)):
+                if (later := len(dh)) == n:
+                    torch.add(given, dh, out=dout)
+                else:
+                    torch.add(given[:later], dh, out=dout[:later])
+                    dout[later:] = given[later:]
+                if cut is not None:
+                    dout.masked_fill_(cut, 0.0)
+                dhidden = dout if back is None else product(dout, back)
+                cell.backward(
+                    gate, state, before[:n], dhidden, clips.cell, dc[d, :n], dgate, dbias[d]
+                )
+                dh = product(dgate, recurrent[d].t())
+            dh0[d, : len(dh)] = dh
+            if ctx.needs_input_grad[0]:
+                dx[d] = product(dgates, input[d].t())
+            dinput[d] = product(x[d].to(low).t(), dgates)
+            previous = torch.cat([h0[d], y[d, earlier]]).to(low)
+            drecurrent[d] = product(previous.t(), dgates)
+            if dprojection is not None:
+                dprojection[d] = product(hiddens[d].t(), douts)
         return (
-            torch.bmm(dgates, input.transpose(1, 2)).to(x.dtype)
-            if ctx.needs_input_grad[0]
-            else None,
-            torch.bmm(x.to(low).transpose(1, 2), dgates).to(x.dtype),
-            torch.bmm(previous.transpose(1, 2), dgates).to(x.dtype),
-            gates.sum(1),
-            None if projection is None else torch.bmm(hiddens.transpose(1, 2), douts).to(x.dtype),
-            dh if ctx.needs_input_grad[5] else None,
+            dx if ctx.needs_input_grad[0] else None,
+            dinput,
+            drecurrent,
+            dbias,
+            dprojection,
+            dh0 if ctx.needs_input_grad[5] else None,
             dc if ctx.needs_input_grad[6] else None,
             None,
             None,
             None,
         )
+
+
+def _step_before(rows: list[int], device: torch.device) -> Tensor:
+    """The packed row, one step before, of every row that is not of the first step."""
+    starts = itertools.accumulate(rows, initial=0)
+    found = [torch.arange(start, start + n) for start, n in zip(starts, rows[1:], strict=False)]
+    return torch.cat([torch.arange(0), *found]).to(device)

@@ -62,11 +62,13 @@ def pretrain_cli(
         given = ["--paths.init", init] if init is not None else []
         config = read_settings(config_path, [*ctx.args, *given])
         from ..pretrain import ranks
+        from ..pretrain.allocation import keep_freed_memory
         from ..pretrain.loop import Stopped, pretrain
         from ..pretrain.run_folder import claim, run_corpus
         from ..pretrain.start import with_network
 
         config = with_network(config)
+        keep_freed_memory()
 
         def prepare() -> None:
             """What one process does for all."""

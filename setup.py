@@ -1,0 +1,18 @@
+"""What setup.cfg cannot say: the part in C, which is built where there is a compiler and not missed elsewhere."""
+
+from setuptools import Extension, setup
+
+# No -ffast-math: not-a-number has to stay one, because training stops at it.
+FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
+
+setup(
+    ext_modules=[
+        Extension(
+            "spacy_elmo.bilm._compiled",
+            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "pooling", "powers")],
+            depends=["spacy_elmo/bilm/numbers.h"],
+            extra_compile_args=FLAGS,
+            optional=True,
+        )
+    ]
+)

@@ -1,0 +1,56 @@
+"""The functions of the C files beside this one, where a compiler was there when the package was installed.
+
+Each is one pass over memory where torch's operators take many, and each has a twin in torch's operators, which is used
+for other types, on other devices, and where nothing was compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+_ARGUMENTS = {
+    "cell_forward": [_SIZE] * 2 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
+    "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
+    "maximum": [_SIZE] * 3 + [_POINTER] * 3,
+    "spread": [_SIZE] * 3 + [_POINTER] * 3,
+    "powers": [_SIZE] * 2 + [_POINTER] * 5,
+}
+_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+def compiled(name: str, tensor: Tensor) -> Any:
+    """The C function of this name for the tensor's type and device; None if there is none."""
+    return library().get((name, tensor.dtype)) if tensor.is_cpu else None
+
+
+def address(tensor: Tensor | None) -> int | None:
+    """Of a contiguous tensor's first number; None: NULL."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+@cache
+def library() -> dict[tuple[str, torch.dtype], Any]:
+    """All functions by name and type; empty if nothing was compiled."""
+    for path in Path(__file__).parent.glob("_compiled.*"):
+        if path.suffix in (".so", ".pyd"):
+            try:
+                return _functions(ctypes.CDLL(str(path)))
+            except OSError:  # built for another machine
+                return {}
+    return {}
+
+
+def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
+    found = {}
+    for name, types in _ARGUMENTS.items():
+        for dtype, suffix in _TYPES.items():
+            function = found[name, dtype] = getattr(library, f"{name}_{suffix}")
+            function.argtypes, function.restype = types, None
+    return found

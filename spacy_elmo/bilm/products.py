@@ -1,0 +1,54 @@
+"""Matrix products, by whichever library is fastest where the numbers lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_ONEDNN = torch.backends.mkldnn.is_available()
+# Below that, a product of float32 is bound by reading the matrix, and oneDNN's preparations cost more than they save.
+_FEWEST_ROWS = 4
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """(n, k) @ (k, m) -> (n, m), of one type; under autocast in its type. Differentiable.
+
+    torch gives float32 to MKL, which on AMD's processors is half as fast as oneDNN, whose kernels choose by what a
+    processor can do and not by who made it. bfloat16 goes to oneDNN anyway.
+    """
+    device = x.device.type
+    if torch.is_autocast_enabled(device):
+        low = torch.get_autocast_dtype(device)
+        x, weight = x.to(low), weight.to(low)
+    if not _by_onednn(x):
+        return x @ weight
+    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
+        return _Product.apply(x, weight)
+    return _onednn(x, weight)
+
+
+def _by_onednn(x: Tensor) -> bool:
+    return _ONEDNN and x.is_cpu and x.dtype == torch.float32 and len(x) >= _FEWEST_ROWS
+
+
+def _onednn(x: Tensor, weight: Tensor) -> Tensor:
+    # What torch.compile uses for a linear layer; it takes the matrix as a layer holds it, (m, k).
+    return torch.ops.mkldnn._linear_pointwise(x, weight.t(), None, "none", [], "")
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _onednn(x, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        dx = product(dy, weight.t()) if ctx.needs_input_grad[0] else None
+        dweight = product(x.t(), dy) if ctx.needs_input_grad[1] else None
+        return dx, dweight
