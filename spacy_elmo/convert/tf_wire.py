@@ -1,0 +1,73 @@
+"""How TensorFlow writes numbers and small records: varints and protocol buffers."""
+
+from __future__ import annotations
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
+
+
+def varint(data: bytes, start: int) -> tuple[int, int]:
+    """A number in groups of seven bits, the lowest first; the highest bit of a byte says that another one follows.
+
+    Args:
+        start: of the number's first byte.
+
+    Returns:
+        The number, 0 to 2^64 - 1, and the place after its last byte.
+
+    Raises:
+        ValueError: the data end within it, or it has more than 64 bits.
+    """
+    number = 0
+    for place in range(start, min(start + 10, len(data))):
+        number |= (data[place] & 0x7F) << 7 * (place - start)
+        if data[place] < 0x80:
+            if number >> 64:
+                break
+            return number, place + 1
+    raise ValueError(f"no number of 64 bits at byte {start}")
+
+
+class Message:
+    """A protocol buffer message, as the bytes alone tell it: whoever reads it knows what its fields are.
+
+    Source: https://protobuf.dev/programming-guides/encoding/
+
+    Raises:
+        ValueError: it is damaged.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._numbers: dict[int, int] = {}
+        self._parts: dict[int, list[bytes]] = {}
+        place = 0
+        while place < len(data):
+            tag, place = varint(data, place)
+            field, kind = tag >> 3, tag & 7
+            if kind == _VARINT:
+                self._numbers[field], place = varint(data, place)
+                continue
+            if kind == _BYTES:
+                size, place = varint(data, place)
+            elif kind in _FIXED_SIZES:
+                size = _FIXED_SIZES[kind]
+            else:
+                raise ValueError(f"field {field} of the unknown kind {kind}")
+            content, place = data[place : place + size], place + size
+            if len(content) < size:
+                raise ValueError(
+                    f"field {field} of {size} bytes, of which {len(content)} are there"
+                )
+            if kind == _BYTES:
+                self._parts.setdefault(field, []).append(content)
+            else:
+                self._numbers[field] = int.from_bytes(content, "little")
+
+    def number(self, field: int) -> int:
+        """A number, by that of its field. Those that are 0 are not written."""
+        number = self._numbers.get(field, 0)
+        return number - (1 << 64) if number >> 63 else number
+
+    def parts(self, field: int) -> list[bytes]:
+        """The strings or inner messages of a field, in their order."""
+        return self._parts.get(field, [])

@@ -1,0 +1,12 @@
+"""A server on this machine; nothing here goes further."""
+
+import pytest
+
+from tests.catalogue.http_server import Server
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    with Server() as server:
+        yield server

@@ -1,0 +1,126 @@
+"""Downloads from a server on this machine: whole or not at all, whatever the server does."""
+
+import builtins
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.catalogue import download
+from spacy_elmo.catalogue.download import cache_folder, fetch, folder_of, sha256_of
+from spacy_elmo.catalogue.models import RemoteFile
+from tests.catalogue.http_server import CONTENT
+
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def files_in(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("way", ["whole", "redirect"])
+@pytest.mark.parametrize("sha256", [None, SHA256, SHA256.upper()])
+def test_whole_file(server, tmp_path, way, sha256):
+    path = fetch(RemoteFile(server.url(way), sha256), tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / "model.zip"
+    assert files_in(tmp_path) == [path]
+    assert path.read_bytes() == CONTENT
+    assert sha256_of(path) == SHA256
+
+
+def test_second_time_asks_nobody(server, tmp_path):
+    for sha256 in (None, SHA256, None):
+        fetch(RemoteFile(server.url("whole"), sha256), tmp_path)
+    assert server.asked == ["/whole/model.zip"]
+
+
+@pytest.mark.parametrize(
+    "way, problem",
+    [
+        ("missing", "404"),
+        ("short", "IncompleteRead"),
+        ("chunked", "InvalidChunkLength|prematurely"),
+        ("reset", "reset|IncompleteRead"),
+        ("silent", "timed out"),
+        ("mute", "timed out"),
+        ("circle", "redirects"),
+    ],
+)
+def test_failure_leaves_nothing(server, tmp_path, monkeypatch, way, problem):
+    monkeypatch.setattr(download, "_SECONDS_OF_SILENCE", 0.3)
+    url = server.url(way)
+    with pytest.raises(OSError, match=problem) as error:
+        fetch(RemoteFile(url), tmp_path)
+    assert str(error.value).startswith(f"{url} could not be downloaded, and nothing was kept")
+    assert files_in(tmp_path) == []
+    # The next try is a new one.
+    fetch(RemoteFile(server.url("whole")), tmp_path)
+    assert (tmp_path / "model.zip").read_bytes() == CONTENT
+
+
+def test_nobody_listens(server, tmp_path):
+    url = server.url("whole")
+    server.server_close()
+    server.shutdown()
+    with pytest.raises(OSError, match="could not be downloaded"):
+        fetch(RemoteFile(url), tmp_path)
+    assert files_in(tmp_path) == []
+
+
+def test_wrong_checksum(server, tmp_path):
+    with pytest.raises(ValueError, match=f"model.zip.* expected {'0' * 64} but got {SHA256}"):
+        fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
+    assert files_in(tmp_path) == []
+
+
+def test_file_of_another_checksum_is_replaced_by_a_right_one_only(server, tmp_path):
+    (tmp_path / "model.zip").write_bytes(b"older")
+    with pytest.raises(ValueError, match="does not match"):
+        fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
+    assert (tmp_path / "model.zip").read_bytes() == b"older"
+    fetch(RemoteFile(server.url("whole"), SHA256), tmp_path)
+    assert (tmp_path / "model.zip").read_bytes() == CONTENT
+
+
+def test_two_at_once(server, tmp_path):
+    """The server lets neither begin before the other has asked."""
+    file = RemoteFile(server.url("together"), SHA256)
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(pool.map(fetch, [file, file], [tmp_path, tmp_path]))
+    assert server.asked == ["/together/model.zip"] * 2
+    assert paths == files_in(tmp_path) * 2
+    assert paths[0].read_bytes() == CONTENT
+
+
+def test_folder_that_is_a_file(server, tmp_path):
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(OSError):
+        fetch(RemoteFile(server.url("whole")), tmp_path / "file" / "folder")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_cache_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("SPACY_ELMO_CACHE")
+    assert "spacy-elmo" in cache_folder().parts
+    assert cache_folder().is_relative_to(Path.home())
+
+
+def test_same_name_at_two_addresses():
+    assert folder_of("https://host/a/model.zip") != folder_of("https://host/b/model.zip")
+    assert folder_of("https://host/a/model.zip") == folder_of("https://host/a/model.zip")
+
+
+def test_without_pooch(tmp_path, monkeypatch):
+    plain = builtins.__import__
+
+    def no_pooch(name, *args, **kwargs):
+        if name == "pooch":
+            raise ImportError(name)
+        return plain(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_pooch)
+    with pytest.raises(ValueError, match=r"pip install spacy-elmo\[download\]"):
+        fetch(RemoteFile("https://host.invalid/model.zip"), tmp_path)

@@ -1,0 +1,90 @@
+"""The catalogue itself: what it claims, and what it does not."""
+
+import json
+import re
+
+import pytest
+
+from spacy_elmo.catalogue.models import FILE, RemoteFile, find_model, known_models
+from spacy_elmo.cli.convert import convert_cli
+
+MODELS = known_models()
+
+
+def test_names_are_unique_and_fit_a_folder():
+    assert len(json.loads(FILE.read_text("utf8"))) == len(MODELS)
+    for name in MODELS:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name), name
+
+
+def test_every_format_is_a_command():
+    commands = {command.name for command in convert_cli.registered_commands}
+    assert {model.format for model in MODELS.values()} <= commands
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_every_model_says_what_is_known(model):
+    assert model.licence and model.about
+    assert model.source.startswith(("http://", "https://"))
+    assert all(re.fullmatch("[a-z]{2,3}", language) for language in model.languages)
+    names = [file.name for file in model.files]
+    assert names and len(set(names)) == len(names)
+    for file in model.files:
+        assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
+    if model.format == "bilm-tf":
+        assert {"options.json", "checkpoint"} <= set(names)
+        assert any(name.endswith(".index") for name in names)
+    elif len(names) == 1:
+        assert names[0].endswith((".zip", ".tar.gz"))
+    else:
+        assert any(name.endswith("options.json") for name in names)
+        assert any(name.endswith("weights.hdf5") or "weights_" in name for name in names)
+
+
+def test_forty_four_languages_of_many_langs():
+    """The numbers of their files run on in the order of the codes that ELMoForManyLangs gave the languages."""
+    numbers = [
+        int(model.files[0].name.removesuffix(".zip"))
+        for model in MODELS.values()
+        if model.format == "many-langs"
+    ]
+    assert numbers == list(range(136, 180))
+    for name, number in {"ar": 136, "en": 144, "ja": 160, "nl": 164, "nb": 165, "zh": 179}.items():
+        assert MODELS[f"many-langs-{name}"].files[0].name == f"{number}.zip"
+
+
+def test_find_model():
+    assert find_model("en-small", MODELS) is MODELS["en-small"]
+    with pytest.raises(ValueError, match="No model 'en-smal' in the catalogue; there is en-small"):
+        find_model("en-smal", MODELS)
+    with pytest.raises(ValueError, match="No model 'xyzzy' in the catalogue. Without a name"):
+        find_model("xyzzy", MODELS)
+
+
+@pytest.mark.parametrize(
+    "url, name",
+    [
+        ("https://host/a/model.zip", "model.zip"),
+        ("http://host:8000/model.zip?download=1#top", "model.zip"),
+        ("https://host/a/", "a"),
+    ],
+)
+def test_name_of_a_file(url, name):
+    assert RemoteFile(url).name == name
+
+
+@pytest.mark.parametrize(
+    "url, problem",
+    [
+        ("ftp://host/model.zip", "is no address of the form https://host/file"),
+        ("file:///etc/passwd", "is no address"),
+        ("https:///model.zip", "is no address"),
+        ("model.zip", "is no address"),
+        ("https://host", "names no file"),
+        ("https://host/", "names no file"),
+        ("https://host/a/..", "names no file"),
+    ],
+)
+def test_addresses_that_are_none(url, problem):
+    with pytest.raises(ValueError, match=problem):
+        RemoteFile(url)

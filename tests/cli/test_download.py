@@ -1,0 +1,146 @@
+"""`python -m spacy elmo download`: against a server on this machine, and never any other."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.catalogue import download, models
+from spacy_elmo.catalogue.download import folder_of
+from spacy_elmo.cli import elmo_cli
+from tests.catalogue.http_server import CONTENT, Server
+
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def catalogue(monkeypatch, tmp_path, server):
+    """Sets the catalogue to one model, `some`, of the files that it is given."""
+
+    def write(files):
+        record = {
+            "name": "some", "languages": ["xx"], "format": "bilm-hdf5", "parameters": None,
+            "licence": "not stated", "about": "Something", "source": "https://host.invalid", "files": files,
+        }  # fmt: skip
+        path = tmp_path / "models.json"
+        path.write_text(json.dumps([record]), "utf8")
+        monkeypatch.setattr(models, "FILE", path)
+        return tmp_path / "cache" / "some"
+
+    return write
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["download", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_through_spacy(server, tmp_path):
+    """An address, which no catalogue needs to know."""
+    url = server.url("redirect")
+    command = [sys.executable, "-m", "spacy", "elmo", "download", url, "--sha256", SHA256]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    path = tmp_path / "cache" / folder_of(url) / "model.zip"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert path.read_bytes() == CONTENT
+    assert f"sha256 {SHA256}, as it should be" in done.stdout
+    assert f"python -m spacy elmo convert auto {path} OUT_FILE" in done.stdout.splitlines()
+
+
+def test_list():
+    code, output = invoke()
+    assert code == 0
+    for text in ("en-small", "many-langs-zh", "13.6M", "not stated", "download https://host/"):
+        assert text in output
+
+
+def test_model_of_the_catalogue(catalogue, server):
+    urls = [server.url("whole", name) for name in ("options.json", "weights.hdf5")]
+    folder = catalogue({urls[0]: None, urls[1]: SHA256})
+    code, output = invoke("some")
+    assert code == 0
+    assert files_in(folder) == ["options.json", "weights.hdf5"]
+    assert "Licence: not stated (https://host.invalid)" in output
+    assert f"sha256 {SHA256}, which nobody has verified" in output
+    assert f"sha256 {SHA256}, as it should be" in output
+    assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE")
+    assert invoke("some") == (code, output)
+    assert len(server.asked) == 2
+
+
+def test_another_folder(catalogue, server, tmp_path):
+    catalogue({server.url("whole"): None})
+    code, output = invoke("some", "--dir", tmp_path / "my models")
+    assert code == 0
+    assert files_in(tmp_path / "my models") == ["some/model.zip"]
+    assert f"convert bilm-hdf5 '{tmp_path}/my models/some/model.zip' OUT_FILE" in output
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("way", ["missing", "short", "chunked", "reset", "silent", "mute"])
+def test_failure_is_one_message(catalogue, server, monkeypatch, way):
+    monkeypatch.setattr(download, "_SECONDS_OF_SILENCE", 0.3)
+    folder = catalogue({server.url(way): None})
+    code, output = invoke("some")
+    assert code == 1
+    assert f"{server.url(way)} could not be downloaded" in output
+    assert "Traceback" not in output
+    assert files_in(folder) == []
+
+
+def test_what_is_whole_is_kept(catalogue, server):
+    """The first file of two need not come again after the second one failed."""
+    folder = catalogue({server.url("whole", "options.json"): None, server.url("short"): None})
+    assert invoke("some")[0] == 1
+    assert files_in(folder) == ["options.json"]
+    invoke("some")
+    assert server.asked == ["/whole/options.json", "/short/model.zip", "/short/model.zip"]
+
+
+def test_wrong_checksum(catalogue, server):
+    folder = catalogue({server.url("whole"): "0" * 64})
+    code, output = invoke("some")
+    assert code == 1
+    assert f"but got {SHA256}" in output
+    assert files_in(folder) == []
+
+
+def test_wrong_checksum_of_an_address(server, tmp_path):
+    code, _ = invoke(server.url("whole"), "--sha256", "0" * 64)
+    assert code == 1
+    assert files_in(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["sone"], "No model 'sone' in the catalogue; there is some."),
+        (["ftp://host/model.zip"], "is no address of the form https://host/file"),
+        (["some", "--sha256", SHA256], "--sha256 is for an address"),
+    ],
+)
+def test_nothing_to_download(catalogue, server, tmp_path, arguments, problem):
+    catalogue({server.url("whole"): None})
+    code, output = invoke(*arguments)
+    assert code == 1
+    assert problem in output
+    assert server.asked == []
+    assert not (tmp_path / "cache").exists()
