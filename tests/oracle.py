@@ -62,7 +62,7 @@ class Oracle:
             carry = sigmoid(x @ t[f"highways.{k}.carry.weight"] + t[f"highways.{k}.carry.bias"])
             new = relu(x @ t[f"highways.{k}.transform.weight"] + t[f"highways.{k}.transform.bias"])
             x = carry * new + (1 - carry) * x
-        if len(x) != self.config.projection:
+        if len(x) != self.config.projection or self.config.square_projections:
             x = x @ t["projection.weight"] + t["projection.bias"]
         return x
 
@@ -78,7 +78,7 @@ class Oracle:
         c = sigmoid(f + self.config.forget_bias) * c + sigmoid(i) * np.tanh(j)
         c = clip(c, self.config.cell_clip)
         h = sigmoid(o) * np.tanh(c)
-        if self.config.dim != self.config.projection:
+        if self.config.dim != self.config.projection or self.config.square_projections:
             h = clip(h @ t["projection"], self.config.proj_clip)
         return h, c
 

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from spacy_elmo.bilm.alphabet import N_MARKS
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM, BiLMOutput
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
+LEXICON = ["<oov>", "<bos>", "<eos>", "a", "cat", "Cat", "naïve", "鳥"]
+ALPHABET = "acstCnïve鳥\u3000🙂"
 
 
 def config(**fields: Any) -> BiLMConfig:
@@ -21,6 +24,12 @@ def config(**fields: Any) -> BiLMConfig:
     return BiLMConfig(**(small | fields))
 
 
+def lexicon_config(**fields: Any) -> BiLMConfig:
+    """Likewise, with the words and the code points of ELMoForManyLangs."""
+    size = N_MARKS + len(ALPHABET)
+    return config(**{"words": len(LEXICON), "word_dim": 4, "symbols": size, **fields})
+
+
 def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
     """A network whose every parameter, biases too, is random and large enough to matter."""
     generator = torch.Generator().manual_seed(seed)
@@ -28,7 +37,8 @@ def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
-    model.set_vocabulary(VOCABULARY[: config.words])
+    words = LEXICON if config.has_lexicon else VOCABULARY
+    model.set_names(words[: config.words], ALPHABET[: max(config.symbols - N_MARKS, 0)])
     return model.eval()
 
 

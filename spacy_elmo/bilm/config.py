@@ -8,14 +8,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .alphabet import N_MARKS
+
 ACTIVATIONS = ("relu", "tanh")
+
+# Fields that the first files did not have. Where they say nothing they are left out of a header, so that those files
+# keep their checksum, and earlier versions read new files that have no need of them.
+_LATER = ("word_dim", "symbols", "square_projections")
 
 
 @dataclass(frozen=True)
 class BiLMConfig:
     """Everything that decides the tensors and the arithmetic of a biLM, and nothing else.
 
-    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4).
+    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). What a biLM reads of
+    a word is said by three of the fields:
+
+        words   word_dim   symbols
+        0       0          0         characters, which are bytes (bilm-tf)
+        V       0          0         a table of token vectors (bilm-tf without `char_cnn`)
+        V       d          A         a word vector and characters, which are code points (ELMoForManyLangs)
+        V       d          0         the word vector alone (ELMoForManyLangs, `char_dim` 0)
+        0       0          A         the code points alone (ELMoForManyLangs, `word_dim` 0)
 
     Raises:
         ValueError: naming every field whose value is impossible, all of them at once.
@@ -25,7 +39,7 @@ class BiLMConfig:
     """Cells of each LSTM layer, per direction."""
     projection: int = 512
     """Width P of a token vector and of each direction's output; a layer of the biLM is 2P wide.
-    Equal to `dim`: the LSTM has no projection matrix (bilm-tf: `projection_dim == dim`)."""
+    Equal to `dim`: the LSTM has no projection matrix (bilm-tf: `projection_dim == dim`); see `square_projections`."""
     layers: int = 2
     """LSTM layers, L. The biLM gives L + 1 layers: layer 0 is the context-free token vector."""
     cell_clip: float | None = 3.0
@@ -37,7 +51,7 @@ class BiLMConfig:
     forget_bias: float = 1.0
     """Added to the forget gate at run time: 1.0 for bilm-tf, whose files hold the bias without it."""
     words: int = 0
-    """Rows of the word table of a biLM with word input; 0: the input is characters."""
+    """Rows of the word table, which the vocabulary names; 0: there is none."""
     char_dim: int = 16
     """Width of a character (byte) vector."""
     filters: tuple[tuple[int, int], ...] = (
@@ -49,7 +63,16 @@ class BiLMConfig:
     highways: int = 2
     """Highway layers between convolutions and projection."""
     max_characters: int = 50
-    """Positions of a word, its two boundary marks included; bytes beyond are cut (bilm-tf `data.py`)."""
+    """Positions of a word, its two boundary marks included; bytes beyond are cut (bilm-tf `data.py`), and so are code
+    points, before the word is looked up too (ELMoForManyLangs `elmo.py`)."""
+    word_dim: int = 0
+    """Width of a word vector that is projected, beside the characters if there are any; 0: the rows of the word table
+    are token vectors, P wide."""
+    symbols: int = 0
+    """Rows of the table of code points, which the alphabet names, and of its six marks; 0: characters are bytes."""
+    square_projections: bool = False
+    """Whether there is a projection where the sizes agree too. bilm-tf creates none there, of the filters or of the
+    LSTM; AllenNLP and ELMoForManyLangs always do."""
 
     def __post_init__(self) -> None:
         # JSON and config files bring lists: one form only, so that configs compare equal.
@@ -65,18 +88,55 @@ class BiLMConfig:
             for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
             if clip is not None and not (_is_number(clip) and clip > 0)
         ]
-        if not isinstance(self.skip, bool):
-            problems.append(f"skip = {self.skip!r} (must be true or false)")
+        problems += [
+            f"{name} = {getattr(self, name)!r} (must be true or false)"
+            for name in ("skip", "square_projections")
+            if not isinstance(getattr(self, name), bool)
+        ]
         if not _is_number(self.forget_bias):
             problems.append(f"forget_bias = {self.forget_bias!r} (must be a number)")
-        if not _is_whole(self.words, 0):
-            problems.append(
-                f"words = {self.words!r} (must be 0, for characters, or the table's rows)"
-            )
-        elif not self.words:
-            problems += self._character_problems()
+        problems += self._table_problems() or self._spelling_problems()
         if problems:
             raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
+
+    def _table_problems(self) -> list[str]:
+        problems = [
+            f"{name} = {getattr(self, name)!r} (must be {meaning})"
+            for name, meaning in (
+                ("words", "0, for characters alone, or the table's rows"),
+                ("word_dim", "0, or the width of a word vector"),
+                ("symbols", "0, for bytes, or the table's rows"),
+            )
+            if not _is_whole(getattr(self, name), 0)
+        ]
+        if problems:
+            return problems
+        if self.word_dim and not self.words:
+            problems.append(f"word_dim = {self.word_dim} (must be 0, because words = 0)")
+        if self.words and self.symbols and not self.word_dim:
+            problems.append(
+                "word_dim = 0 (must be at least 1, because there are words and symbols)"
+            )
+        if 0 < self.symbols < N_MARKS:
+            problems.append(
+                f"symbols = {self.symbols} (must be 0, or at least {N_MARKS}: the marks)"
+            )
+        return problems
+
+    def _spelling_problems(self) -> list[str]:
+        problems = self._character_problems() if self.symbols or not self.words else []
+        if self.has_lexicon:
+            least, why = 7, "<bos> between two boundary marks"
+        elif not self.words:
+            least, why = 3, "two are boundary marks"
+        else:
+            return problems
+        if not _is_whole(self.max_characters, least):
+            problems.append(
+                f"max_characters = {self.max_characters!r}"
+                f" (must be a whole number, at least {least}: {why})"
+            )
+        return problems
 
     def _character_problems(self) -> list[str]:
         problems = []
@@ -86,11 +146,6 @@ class BiLMConfig:
             problems.append(f"char_dim = {self.char_dim!r} (must be a whole number, at least 1)")
         if not _is_whole(self.highways, 0):
             problems.append(f"highways = {self.highways!r} (must be a whole number, 0 or more)")
-        if not _is_whole(self.max_characters, 3):
-            problems.append(
-                f"max_characters = {self.max_characters!r}"
-                " (must be a whole number, at least 3: two are boundary marks)"
-            )
         if not _is_pairs(self.filters) or not self.filters:
             problems.append(
                 f"filters = {self.filters!r} (must be pairs of characters and number, at least one)"
@@ -110,13 +165,19 @@ class BiLMConfig:
         return 2 * self.projection
 
     @property
+    def has_lexicon(self) -> bool:
+        """Whether a word is read as ELMoForManyLangs does: as a word vector, code points, or both, projected."""
+        return bool(self.word_dim or self.symbols)
+
+    @property
     def n_filters(self) -> int:
         """Width of the concatenated convolutions, before the projection."""
         return sum(number for _, number in self.filters)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON types."""
-        return dataclasses.asdict(self)
+        """The fields as JSON types, those that are needed."""
+        fields = dataclasses.asdict(self)
+        return {name: value for name, value in fields.items() if value or name not in _LATER}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> BiLMConfig:

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .char_ids import BOS, EOS, UNK, char_ids
 from .config import BiLMConfig
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
-from .token_encoder import CharEncoder, WordEncoder
+from .token_encoder import token_encoder
 
 
 @dataclass
@@ -59,37 +58,22 @@ class BiLM(nn.Module):
     global generator by bilm-tf's rules.
 
     Args:
-        config: the shape. A model with word input also needs `set_vocabulary`.
+        config: the shape. A model with a word table or an alphabet also needs `set_names`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = WordEncoder(config) if config.words else CharEncoder(config)
+        self.encoder = token_encoder(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
-        self._rows: dict[str, int] = {}
 
-    def set_vocabulary(self, words: Sequence[str]) -> None:
-        """Name the rows of a word-input model's table, `<S>`, `</S>` and `<UNK>` among them. Characters need none.
-
-        Raises:
-            ValueError: a boundary or `<UNK>` is missing, or the number of words is not that of the table.
-        """
-        if not self.config.words:
-            return
-        if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
-            raise ValueError(f"The vocabulary of a biLM with word input lacks {', '.join(missing)}")
-        if len(words) != self.config.words:
-            raise ValueError(f"{len(words)} words for a table of {self.config.words} rows")
-        self._rows = {word: row for row, word in enumerate(words)}
+    def set_names(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
+        """Say which words and which characters the rows of the tables are (see `TokenEncoder.set_names`)."""
+        self.encoder.set_names(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """What the token encoder reads for each word: (K, max_characters) character ids, or (K,) table rows."""
-        if not self.config.words:
-            return torch.from_numpy(char_ids(words, self.config.max_characters))
-        return torch.tensor(
-            [self._rows.get(word, self._rows[UNK]) for word in words], dtype=torch.int64
-        )
+        """What the token encoder reads of each of K words: (K, ...) integers, such as character ids."""
+        return self.encoder.ids(words)
 
     def read(
         self,
@@ -141,7 +125,13 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def pieces(
-        self, types: Tensor, words: np.ndarray, lengths: Lengths, max_words: int
+        self,
+        types: Tensor,
+        words: np.ndarray,
+        lengths: Lengths,
+        max_words: int,
+        *,
+        state: tuple[Tensor, Tensor] | None = None,
     ) -> Iterator[Piece]:
         """The layers of every word of a batch, a few steps at a time, each direction from its own end.
 
@@ -149,14 +139,14 @@ class BiLM(nn.Module):
         memory of a piece, and as exactly as in one. There is no graph: no gradient flows out of a state.
 
         Args:
-            types, words, lengths: as of `read`, but each word is encoded once a piece.
+            types, words, lengths, state: as of `read`, but each word is encoded once a piece.
             max_words: about how many words each direction reads in a piece; it reads one step at least.
         """
         ids = self._with_boundaries(types)
         packing = Packing.of(lengths)
         sequence = _sequences(words, lengths, len(types))
         place = _sequences(np.arange(len(words)), lengths, len(words))
-        h, c = self._first_state(None, packing)
+        h, c = self._first_state(state, packing)
         start, skipped = 0, len(lengths)  # the first step reads the boundaries
         for rows in packing.cut(max_words):
             reads = packing.reads[:, start : start + sum(rows)]
@@ -176,7 +166,7 @@ class BiLM(nn.Module):
         return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
 
     def _with_boundaries(self, types: Tensor) -> Tensor:
-        return torch.cat([types, self.token_ids([BOS, EOS])])
+        return torch.cat([types, self.token_ids(self.encoder.boundaries)])
 
     def _climb(
         self, x: Tensor, rows: list[int], h: list[Tensor], c: list[Tensor], dropout: float = 0.0

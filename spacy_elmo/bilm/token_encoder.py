@@ -1,150 +1,184 @@
-"""Context-free token vectors: from characters (Kim et al. 2016, as in bilm-tf), or from a word table."""
+"""Context-free token vectors: what a word is read as, and how that becomes a vector."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .char_ids import N_CHARACTERS, PADDING
+from .alphabet import BOUNDARIES, N_MARKS, Alphabet
+from .alphabet import PADDING as ALPHABET_PADDING
+from .char_ids import BOS, EOS, N_CHARACTERS, PADDING, UNK, char_ids
+from .character_cnn import Affine, CharacterCNN
 from .config import BiLMConfig
 
-_TYPES_PER_BLOCK = 32
+_OOV = "<oov>"
 
 
-class Affine(nn.Module):
-    """x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
+class TokenEncoder(Protocol):
+    """What a biLM asks of the module that reads its words."""
 
-    *Shape:* (K, inputs) -> (K, outputs).
-    """
+    boundaries: tuple[str, str]
+    """The words that are read at the start and at the end of a sentence, wherever `<S>` and `</S>` are spoken of."""
 
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs))
-        self.bias = nn.Parameter(torch.empty(outputs))
-        self.reset_parameters()
+    @property
+    def alphabet(self) -> str:
+        """The characters of the rows after the marks; empty where characters are bytes, or none are read."""
 
-    def reset_parameters(self) -> None:
-        """bilm-tf's start: W of variance 1 / inputs, b 0."""
-        nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
-        nn.init.zeros_(self.bias)
+    def set_names(self, vocabulary: Sequence[str], alphabet: str) -> None:
+        """Say which words and which characters the rows of the tables are, where there are such tables.
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.addmm(self.bias, x, self.weight)
+        Raises:
+            ValueError: a special word is missing, or the number of names is not that of the rows.
+        """
 
+    def ids(self, words: Sequence[str]) -> Tensor:
+        """What is read of each of K words: (K, ...) integers."""
 
-class Highway(nn.Module):
-    """c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x (Srivastava et al. 2015; bilm-tf `model.py:high`).
-
-    The gate is the *carry* gate of bilm-tf's naming: it scales the transformed part.
-
-    *Shape:* (K, width) -> (K, width).
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.carry = Affine(width, width)
-        self.transform = Affine(width, width)
-        # bilm-tf's start: the layer passes most of its input on.
-        nn.init.constant_(self.carry.bias, -2.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        carry = self.carry(x).sigmoid()
-        return x + carry * (self.transform(x).relu() - x)
+    def __call__(self, ids: Tensor, /) -> Tensor:
+        """Vectors of distinct words: (K, ...) -> (K, projection)."""
 
 
-class CharEncoder(nn.Module):
-    """Character vectors -> convolutions, maximum over time -> activation -> highways -> projection."""
+def token_encoder(config: BiLMConfig) -> TokenEncoder:
+    """The kind that the configuration describes."""
+    if config.has_lexicon:
+        return LexiconEncoder(config)
+    return WordEncoder(config) if config.words else CharEncoder(config)
+
+
+class CharEncoder(CharacterCNN):
+    """Features of the bytes of a word -> projection: bilm-tf's character input."""
+
+    boundaries = (BOS, EOS)
+    alphabet = ""
 
     def __init__(self, config: BiLMConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.characters = nn.Parameter(torch.empty(N_CHARACTERS, config.char_dim))
-        self.filters = nn.ParameterList(
-            torch.empty(width, config.char_dim, number) for width, number in config.filters
-        )
-        self.filter_biases = nn.ParameterList(torch.empty(number) for _, number in config.filters)
-        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        super().__init__(config, characters=N_CHARACTERS, padding=PADDING)
         # bilm-tf creates no projection where the sizes already agree.
-        same = config.n_filters == config.projection
-        self.projection = None if same else Affine(config.n_filters, config.projection)
-        self.reset_parameters()
+        wanted = config.n_filters != config.projection or config.square_projections
+        self.projection = Affine(config.n_filters, config.projection) if wanted else None
 
-    def reset_parameters(self) -> None:
-        """The start of bilm-tf's convolutions (`training.py`, which gives normal distributions by their variance)."""
-        nn.init.uniform_(self.characters, -1.0, 1.0)
-        for weight in self.filters:
-            if self.config.activation == "relu":
-                nn.init.uniform_(weight, -0.05, 0.05)
-            else:
-                nn.init.normal_(weight, std=(weight.shape[0] * weight.shape[1]) ** -0.5)
-        for bias in self.filter_biases:
-            nn.init.zeros_(bias)
+    def set_names(self, vocabulary: Sequence[str], alphabet: str) -> None:
+        """Bytes need no names; a vocabulary is that of a head."""
+
+    def ids(self, words: Sequence[str]) -> Tensor:
+        """(K, max_characters) character ids."""
+        return torch.from_numpy(char_ids(words, self.config.max_characters))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Vectors of distinct words.
-
-        Args:
-            ids: (K, max_characters) integers, from `char_ids`.
-
-        Returns:
-            (K, projection).
-        """
-        if not len(ids):
-            return self.characters.new_zeros((0, self.config.projection))
-        x = self._convolve(ids)
-        for highway in self.highways:
-            x = highway(x)
+        """(K, max_characters) integers -> (K, projection)."""
+        x = super().forward(ids)
         if self.projection is not None:
             x = self.projection(x)
         # Under autocast the products are of lower precision, but what leaves the encoder is not.
         return x.to(self.characters.dtype)
 
-    def _convolve(self, ids: Tensor) -> Tensor:
-        # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
-        # the longest word and the widest filter all windows are equal, and cropping there is exact.
-        # Words of like length share a block, so that one long URL does not widen a thousand short words.
-        lengths = (ids != PADDING).sum(1)
-        order = lengths.argsort()
-        widest = max(width for width, _ in self.config.filters)
-        blocks = []
-        for rows in order.split(_TYPES_PER_BLOCK):
-            columns = min(self.config.max_characters, int(lengths[rows[-1]]) + widest)
-            blocks.append(self._convolve_block(ids[rows, :columns]))
-        return torch.cat(blocks).index_select(0, order.argsort())
-
-    def _convolve_block(self, ids: Tensor) -> Tensor:
-        count, columns = ids.shape
-        dim = self.config.char_dim
-        x = nn.functional.embedding(ids.int(), self.characters)
-        pooled = []
-        for weight, bias in zip(self.filters, self.filter_biases, strict=True):
-            width, _, number = weight.shape
-            positions = columns - width + 1
-            windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
-            features = windows.view(-1, width * dim) @ weight.view(width * dim, number)
-            # The bias and the activation are monotone: after the maximum they cost once, not once a position.
-            pooled.append(_maximum(features.view(count, -1, number)) + bias)
-        x = torch.cat(pooled, 1)
-        return x.relu() if self.config.activation == "relu" else x.tanh()
-
 
 class WordEncoder(nn.Module):
-    """A table of word vectors: the input of a bilm-tf model without `char_cnn`, and of its token caches."""
+    """A table of token vectors: the input of a bilm-tf model without `char_cnn`, and of its token caches."""
+
+    boundaries = (BOS, EOS)
+    alphabet = ""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.words = nn.Parameter(torch.empty(config.words, config.projection))
+        self._rows: dict[str, int] = {}
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """TensorFlow's default (Glorot), as bilm-tf leaves it."""
         nn.init.xavier_uniform_(self.words)
 
+    def set_names(self, vocabulary: Sequence[str], alphabet: str) -> None:
+        """Name the rows of the table, `<S>`, `</S>` and `<UNK>` among them."""
+        self._rows = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
+
+    def ids(self, words: Sequence[str]) -> Tensor:
+        """(K,) rows of the table; words without one are `<UNK>`."""
+        unknown = self._rows[UNK]
+        return torch.tensor([self._rows.get(word, unknown) for word in words], dtype=torch.int64)
+
     def forward(self, ids: Tensor) -> Tensor:
         """(K,) integers -> (K, projection)."""
         return nn.functional.embedding(ids, self.words)
 
 
-def _maximum(features: Tensor) -> Tensor:
-    """(K, positions, n) -> (K, n). With gradients, the kind whose backward pass touches the winners alone."""
-    return features.max(1).values if features.requires_grad else features.amax(1)
+class LexiconEncoder(nn.Module):
+    """[word vector ; features of the code points] -> projection: ELMoForManyLangs' `ConvTokenEmbedder`.
+
+    Either part may be absent. A word is cut to the positions that there are, and then looked up.
+    """
+
+    boundaries = BOUNDARIES
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = self.cnn = None
+        if config.words:
+            self.words = nn.Parameter(torch.empty(config.words, config.word_dim))
+        if config.symbols:
+            self.cnn = CharacterCNN(config, characters=config.symbols, padding=ALPHABET_PADDING)
+        features = config.n_filters if config.symbols else 0
+        self.projection = Affine(config.word_dim + features, config.projection)
+        self._rows: dict[str, int] = {}
+        self._alphabet = Alphabet("")
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The start of its word vectors: uniform, then of length 1 (`embedding_layer.py`)."""
+        if self.words is not None:
+            nn.init.uniform_(self.words, -1.0, 1.0)
+            with torch.no_grad():
+                self.words.copy_(nn.functional.normalize(self.words))
+
+    @property
+    def alphabet(self) -> str:
+        """The characters of the rows after the marks."""
+        return self._alphabet.characters
+
+    def set_names(self, vocabulary: Sequence[str], alphabet: str) -> None:
+        """Name the rows of the tables, `<bos>`, `<eos>` and `<oov>` among those of the words."""
+        marks = N_MARKS if self.cnn is not None else 0
+        if marks + len(alphabet) != self.config.symbols:
+            raise ValueError(
+                f"{len(alphabet)} characters and {marks} marks for a table of {self.config.symbols} rows"
+            )
+        self._alphabet = Alphabet(alphabet)
+        if self.words is not None:
+            self._rows = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
+
+    def ids(self, words: Sequence[str]) -> Tensor:
+        """(K, 1 + max_characters): the row of the word, then those of its characters; what is not read is left out."""
+        size = self.config.max_characters
+        columns = []
+        if self.words is not None:
+            unknown = self._rows[_OOV]
+            rows = [self._rows.get(word[: size - 2], unknown) for word in words]
+            columns.append(np.array(rows, dtype=np.int32).reshape(-1, 1))
+        if self.cnn is not None:
+            columns.append(self._alphabet.ids(words, size))
+        return torch.from_numpy(np.concatenate(columns, 1))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(K, 1 + max_characters) integers -> (K, projection)."""
+        parts = []
+        if self.words is not None:
+            parts.append(nn.functional.embedding(ids[:, 0], self.words))
+        if self.cnn is not None:
+            parts.append(self.cnn(ids[:, -self.config.max_characters :]))
+        return self.projection(torch.cat(parts, 1)).to(self.projection.weight.dtype)
+
+
+def _rows(names: Sequence[str], count: int, needed: Sequence[str]) -> dict[str, int]:
+    """The row of each word of a table."""
+    rows = {name: row for row, name in enumerate(names)}
+    if missing := [name for name in needed if name not in rows]:
+        raise ValueError(f"The vocabulary of a biLM with word input lacks {', '.join(missing)}")
+    if len(names) != count:
+        raise ValueError(f"{len(names)} words for a table of {count} rows")
+    return rows

@@ -11,39 +11,43 @@ import numpy as np
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.weights import Weights
 
-from .bilm_files import load_h5py
 from .bilm_hdf5 import to_arrays
+from .hdf5 import load_h5py
+from .out_folder import all_or_nothing
+
+FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
+    "options.json", "weights.hdf5", "softmax_weights.hdf5", "vocab.txt"
+)  # fmt: skip
 
 
-def export(weights: Weights, folder: str | Path) -> list[Path]:
+def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
     """Write a model as its original programs read it.
 
     Args:
-        folder: is made if need be; receives `options.json` and `weights.hdf5`, `vocab.txt` if the file has a
-            vocabulary, and `softmax_weights.hdf5` if it has a head. Files that stand there are replaced.
+        folder: receives `options.json` and `weights.hdf5`, `vocab.txt` if the file has a vocabulary, and
+            `softmax_weights.hdf5` if it has a head; the rest as of `all_or_nothing`.
+        force: replace files that stand there.
 
     Returns:
         The files written.
 
     Raises:
-        OSError: the folder is not writable.
-        ValueError: h5py is missing.
+        OSError: as of `all_or_nothing`.
+        ValueError: bilm-tf has no such biLM (says why), or h5py is missing.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {folder / "weights.hdf5": to_arrays(weights)}
-    if (head := weights.head()) is not None:
-        rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
-        written[folder / "softmax_weights.hdf5"] = {"softmax/W": rows, "softmax/b": bias}
-    for path, arrays in written.items():
-        _write(path, arrays)
-    options = folder / "options.json"
-    options.write_text(json.dumps(options_of(weights.config), indent=2) + "\n", "utf8")
-    files = [options, *written]
-    if weights.vocabulary:
-        files.append(folder / "vocab.txt")
-        files[-1].write_text("".join(f"{word}\n" for word in weights.vocabulary), "utf8")
-    return files
+    if problems := _inexpressible(weights):
+        raise ValueError("bilm-tf has no such biLM:\n  " + "\n  ".join(problems))
+    with all_or_nothing(folder, FILES, force=force) as new:
+        options = json.dumps(options_of(weights.config), indent=2)
+        (new / _OPTIONS).write_text(options + "\n", "utf8")
+        _write(new / _WEIGHTS, to_arrays(weights))
+        if (head := weights.head()) is not None:
+            rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
+            _write(new / _SOFTMAX, {"softmax/W": rows, "softmax/b": bias})
+        if weights.vocabulary:
+            words = "".join(f"{word}\n" for word in weights.vocabulary)
+            (new / _VOCABULARY).write_text(words, "utf8", newline="\n")
+        return [Path(folder) / name for name in FILES if (new / name).exists()]
 
 
 def options_of(config: BiLMConfig) -> dict[str, Any]:
@@ -69,12 +73,21 @@ def options_of(config: BiLMConfig) -> dict[str, Any]:
     return {"lstm": lstm, "char_cnn": characters}
 
 
+def _inexpressible(weights: Weights) -> list[str]:
+    config, problems = weights.config, []
+    if config.has_lexicon:
+        problems.append(
+            "it reads words or bytes, and this one reads words or code points as ELMoForManyLangs does"
+        )
+    same = {config.dim} if config.words else {config.dim, config.n_filters}
+    if config.square_projections and config.projection in same:
+        problems.append("it has no projection where the sizes agree already, and this one has")
+    if broken := [w for w in weights.vocabulary if w != w.strip() or len(w.splitlines()) > 1]:
+        problems.append(f"its vocabulary has a line for each word, stripped: not {broken[:10]}")
+    return problems
+
+
 def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with load_h5py().File(partial, "w") as file:
-            for name, array in arrays.items():
-                file[name] = array
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with load_h5py().File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array

@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from spacy_elmo.bilm.char_ids import BOS, EOS, UNK
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 
 from .bilm_files import ForeignModel, read_files
 from .bilm_options import config_of
 from .conversion import Conversion
+from .strict import misfits, our_shapes
 
+_TABLE = "embedding"
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
 # Ours: theirs. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1 backward,
@@ -38,7 +40,7 @@ _NAMES = {
     "encoder.highways.{i}.transform.bias": "CNN_high_{i}/b_transform",
     "encoder.projection.weight": "CNN_proj/W_proj",
     "encoder.projection.bias": "CNN_proj/b_proj",
-    "encoder.words": "embedding",
+    "encoder.words": _TABLE,
     "lstm.{i}.input": _CELL + "W_0",
     "lstm.{i}.recurrent": _CELL + "W_0",
     "lstm.{i}.bias": _CELL + "B",
@@ -47,23 +49,32 @@ _NAMES = {
 
 
 def convert(
-    folder: str | Path,
+    source: str | Path,
     *,
     options: str | Path | None = None,
     weights: str | Path | None = None,
     vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
+    token_vectors: str | Path | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
     """Read a model in bilm-tf's format and convert it.
 
     Args:
-        folder, options, weights, vocabulary: as of `read_files`.
+        source, options, weights, vocabulary, softmax, token_vectors: as of `read_files`.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         OSError, ValueError: as of `read_files` and `to_weights`.
     """
-    model = read_files(folder, options=options, weights=weights, vocabulary=vocabulary)
+    model = read_files(
+        source,
+        options=options,
+        weights=weights,
+        vocabulary=vocabulary,
+        softmax=softmax,
+        token_vectors=token_vectors,
+    )
     return to_weights(model, dtype=dtype)
 
 
@@ -72,27 +83,29 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 
     Raises:
         ValueError: the options are not those of a biLM; or the arrays do not fit them (names each that is
-            missing, unexpected, of wrong shape or type, or not finite); or the vocabulary does not fit.
+            missing, unexpected, of wrong shape or type, or not finite); or the softmax or the vocabulary does not.
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
         raise ValueError(f"{model.weights_file}: no RNN_1: a model of one direction is no biLM")
-    arrays, notes = _with_cell_level(model.arrays)
+    options, arrays, notes = _with_token_vectors(model)
+    arrays, notes_on_cells = _with_cell_level(arrays)
     try:
-        config, remarks = config_of(model.options, _rows(arrays.get("embedding")))
+        config, notes_on_options = config_of(options, _rows(arrays.get(_TABLE)))
+        sources = _sources(config, len(arrays))
     except ValueError as error:
         raise ValueError(f"{model.options_file}: {error}") from error
-    sources = _sources(config)
-    if problems := _misfits(arrays, sources, dtype):
+    expected = {name: source.shape for source in sources.values() for name in source.names}
+    if problems := misfits(arrays, expected, dtype):
         raise ValueError(
             f"{model.weights_file} does not fit {model.options_file}:\n  " + "\n  ".join(problems)
         )
     if problem := _vocabulary_problem(config, model):
         raise ValueError(problem)
     tensors = {ours: torch.from_numpy(s.take(arrays)).to(dtype) for ours, s in sources.items()}
+    tensors |= _head(config, model, dtype)
     card = {"converted_from": f"{model.weights_file.name} and {model.options_file.name} (bilm-tf)"}
     result = Weights(config, tensors, model.vocabulary or [], card)
-    files = [model.options_file, model.weights_file, model.vocabulary_file]
-    return Conversion(result, [path for path in files if path], notes + remarks)
+    return Conversion(result, model.files, model.notes + notes + notes_on_cells + notes_on_options)
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
@@ -101,7 +114,7 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
     TensorFlow adds 1 to the forget gate, so what a model's `forget_bias` says otherwise goes into the bias.
     """
     arrays: dict[str, np.ndarray] = {}
-    for ours, source in _sources(weights.config).items():
+    for ours, source in _sources(weights.config, len(weights.tensors)).items():
         tensor = weights.tensors[ours].float().numpy()
         parts = tensor if ours.startswith("lstm.") else [tensor]
         for name, part in zip(source.names, parts, strict=True):
@@ -128,11 +141,10 @@ class _Source(NamedTuple):
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
-def _sources(config: BiLMConfig) -> dict[str, _Source]:
+def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
     """By the name of our tensor. What a configuration does not have, it does not ask for: `CNN_proj` where
     the filters are as many as the projection is wide, `W_P_0` where that is `dim`."""
-    with torch.device("meta"):
-        shapes = {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
+    shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
     for ours, shape in shapes.items():
         number = "".join(re.findall(r"\d+", ours))
@@ -150,25 +162,23 @@ def _sources(config: BiLMConfig) -> dict[str, _Source]:
     return sources
 
 
-def _misfits(
-    arrays: Mapping[str, np.ndarray], sources: Mapping[str, _Source], dtype: torch.dtype
-) -> list[str]:
-    """The strict check: everything that is not exactly as the configuration demands."""
-    expected = {name: source.shape for source in sources.values() for name in source.names}
-    largest = torch.finfo(dtype).max
-    problems = [f"{name}: missing" for name in expected.keys() - arrays.keys()]
-    problems += [f"{name}: unexpected" for name in arrays.keys() - expected.keys()]
-    for name in expected.keys() & arrays.keys():
-        array = arrays[name]
-        if array.shape != expected[name]:
-            problems.append(f"{name}: shape {list(array.shape)}, expected {list(expected[name])}")
-        elif array.dtype not in (np.float16, np.float32):
-            problems.append(f"{name}: type {array.dtype}, expected float32 (or float16)")
-        elif not np.isfinite(array).all():
-            problems.append(f"{name}: holds values that are not finite")
-        elif np.abs(array).max() > largest:
-            problems.append(f"{name}: holds values beyond {largest:g}, the largest of {dtype}")
-    return sorted(problems)
+def _with_token_vectors(
+    model: ForeignModel,
+) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
+    """Options, arrays and a note: a table of token vectors makes word input of any model, as bilm-tf's own
+    `TokenBatcher` reads it. What the table was computed from is not needed any more."""
+    if model.token_vectors is None or model.token_vectors_file is None:
+        return model.options, model.arrays, []
+    arrays = {name: array for name, array in model.arrays.items() if name.startswith("RNN_")}
+    arrays[_TABLE] = model.token_vectors
+    options = {name: value for name, value in model.options.items() if name != "char_cnn"}
+    options["n_tokens_vocab"] = _rows(model.token_vectors)
+    file = model.token_vectors_file.name
+    return (
+        options,
+        arrays,
+        [f"the table of {file} takes the place of the model's own token vectors"],
+    )
 
 
 def _with_cell_level(
@@ -189,15 +199,33 @@ def _rows(table: np.ndarray | None) -> int:
     return len(table) if table is not None and table.ndim else 0
 
 
+def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
+    """The tensors of our head, from the softmax."""
+    if not model.softmax:
+        return {}
+    rows = len(model.vocabulary or [])
+    weight, bias = "softmax/W", "softmax/b"
+    shapes = {weight: (rows, config.projection), bias: (rows,)}
+    if problems := misfits(model.softmax, shapes, dtype):
+        raise ValueError(
+            f"{model.softmax_file} does not fit {model.options_file} and the {rows:,} words of"
+            f" {model.vocabulary_file}:\n  " + "\n  ".join(problems)
+        )
+    return {
+        "head.weight": torch.from_numpy(model.softmax[weight]).to(dtype),
+        "head.bias": torch.from_numpy(model.softmax[bias]).to(dtype)[:, None],
+    }
+
+
 def _vocabulary_problem(config: BiLMConfig, model: ForeignModel) -> str | None:
     words, path = model.vocabulary, model.vocabulary_file
-    if not config.words:
+    if not config.words and not model.softmax:
         if words is None:
             return None
         return f"{path}: a model with character input has no table of words to name; leave the vocabulary out"
     if words is None:
         return "A model with word input needs its vocabulary file, one word a line"
-    if len(words) != config.words:
+    if config.words and len(words) != config.words:
         return f"{path}: {len(words)} words, expected {config.words}, the rows of `embedding`"
     if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
         return f"{path}: lacks {', '.join(missing)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from spacy_elmo.bilm.config import BiLMConfig
+
+from .options_reader import OptionsReader
 
 # Without influence on what a finished model computes. The last two stand in the options of the
 # released checkpoint, and no program reads them.
@@ -27,7 +29,7 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
     Raises:
         ValueError: naming all options that are missing or impossible.
     """
-    reader = _Reader(options)
+    reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:
         reader.problems.append("bidirectional = false (a model of one direction is no biLM)")
     fields: dict[str, Any] = {
@@ -51,10 +53,10 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
             )
     if reader.problems:
         raise ValueError("; ".join(reader.problems))
-    return BiLMConfig(**fields), reader.notes + reader.ignored()
+    return BiLMConfig(**fields), reader.notes + reader.ignored(_TRAINING_ONLY | {"lstm"})
 
 
-def _character_fields(reader: _Reader) -> dict[str, Any]:
+def _character_fields(reader: OptionsReader) -> dict[str, Any]:
     count = reader.whole("char_cnn.n_characters", default=261)
     if count == 262:
         reader.notes.append(
@@ -79,57 +81,3 @@ def _character_fields(reader: _Reader) -> dict[str, Any]:
 
 def _is_filter_group(group: Any) -> bool:
     return isinstance(group, list) and len(group) == 2 and all(type(n) is int for n in group)
-
-
-class _Reader:
-    """Reads options by their dotted path and keeps what is wrong or was assumed."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(_flat(options))
-        self._read: set[str] = set()
-        self.problems: list[str] = []
-        self.notes: list[str] = []
-
-    def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
-        """The option, or its default where it is missing or null. Without a default, that is a problem."""
-        self._read.add(path)
-        value = self._options.get(path)
-        if value is not None:
-            return value
-        if default is ...:
-            self.problems.append(f"{path} is missing")
-        elif path not in self._options and not silent:
-            self.notes.append(f"no {path}: {default}")
-        return default
-
-    def whole(self, path: str, *, default: Any = ...) -> int:
-        """A whole number."""
-        value = self.value(path, default=default)
-        if type(value) is int:
-            return value
-        if value is not ...:
-            self.problems.append(f"{path} = {value!r} (must be a whole number)")
-        return 0
-
-    def clip(self, path: str) -> float | None:
-        """A positive number; 0, null and false switch a clip off."""
-        value = self.value(path, default=None) or None
-        if value is None or (isinstance(value, int | float) and value > 0):
-            return value if value is None else float(value)
-        self.problems.append(f"{path} = {value!r} (must be a positive number, or null for none)")
-        return None
-
-    def ignored(self) -> list[str]:
-        """A note on options that nobody knows: a typo, or another program's."""
-        unknown = sorted(self._options.keys() - self._read - _TRAINING_ONLY - {"lstm"})
-        unknown = [
-            path for path in unknown if not any(r.startswith(f"{path}.") for r in self._read)
-        ]
-        return [f"ignored, unknown: {', '.join(unknown)}"] if unknown else []
-
-
-def _flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in options.items():
-        yield prefix + key, value
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")

@@ -24,6 +24,7 @@ from .hooks import set_hooks
 from .listened_to import ListenedTo
 from .listener import state_of
 from .own_memory import own_copy
+from .shim import Start
 from .tok2vec import ReplaceListenerConfig, replace_listener
 
 Store: TypeAlias = Literal["layers", "average"]
@@ -37,6 +38,7 @@ _OPTIONS = {
     "max_batch_tokens": MAX_BATCH_TOKENS,
     "get_spans": None,
     "dtype": "float32",
+    "start": "zero",
 }
 
 
@@ -68,6 +70,7 @@ def make_elmo(
     max_batch_tokens: int,
     get_spans: Callable | None,
     dtype: DType,
+    start: Start,
     store: Store,
     cache_mb: float,
     cache_dir: str | None,
@@ -88,6 +91,8 @@ def make_elmo(
         get_spans: what it reads as sequences of their own; null: sentences, by a rule that reads no annotation.
         dtype: of the layers, "float32" or "float16", which takes half the memory. Listeners see what is rounded to
             it, in training too, and compute in float32; `_.elmo` is float32 in any case.
+        start: what the biLM starts from in every sequence: "zero", or "warm", a mean state that `spacy elmo convert
+            --warm` has put into the weights file, for a biLM that was trained with its state carried on.
         store: what stays on Docs: "layers", or "average", which is `_.elmo` alone, and nothing can listen to it.
         cache_mb: memory for the layers of training Docs, which a frozen biLM then computes in the first epoch alone.
         cache_dir: a folder that keeps them too, for what memory cannot hold, and for other runs with the same weights.
@@ -104,6 +109,7 @@ def make_elmo(
         max_batch_tokens=max_batch_tokens,
         get_spans=get_spans,
         dtype=dtype,
+        start=start,
         lang=nlp.lang,
     )
     return Elmo(

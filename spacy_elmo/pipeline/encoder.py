@@ -15,7 +15,7 @@ from torch import Tensor
 from ..bilm.model import BiLM
 from .own_memory import own_copy, own_zeros
 from .sequences import Sequences
-from .shim import BiLMShim
+from .shim import BiLMShim, Start
 from .spans import SpanGetter, rule_spans
 from .unsaved import Unsaved
 
@@ -54,6 +54,9 @@ def BiLM_v1(
     activation: str | None = None,
     highways: int | None = None,
     max_characters: int | None = None,
+    word_dim: int | None = None,
+    symbols: int | None = None,
+    square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
     """A biLM over Docs: (layers, n_tokens, width) for each, whitespace tokens zero.
 
@@ -84,6 +87,7 @@ def configure(
     max_batch_tokens: int,
     get_spans: SpanGetter | None,
     dtype: DType,
+    start: Start,
     lang: str | None = None,
 ) -> None:
     """Give a biLM the options that stand beside it in the config.
@@ -98,7 +102,7 @@ def configure(
     if max_batch_tokens < 1:
         raise ValueError(f"max_batch_tokens = {max_batch_tokens}: it must be at least 1")
     shim = shim_of(model)
-    shim.weights, shim.lang = weights, lang
+    shim.weights, shim.lang, shim.start = weights, lang, start
     shim.set_trainable(trainable, unfreeze_at)  # checked even when it is not used yet
     if frozen:
         if unfreeze_at:
@@ -185,25 +189,28 @@ def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, avera
     flat = own_zeros(model.ops.xp, shape, dtype)
     target = torch.from_dlpack(flat)  # the same memory
 
+    shim = shim_of(model)
+
     def read(bilm: BiLM) -> Tensor:
-        for words, layers in _pieces(bilm, sequences, options.max_batch_tokens):
+        for words, layers in _pieces(shim, bilm, sequences, options.max_batch_tokens):
             if average:
                 _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
             else:
                 _write(target, layers, sequences, words)
         return target
 
-    shim_of(model).predict(read)
+    shim.predict(read)
     return flat.astype(options.dtype, copy=False)
 
 
 def _pieces(
-    bilm: BiLM, sequences: Sequences, max_words: int
+    shim: BiLMShim, bilm: BiLM, sequences: Sequences, max_words: int
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
     """(2, m) which words the two directions have read, and (2, m, P) what they say of them in each layer."""
     types = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
-        for piece in bilm.pieces(types, sequences.rows[batch], lengths, max_words):
+        state = shim.first_state(len(lengths))
+        for piece in bilm.pieces(types, sequences.rows[batch], lengths, max_words, state=state):
             yield batch[piece.words], piece.layers
 
 
@@ -237,7 +244,8 @@ def _begin_update(
             # A long span is read in one piece here: no gradient flows out of the state that a piece would leave, so
             # it would only be right with the graph of the whole span, and that is what fills the memory.
             rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
-            layers = bilm(types[rows], words.numpy(), lengths).layers
+            state = shim.first_state(len(lengths))
+            layers = bilm(types[rows], words.numpy(), lengths, state).layers
             if sequences.overlap:
                 layers = layers / torch.from_numpy(sequences.counts[batch]).to(layers)[:, None]
             places = torch.from_numpy(sequences.places[batch]).to(bilm.device)

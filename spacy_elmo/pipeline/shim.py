@@ -8,20 +8,23 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
 
 import torch
 from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
 from thinc.shims import Shim
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.start_state import StartState
 from ..bilm.weights import Weights
 from .bundled import find_weights
 
 TRAINABLE = ("all", "lstm", "top")
+
+Start: TypeAlias = Literal["zero", "warm"]
 
 # One lock for all, because a lock as an attribute cannot be copied.
 _LOADING = threading.RLock()
@@ -46,6 +49,8 @@ class BiLMShim(Shim):
         """A bundled name or a path; null: random, and only when asked (`initialize`)."""
         self.lang: str | None = None
         """The language of the pipeline."""
+        self.start: Start = "zero"
+        """What every sequence starts from: zeros, or the state that the weights file keeps for it."""
         self.version = object()
         """Another one whenever the values of the parameters are others."""
         self._trainable: str | None = None
@@ -53,6 +58,7 @@ class BiLMShim(Shim):
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
         self._card: dict[str, Any] = {}
+        self._start_state: StartState | None = None
 
     @property
     def bilm(self) -> BiLM:
@@ -84,25 +90,39 @@ class BiLMShim(Shim):
         return self._card
 
     def checksum(self) -> str:
-        """Of all that the layers of a sentence follow from: shape, parameters, vocabulary. 32 hexadecimal digits."""
+        """Of all that the layers of a sentence follow from: shape, parameters, vocabulary, alphabet, and the state that
+        it starts from if that is not zero. 32 hexadecimal digits."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(json.dumps([self.config.to_dict(), self._vocabulary]).encode())
+        digest.update(self.bilm.encoder.alphabet.encode("utf8", "surrogatepass"))
         for name, tensor in self.bilm.state_dict().items():
             digest.update(name.encode())
             digest.update(tensor.cpu().numpy().tobytes())
+        if state := self.first_state(1):
+            for tensor in state:
+                digest.update(tensor.cpu().numpy().tobytes())
         return digest.hexdigest()
+
+    def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
+        """What the network starts from, as `BiLM.read` takes it for so many sequences; None: zeros."""
+        if self.start == "zero":
+            return None
+        bilm = self.bilm
+        assert self._start_state is not None, "checked when the weights were loaded"
+        return self._start_state.repeated(sequences, bilm.device)
 
     def initialize(self) -> None:
         """Read the weights file (again), or draw random weights where there is none, and count the steps anew.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is no weights file, or its shape is not that of the config.
+            ValueError: it is no weights file, its shape is not that of the config, or it keeps no start state for
+                `start = "warm"`.
         """
         self._steps = 0
         with _LOADING:
             if self.weights is None:
-                self._adopt(self._random())
+                self._adopt(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
@@ -194,15 +214,22 @@ class BiLMShim(Shim):
     def to_bytes(self) -> bytes:
         """A whole weights file: bytes suffice to rebuild the network without any other file."""
         bilm = self.bilm
-        dtype = _narrowest_exact_dtype(bilm)
-        weights = Weights.of(bilm, vocabulary=self._vocabulary, card=self._card, dtype=dtype)
+        start = self._start_state
+        kept = [] if start is None else [start.h, start.c]
+        weights = Weights.of(
+            bilm,
+            vocabulary=self._vocabulary,
+            card=self._card,
+            start=start,
+            dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
+        )
         return weights.to_bytes()
 
     def from_bytes(self, data: bytes) -> BiLMShim:
         """The inverse of `to_bytes`.
 
         Raises:
-            ValueError: damaged bytes, or a shape that is not that of the config.
+            ValueError: damaged bytes, a shape that is not that of the config, or no start state for `start = "warm"`.
         """
         with _LOADING:
             self._adopt(self._checked(Weights.from_bytes(data), "the saved pipeline"))
@@ -241,8 +268,8 @@ class BiLMShim(Shim):
             )
 
     def _checked(self, weights: Weights, source: str) -> Weights:
-        found = weights.config.to_dict()
-        stated = BiLMConfig(**{**found, **self.shape}).to_dict()
+        found = vars(weights.config)
+        stated = vars(BiLMConfig(**{**found, **self.shape}))
         if wrong := [
             f"{k} = {stated[k]} (it has {found[k]})" for k in found if stated[k] != found[k]
         ]:
@@ -250,14 +277,20 @@ class BiLMShim(Shim):
                 f"The config of the biLM does not fit {source}: it says {', '.join(wrong)}. Leave these"
                 " at null to take what is there"
             )
+        if self.start == "warm" and weights.start is None:
+            raise ValueError(
+                f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
+                ' --warm TEXT` estimates one and keeps it in the file; start = "zero" needs none'
+            )
         return weights
 
     def _random(self) -> Weights:
-        if self.shape.get("words"):
-            raise ValueError(
-                f"words = {self.shape['words']} with weights = null: a biLM with word input needs a file,"
-                " because its vocabulary is in there"
-            )
+        for field, names in (("words", "vocabulary"), ("symbols", "alphabet")):
+            if self.shape.get(field):
+                raise ValueError(
+                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs a file, because its"
+                    f" {names} is in there"
+                )
         bilm = BiLM(BiLMConfig(**self.shape))
         return Weights.of(bilm)
 
@@ -266,6 +299,7 @@ class BiLMShim(Shim):
         bilm = weights.bilm().to(device)
         _require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
+        self._start_state = weights.start
         self.version = object()
         # Last, because other threads look at this alone.
         self._model = bilm
@@ -278,7 +312,7 @@ def _require_gradients(bilm: BiLM, trainable: str | None) -> None:
         param.requires_grad_(start is not None and name.startswith(start))
 
 
-def _narrowest_exact_dtype(bilm: nn.Module) -> torch.dtype:
+def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
     """float16 if every weight survives it, as those of an untrained float16 file do; else float32."""
-    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in bilm.state_dict().values())
+    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

@@ -14,6 +14,7 @@ from .bundled import DEFAULT_WEIGHTS
 from .encoder import MAX_BATCH_TOKENS, DType, configure, layers_and_width, shim_of
 from .listener import mix_of
 from .scalar_mix import Layers, MixOptions, scalar_mix
+from .shim import Start
 from .spans import SpanGetter
 from .unsaved import Unsaved
 
@@ -31,6 +32,7 @@ def ElmoTok2Vec_v1(
     max_batch_tokens: int = MAX_BATCH_TOKENS,
     get_spans: SpanGetter | None = None,
     dtype: DType = "float32",
+    start: Start = "zero",
     layers: Layers = "mix",
     grad_factor: float = 1.0,
     dropout: float = 0.0,
@@ -51,6 +53,7 @@ def ElmoTok2Vec_v1(
         max_batch_tokens=max_batch_tokens,
         get_spans=get_spans,
         dtype=dtype,
+        start=start,
     )
     return _chain(bilm, scalar_mix(MixOptions(layers, grad_factor, dropout, l2, layer_norm)))
 

@@ -178,6 +178,11 @@ class PretrainConfig(_Section):
                     f"[model] words = {bilm.words}: pretraining with word input is not supported yet (the table would"
                     " need the size of the vocabulary); leave it out, or 0: the input is characters"
                 )
+            elif bilm.symbols:
+                problems.append(
+                    f"[model] symbols = {bilm.symbols}: pretraining with an alphabet is not supported yet; leave it"
+                    " out, or 0: the characters are bytes"
+                )
         except (TypeError, ValueError) as error:
             problems.append(f"[model] {error}")
         if not problems:

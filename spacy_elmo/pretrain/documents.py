@@ -91,6 +91,16 @@ def _record(record: object, errors: str) -> Document:
 
 
 def _docs(file: Path, errors: str) -> Iterator[Document]:
+    yield from (document for words in docbin_words(file) if (document := _words(words)).text)
+
+
+def docbin_words(file: Path) -> Iterator[list[str]]:
+    """The words of each Doc of a DocBin. Annotations are not read, and the whole file is in memory.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is no DocBin, or damaged.
+    """
     from spacy.attrs import ORTH
     from spacy.strings import StringStore
     from spacy.tokens import DocBin
@@ -104,7 +114,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
         raise
     except Exception as error:  # of zlib, msgpack, numpy or spaCy: whatever the bytes lead to
         raise ValueError(f"{file}: no DocBin, or damaged ({error})") from error
-    yield from (document for words in texts if (document := _words(words)).text)
+    yield from texts
 
 
 def _words(words: Iterable[str]) -> Document:

@@ -15,6 +15,7 @@ from confection import Config
 from ..bilm.config import BiLMConfig
 from ..bilm.head import Head
 from ..bilm.model import BiLM
+from ..bilm.shell import shells
 from . import chart
 from .config import PretrainConfig
 
@@ -141,7 +142,7 @@ def _place(row: Row) -> str:
 
 def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     shape = config.bilm
-    with torch.device("meta"):  # shapes alone, no memory
+    with shells():
         network = _numbers(BiLM(shape))
         head = _numbers(Head(best["vocab_size"], shape.projection)) if best else 0
     rows = [

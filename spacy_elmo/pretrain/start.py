@@ -39,7 +39,7 @@ def given_weights(config: PretrainConfig) -> Weights | None:
     if path is None:
         return None
     given = _read(path)
-    asked, found = config.bilm.to_dict(), given.config.to_dict()
+    asked, found = vars(config.bilm), vars(given.config)
     differing = [f"{k} = {asked[k]!r}, there {found[k]!r}" for k in asked if asked[k] != found[k]]
     if differing:
         raise ValueError(

@@ -22,21 +22,26 @@ _NOT_READ = (
 )  # fmt: skip
 
 
-def text_files(source: str) -> list[Path]:
+def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     """The files of a `raw_text` setting, sorted.
 
     The file itself; those of a directory that are called *.txt, *.jsonl (or either with .gz, .xz or .zst) or *.spacy;
     or all that a glob pattern finds.
+
+    Args:
+        more: suffixes of further kinds that the caller reads, packed or not.
 
     Raises:
         FileNotFoundError: there are none.
         ValueError: a file that was asked for, itself or by a pattern, is of a kind that is not read, by its name.
     """
     path = Path(source)
+    more_read = tuple(suffix + packed for suffix in more for packed in ("", *_PACKED))
+    read = (*_READ_IN_DIRECTORIES, *more_read)
     if path.is_dir():
-        names = ", ".join(f"*{suffix}" for suffix in _READ_IN_DIRECTORIES)
+        names = ", ".join(f"*{suffix}" for suffix in read)
         nothing = f"no {names} in this directory; for files of other names, give a glob pattern"
-        found = [f for f in path.iterdir() if f.name.lower().endswith(_READ_IN_DIRECTORIES)]
+        found = [f for f in path.iterdir() if f.name.lower().endswith(read)]
     else:
         nothing = "no file, directory or matching pattern"
         found = [path] if path.is_file() else [*map(Path, glob.glob(source, recursive=True))]
@@ -47,7 +52,8 @@ def text_files(source: str) -> list[Path]:
         raise FileNotFoundError(f"No text at {source!r}: {nothing}")
     for file in files:
         # "a.json.gz" is as little plain text as "a.json".
-        if kind(file) in _NOT_READ or (kind(file) == ".spacy" and file.suffix in _PACKED):
+        unread = kind(file) in _NOT_READ and kind(file) not in more
+        if unread or (kind(file) == ".spacy" and file.suffix in _PACKED):
             raise ValueError(
                 f"{file}: {''.join(file.suffixes[-2:])} is not read; give plain text or .jsonl (either may be packed as"
                 " .gz, .xz or .zst), or .spacy"

@@ -62,6 +62,11 @@ def test_all_problems_in_one_error():
         ("layers", None, "layers = None"),
         ("highways", 1.5, "highways = 1.5"),
         ("words", -1, "words = -1"),
+        ("word_dim", 2.5, "word_dim = 2.5"),
+        ("word_dim", 3, "word_dim = 3 (must be 0, because words = 0)"),
+        ("symbols", "9", "symbols = '9'"),
+        ("symbols", 5, "symbols = 5 (must be 0, or at least 6: the marks)"),
+        ("square_projections", None, "square_projections = None"),
         ("cell_clip", float("nan"), "cell_clip = nan"),
         ("cell_clip", "3", "cell_clip = '3'"),
         ("forget_bias", float("inf"), "forget_bias = inf"),
@@ -82,6 +87,33 @@ def test_impossible_value_is_named(field, value, problem):
 
 def test_character_fields_do_not_matter_for_word_input():
     assert BiLMConfig(words=3, filters=(), char_dim=0).words == 3
+
+
+@pytest.mark.parametrize(
+    "fields, problem",
+    [
+        ({"words": 3, "symbols": 9}, "word_dim = 0 (must be at least 1, because there are words"),
+        ({"words": 3, "word_dim": 2, "symbols": 9, "filters": ()}, "filters = ()"),
+        ({"words": 3, "word_dim": 2, "max_characters": 6}, "at least 7: <bos> between two"),
+        (
+            {"symbols": 9, "max_characters": 6, "filters": ((1, 2),)},
+            "at least 7: <bos> between two",
+        ),
+    ],
+)
+def test_words_and_symbols_that_do_not_go_together(fields, problem):
+    with pytest.raises(ValueError) as error:
+        BiLMConfig(**fields)
+    assert problem in str(error.value)
+
+
+def test_a_header_of_before_says_the_same():
+    """Fields that came later stand only where they say something: old files keep their checksum."""
+    fields = BiLMConfig(dim=8).to_dict()
+    assert not {"word_dim", "symbols", "square_projections"} & fields.keys()
+    config = BiLMConfig(words=9, word_dim=3, symbols=8, square_projections=True)
+    assert config.to_dict() == vars(config)
+    assert BiLMConfig.from_dict(config.to_dict()) == config
 
 
 def test_unknown_field_is_named():

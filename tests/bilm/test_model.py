@@ -80,10 +80,17 @@ sentences = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("proj_clip", [None, 0.2])
+def test_a_square_projection_equals_the_oracle(proj_clip):
+    config = tiny.config(dim=5, proj_clip=proj_clip, square_projections=True)
+    assert_equals_the_oracle(tiny.bilm(config), SENTENCES)
+
+
+@pytest.mark.parametrize("config", [tiny.config, tiny.lexicon_config])
 @settings(max_examples=40)
 @given(sentences, st.randoms())
-def test_neighbours_and_order_do_not_matter(sentences, random):
-    model = tiny.bilm(tiny.config(layers=3))
+def test_neighbours_and_order_do_not_matter(config, sentences, random):
+    model = tiny.bilm(config(layers=3))
     alone = [tiny.read(model, [sentence]) for sentence in sentences]
     order = random.sample(range(len(sentences)), len(sentences))
     together = tiny.read(model, [sentences[b] for b in order])
@@ -149,13 +156,15 @@ def test_state_carried_across_batches(closing):
 
 
 @settings(max_examples=40)
-@given(sentences, st.integers(1, 12))
-def test_pieces_say_what_the_whole_says(sentences, max_words):
+@given(sentences, st.integers(1, 12), st.booleans())
+def test_pieces_say_what_the_whole_says(sentences, max_words, from_zero):
     model = tiny.bilm(tiny.config(layers=3))
-    expected = tiny.read(model, sentences).layers
+    shapes = [(3, 2, len(sentences), size) for size in (5, 7)]
+    state = None if from_zero else tuple(torch.randn(shape) for shape in shapes)
+    expected = tiny.read(model, sentences, state).layers
     got = torch.full_like(expected, torch.nan)
     half = model.config.projection
-    for piece in model.pieces(*tiny.batch(model, sentences), max_words):
+    for piece in model.pieces(*tiny.batch(model, sentences), max_words, state=state):
         assert len(piece.layers) == 4
         for direction, words in enumerate(piece.words):
             columns = slice(direction * half, (direction + 1) * half)
@@ -234,7 +243,7 @@ def test_dropout_acts_on_the_input_of_every_layer():
 def test_word_input_needs_a_vocabulary():
     model = tiny.bilm(tiny.config(words=8))
     with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
-        model.set_vocabulary(list("abcdefgh"))
+        model.set_names(list("abcdefgh"))
     with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
-        model.set_vocabulary(["<S>", "</S>", "<UNK>"])
+        model.set_names(["<S>", "</S>", "<UNK>"])
     assert model.token_ids(["cat", "dog"]).tolist() == [4, 2]

@@ -8,9 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm import token_encoder
+from spacy_elmo.bilm import character_cnn
+from spacy_elmo.bilm.alphabet import Alphabet
 from spacy_elmo.bilm.char_ids import char_ids
-from spacy_elmo.bilm.token_encoder import CharEncoder, Highway
+from spacy_elmo.bilm.character_cnn import Highway
+from spacy_elmo.bilm.token_encoder import CharEncoder
 from tests import tiny
 from tests.oracle import Oracle
 
@@ -64,7 +66,7 @@ def test_more_words_than_a_block(monkeypatch):
     model = tiny.bilm(tiny.config())
     words = [chr(97 + i % 26) * (i % 13) for i in range(20)]
     whole = encode(model, words)
-    monkeypatch.setattr(token_encoder, "_TYPES_PER_BLOCK", 3)
+    monkeypatch.setattr(character_cnn, "_TYPES_PER_BLOCK", 3)
     np.testing.assert_allclose(encode(model, words), whole, atol=1e-6)
 
 
@@ -74,7 +76,7 @@ def test_no_words(words):
 
 
 def test_gradients_reach_every_parameter_across_blocks(monkeypatch):
-    monkeypatch.setattr(token_encoder, "_TYPES_PER_BLOCK", 2)
+    monkeypatch.setattr(character_cnn, "_TYPES_PER_BLOCK", 2)
     config = tiny.config(activation="tanh")
     encoder = tiny.bilm(config).encoder.double()
     ids = torch.from_numpy(char_ids(["a", "bird", "naïve", "x" * 30], config.max_characters))
@@ -105,6 +107,63 @@ def test_word_table():
     vectors = encode(model, words)
     np.testing.assert_allclose(vectors, [oracle.token(word) for word in words], atol=1e-6)
     np.testing.assert_array_equal(vectors[1], model.encoder.words[2].detach().numpy())
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+def test_a_square_projection(filters):
+    config = tiny.config(square_projections=True, filters=filters)
+    model = tiny.bilm(config)
+    oracle = Oracle(config, model.state_dict())
+    expected = [oracle.token(word) for word in WORDS]
+    np.testing.assert_allclose(encode(model, WORDS), expected, atol=1e-5)
+
+
+LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
+
+
+@pytest.mark.parametrize("fields", LEXICA)
+def test_lexicon_by_parts(fields):
+    """The vector of a word, then the features of its characters, times a matrix: each part where it belongs."""
+    model = tiny.bilm(tiny.lexicon_config(highways=0, **fields))
+    encoder, words = model.encoder, ["Cat", "cat", "unheard"]
+    rows = [tiny.LEXICON.index(word) for word in ("Cat", "cat", "<oov>")]
+    parts = [encoder.words[rows]] if encoder.words is not None else []
+    if encoder.cnn is not None:
+        alphabet = Alphabet(tiny.ALPHABET)
+        parts.append(encoder.cnn(torch.from_numpy(alphabet.ids(words, 12))))
+    expected = torch.cat(parts, 1) @ encoder.projection.weight + encoder.projection.bias
+    np.testing.assert_allclose(encode(model, words), expected.detach(), atol=1e-6)
+    assert encode(model, []).shape == (0, 5)
+
+
+def test_a_word_is_cut_before_it_is_looked_up():
+    model = tiny.bilm(tiny.lexicon_config(symbols=0, max_characters=7))
+    model.set_names(["<oov>", "<bos>", "<eos>", "aaaaa", "aaaaaa", "b", "c", "d"])
+    assert model.token_ids(["aaaaa", "aaaaaa", "a" * 100, "aaaa"]).tolist() == [[3], [3], [3], [0]]
+
+
+def test_boundaries_have_names_of_their_own():
+    model = tiny.bilm(tiny.lexicon_config())
+    assert model.encoder.boundaries == ("<bos>", "<eos>")
+    ids = model.token_ids(["<bos>", "<eos>", "<S>"])
+    assert ids[:, 0].tolist() == [1, 2, 0]
+    # The start of a word, the boundary, the end of a word; <S> is three characters, all of them unknown.
+    assert ids[:, 1:5].tolist() == [[4, 0, 5, 3], [4, 1, 5, 3], [4, 2, 2, 2]]
+
+
+@pytest.mark.parametrize("fields", LEXICA)
+def test_names_that_do_not_fit_the_tables(fields):
+    model = tiny.bilm(tiny.lexicon_config(**fields))
+    if model.encoder.cnn is not None:
+        with pytest.raises(ValueError, match="1 characters and 6 marks for a table of 18 rows"):
+            model.set_names(tiny.LEXICON, "a")
+        if model.encoder.words is None:
+            return
+    alphabet = model.encoder.alphabet
+    with pytest.raises(ValueError, match="lacks <eos>"):
+        model.set_names(["<oov>", "<bos>", *"abcdef"], alphabet)
+    with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
+        model.set_names(["<oov>", "<bos>", "<eos>"], alphabet)
 
 
 @torch.no_grad()

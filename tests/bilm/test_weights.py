@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import FORMAT, Weights
 from tests import tiny
 
 CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve 鳥"}
 
 
-def make(head=False, words=0, dtype=torch.float32):
+def make(head=False, words=0, dtype=torch.float32, start=None):
     bilm = tiny.bilm(tiny.config(words=words))
     vocabulary = tiny.VOCABULARY if head or words else []
     return Weights.of(
@@ -28,6 +29,7 @@ def make(head=False, words=0, dtype=torch.float32):
         Head(len(vocabulary), 5) if head else None,
         vocabulary=vocabulary,
         card=CARD,
+        start=start,
         dtype=dtype,
     )
 
@@ -36,10 +38,18 @@ def assert_same(one, other):
     assert one.config == other.config
     assert one.card == other.card
     assert one.vocabulary == other.vocabulary
-    assert one.tensors.keys() == other.tensors.keys()
-    for name, tensor in one.tensors.items():
-        assert tensor.dtype == other.tensors[name].dtype
-        assert torch.equal(tensor, other.tensors[name]), name
+    assert one.alphabet == other.alphabet
+    assert_equal(one.tensors, other.tensors)
+    assert (one.start is None) == (other.start is None)
+    if one.start is not None:
+        assert_equal(vars(one.start), vars(other.start))
+
+
+def assert_equal(some, others):
+    assert some.keys() == others.keys()
+    for name, tensor in some.items():
+        assert tensor.dtype == others[name].dtype
+        assert torch.equal(tensor, others[name]), name
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -105,6 +115,52 @@ def test_without_head(words):
     assert alone.head() is None
     assert alone.vocabulary == (tiny.VOCABULARY if words else [])
     assert_same(alone, make(words=words))
+
+
+START = StartState(torch.linspace(-1, 1, 20).view(2, 2, 5), torch.linspace(-3, 3, 28).view(2, 2, 7))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_start_state(tmp_path, dtype):
+    weights = make(head=True, dtype=dtype, start=START)
+    assert weights.start.h.dtype == weights.start.c.dtype == dtype
+    weights.write(tmp_path / "w.safetensors")
+    again = Weights.read(tmp_path / "w.safetensors")
+    assert_same(weights, again)
+    assert_same(weights, Weights.from_bytes(weights.to_bytes()))
+    assert torch.equal(again.start.c, START.c.to(dtype))
+    assert_same(weights.without_head(), make(dtype=dtype, start=START))
+    assert tiny.read(again.bilm(), [["a"]]).layers.shape == (3, 1, 10)
+    # Beside the tensors of the network, whose number and names many rely on.
+    assert again.tensors.keys() == make(head=True).tensors.keys()
+    names = safetensors.torch.load(weights.to_bytes()).keys()
+    assert names - safetensors.torch.load(make(head=True).to_bytes()).keys() == {
+        "start.h",
+        "start.c",
+    }
+
+
+@pytest.mark.parametrize(
+    "damage, problem",
+    [
+        ({"start.h": torch.zeros(2, 2, 7)}, r"start.h: shape \[2, 2, 7\], expected \[2, 2, 5\]"),
+        ({"start.c": torch.zeros(1, 2, 7)}, r"start.c: shape \[1, 2, 7\], expected \[2, 2, 7\]"),
+        (
+            {"start.c": torch.full((2, 2, 7), torch.inf)},
+            "start.c: holds values that are not finite",
+        ),
+        ({"start.h": torch.zeros(2, 2, 5).int()}, "start.h: type torch.int32, expected a float"),
+        ({"start.h": None}, "start.h: missing"),
+        ({"start.c": None}, "start.c: missing"),
+        ({"start.x": torch.zeros(1)}, "start.x: unexpected"),
+    ],
+)
+def test_damaged_start_state(tmp_path, damage, problem):
+    tensors = {"start.h": START.h, "start.c": START.c} | damage
+    changes = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    path = rewritten(tmp_path / "w.safetensors", lambda before: before.update(changes))
+    with pytest.raises(ValueError, match=problem):
+        Weights.read(path)
 
 
 def test_overwriting(tmp_path):
@@ -206,9 +262,10 @@ def test_head_without_vocabulary(tmp_path):
         (torch.tensor([0xFF], dtype=torch.uint8), "can't decode byte 0xff"),
     ],
 )
-def test_damaged_vocabulary(tmp_path, text, problem):
-    path = rewritten(tmp_path / "w.safetensors", lambda t: t.update(vocabulary=text))
-    with pytest.raises(ValueError, match=problem):
+@pytest.mark.parametrize("name", ["vocabulary", "alphabet"])
+def test_damaged_names(tmp_path, name, text, problem):
+    path = rewritten(tmp_path / "w.safetensors", lambda t: t.update({name: text}))
+    with pytest.raises(ValueError, match=problem.replace("vocabulary", name)):
         Weights.read(path)
 
 
@@ -223,6 +280,40 @@ def test_vocabulary_keeps_odd_words():
     words = ["<S>", "</S>", "<UNK>", "", "\ud800", "\u2028", "\x85", "a\tb"]
     weights = dataclasses.replace(make(words=8), vocabulary=words)
     assert Weights.from_bytes(weights.to_bytes()).vocabulary == words
+
+
+LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
+
+
+@pytest.mark.parametrize("fields", LEXICA)
+def test_words_and_alphabet_survive(tmp_path, fields):
+    live = tiny.bilm(tiny.lexicon_config(**fields))
+    names = tiny.LEXICON if live.config.words else []
+    weights = Weights.of(live, vocabulary=names, card=CARD)
+    weights.write(tmp_path / "w.safetensors")
+    again = Weights.read(tmp_path / "w.safetensors")
+    assert_same(weights, again)
+    assert_same(weights, again.without_head())
+    assert again.alphabet == (tiny.ALPHABET if live.config.symbols else "")
+    sentences = [["Cat", "cat", "鳥", "🙂\u3000", "unheard"]]
+    assert torch.equal(tiny.read(live, sentences).layers, tiny.read(again.bilm(), sentences).layers)
+
+
+def test_an_alphabet_of_odd_characters():
+    characters = "\n\0\ud83d\ude42\x85\u2028\U0010ffff"
+    weights = Weights.of(tiny.bilm(tiny.lexicon_config(words=0, word_dim=0, symbols=13)))
+    weights = dataclasses.replace(weights, alphabet=characters)
+    assert Weights.from_bytes(weights.to_bytes()).alphabet == characters
+
+
+def test_alphabet_of_another_length_than_the_table():
+    weights = Weights.of(tiny.bilm(tiny.lexicon_config()), vocabulary=tiny.LEXICON)
+    shorter = dataclasses.replace(weights, alphabet="abc").to_bytes()
+    with pytest.raises(ValueError, match="alphabet: 3 characters, expected 12"):
+        Weights.from_bytes(shorter)
+    bytes_with_alphabet = dataclasses.replace(make(), alphabet="abc").to_bytes()
+    with pytest.raises(ValueError, match="alphabet: 3 characters, expected 0"):
+        Weights.from_bytes(bytes_with_alphabet)
 
 
 def test_word_with_a_newline_is_refused(tmp_path):

@@ -1,7 +1,10 @@
 """`python -m spacy elmo convert`: through spaCy's own command, and in this process for the rest."""
 
+import os
 import subprocess
 import sys
+import tarfile
+import zipfile
 
 import pytest
 import torch
@@ -10,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import tiny
-from tests.convert import foreign
+from tests.convert import foreign, foreign_allennlp, foreign_many_langs
 
 
 @pytest.fixture
@@ -20,9 +23,9 @@ def folder(tmp_path):
     return foreign.write_model(path, tiny.bilm(tiny.config()))
 
 
-def invoke(*arguments):
+def invoke(*arguments, format="bilm-hdf5"):
     """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["convert", "bilm-hdf5", *map(str, arguments)])
+    result = CliRunner().invoke(elmo_cli, ["convert", format, *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, " ".join(result.output.split())
 
@@ -145,3 +148,170 @@ def test_list_of_misfits_has_one_line_each(folder, tmp_path):
 def test_usage_errors(folder, tmp_path, arguments):
     files = [folder, tmp_path / "out.safetensors"] if arguments else []
     assert invoke(*files, *arguments)[0] == 2
+
+
+def write_many_langs(folder):
+    folder.mkdir()
+    foreign_many_langs.write_model(folder, foreign_many_langs.options())
+    return folder
+
+
+def write_bilm_hdf5(folder):
+    return foreign.write_model(folder, tiny.bilm(tiny.config()))
+
+
+def write_allennlp(folder):
+    return foreign_allennlp.write_model(folder, tiny.bilm(tiny.config()), [([0.0] * 3, 1.0)])
+
+
+WRITERS = {
+    "bilm-hdf5": write_bilm_hdf5,
+    "many-langs": write_many_langs,
+    "allennlp": write_allennlp,
+}
+
+
+def pack(folder, path):
+    """An archive with the folder in it."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            for each in folder.iterdir():
+                file.write(each, f"{folder.name}/{each.name}")
+    else:
+        with tarfile.open(path, "w:gz") as file:
+            file.add(folder, folder.name)
+    return path
+
+
+@pytest.mark.parametrize("archive", [None, "m.zip", "m.tar.gz"])
+@pytest.mark.parametrize("command", [*WRITERS, "auto"])
+def test_every_format_from_folder_and_archive(tmp_path, command, archive):
+    """Named or found out; what is read is called by its place in the archive."""
+    for format in [command] if command in WRITERS else WRITERS:
+        folder = WRITERS[format](tmp_path / format)
+        source = pack(folder, tmp_path / f"{format}.{archive}") if archive else folder
+        out = tmp_path / f"{format}.safetensors"
+        code, output = invoke(source, out, format=command)
+        assert code == 0, output
+        assert (f" {format}: " in output) == (command == "auto")
+        for path in Weights.read(out).card["converted_from"].split(" (")[0].split(" and "):
+            inside = f"{source}/{format}/{path}" if archive else f"{source}/{path}"
+            if format != "many-langs":
+                assert inside in output.replace(" ", "")
+        expected = Weights.read(out).config
+        assert expected.dim == 7
+
+
+def test_look_alikes(tmp_path):
+    """A zip of NLPL may hold either of two formats, which look alike from outside."""
+    for format, files in [("bilm-hdf5", write_bilm_hdf5), ("many-langs", write_many_langs)]:
+        folder = files(tmp_path / format)
+        (folder / "meta.json").write_text('{"algorithm": {"id": 3}}', "utf8")
+        if format == "bilm-hdf5":
+            (folder / "lm_weights.hdf5").rename(folder / "model.hdf5")
+        out = tmp_path / f"{format}.safetensors"
+        path = tmp_path / f"{len(format)}.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            for each in folder.iterdir():
+                file.write(each, each.name)
+        code, output = invoke(path, out, format="auto")
+        assert code == 0, output
+        assert f"{format}: " in output
+
+
+def test_error_in_an_archive(tmp_path, monkeypatch):
+    """The message names the file in the archive, and nothing stays behind."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    folder = write_bilm_hdf5(tmp_path / "m")
+    (folder / "options.json").write_text('{"lstm": {"dim": 0}, "char_cnn": {"a": 1}}', "utf8")
+    path = pack(folder, tmp_path / "m.zip")
+    before = set(tmp_path.rglob("*"))
+    code, output = invoke(path, tmp_path / "out.safetensors")
+    assert code == 1
+    assert f"{path}/m/options.json:" in output.replace(" ", "")
+    assert str(temporary) not in output.replace(" ", "")
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("format", [*WRITERS, "bilm-tf", "auto"])
+def test_malformed_input_writes_nothing(tmp_path, format):
+    """Whatever is wrong, one message; no file is made or changed, and no code of the input runs."""
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    (inputs / "empty").mkdir()
+    (inputs / "truncated.zip").write_bytes(
+        pack(write_bilm_hdf5(tmp_path / "m"), tmp_path / "m.zip").read_bytes()[:500]
+    )
+    with zipfile.ZipFile(inputs / "leaves.zip", "w") as file:
+        file.writestr("../options.json", "{}")
+    with zipfile.ZipFile(inputs / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("weights.hdf5", bytes(80 << 20))
+    with tarfile.open(inputs / "link.tar.gz", "w:gz") as file:
+        member = tarfile.TarInfo("weights.th")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        file.addfile(member)
+    for name in ("weights.th", "encoder.pkl"):
+        folder = inputs / name.partition(".")[0]
+        folder.mkdir()
+        for written in {"encoder.pkl", "token_embedder.pkl"} if name == "encoder.pkl" else {name}:
+            torch.save({"a": Code(inputs / "ran")}, folder / written)
+        (folder / "config.json").write_text('{"config_path": "cnn_50_100_512_4096_sample.json"}')
+        for dictionary in ("word.dic", "char.dic"):
+            foreign_many_langs.write_lexicon(folder / dictionary, foreign_many_langs.MARKS)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for source in sorted(inputs.iterdir()):
+        code, output = invoke(source, tmp_path / "out.safetensors", format=format)
+        assert code == 1, output
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    code, _ = invoke(inputs / "nowhere", tmp_path / "out.safetensors", format=format)
+    assert code == 1
+
+
+class Code:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_softmax_and_token_vectors(folder, tmp_path):
+    words = tmp_path / "words"
+    words.write_text("\n".join(tiny.VOCABULARY), "utf8")
+    table = torch.linspace(-1, 1, 40).view(8, 5).numpy()
+    foreign.write_arrays(tmp_path / "s.hdf5", {"softmax/W": table, "softmax/b": table[:, 0]})
+    foreign.write_arrays(tmp_path / "t.hdf5", {"embedding": table})
+    out = tmp_path / "out.safetensors"
+    files = ["--softmax", tmp_path / "s.hdf5", "--vocabulary", words]
+    code, output = invoke(folder, out, *files, "--token-vectors", tmp_path / "t.hdf5")
+    assert code == 0, output
+    assert "words: the vocabulary (8 words)" in output
+    weights = Weights.read(out)
+    assert weights.config.words == 8 and weights.head() is not None
+    assert torch.equal(weights.tensors["encoder.words"], torch.from_numpy(table))
+
+
+def test_choices_of_allennlp(tmp_path):
+    state = foreign_allennlp.tagger_of(tiny.bilm(tiny.config()), prefix="a.")
+    state |= foreign_allennlp.tagger_of(tiny.bilm(tiny.config(), 1), prefix="b.")
+    config = foreign_allennlp.config_of(do_layer_norm=True)
+    folder = foreign_allennlp.write(tmp_path / "m", state, config)
+    options = tmp_path / "o.json"
+    foreign_allennlp.write(tmp_path / "n", {}, options=foreign.options_of(tiny.config()))
+    (tmp_path / "n" / "options.json").rename(options)
+    out = tmp_path / "out.safetensors"
+    code, output = invoke(folder, out, format="allennlp")
+    assert code == 1 and "choose with --prefix" in output
+    arguments = [folder, out, "--prefix", "b._elmo_lstm"]
+    code, output = invoke(*arguments, format="allennlp")
+    assert code == 1 and "--accept converts the biLM all the same" in output
+    assert not out.exists()
+    arguments += ["--accept", "--options", options]
+    assert invoke(*arguments, format="allennlp")[0] == 0
+    assert Weights.read(out).config.cell_clip == tiny.config().cell_clip
+    expected = tiny.bilm(tiny.config(), 1).encoder.characters
+    assert torch.equal(Weights.read(out).tensors["encoder.characters"], expected)

@@ -69,13 +69,19 @@ def arrays_of(model):
 
 def write(folder, options, arrays, vocabulary=None):
     """The files of a model, under the names that bilm-tf's examples use."""
+    folder.mkdir(exist_ok=True)
     (folder / "options.json").write_text(json.dumps(options), "utf8")
-    with h5py.File(folder / "lm_weights.hdf5", "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
+    write_arrays(folder / "lm_weights.hdf5", arrays)
     if vocabulary is not None:
         (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in vocabulary), "utf8")
     return folder
+
+
+def write_arrays(path, arrays):
+    """An HDF5 file."""
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
 
 
 def write_model(folder, model, vocabulary=None):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert.bilm_files import recognise
 from spacy_elmo.convert.bilm_hdf5 import convert
 from tests import tiny
 from tests.convert import foreign
@@ -17,8 +18,8 @@ from tests.convert import foreign
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
 
 
-def character_model(**fields):
-    return tiny.bilm(tiny.config(**fields))
+def character_model(*, seed=0, **fields):
+    return tiny.bilm(tiny.config(**fields), seed)
 
 
 def assert_same_weights(got, model):
@@ -286,8 +287,17 @@ def test_explicit_files_need_no_folder(tmp_path):
     convert(nowhere, **files)
     with pytest.raises(NotADirectoryError, match="nowhere is not a folder"):
         convert(nowhere, options=files["options"])
-    with pytest.raises(NotADirectoryError, match="lm_weights.hdf5 is not a folder"):
-        convert(files["weights"])
+
+
+def test_weights_file_with_its_options_beside(tmp_path):
+    """Where a folder has several: the file says which, the rest is found beside it."""
+    foreign.write_model(tmp_path, character_model())
+    other = character_model(seed=1)
+    foreign.write(tmp_path / "other", OPTIONS, foreign.arrays_of(other))
+    (tmp_path / "other" / "lm_weights.hdf5").rename(tmp_path / "other.hdf5")
+    conversion = convert(tmp_path / "other.hdf5")
+    assert_same_weights(conversion.weights.tensors, other)
+    assert conversion.files == [tmp_path / "options.json", tmp_path / "other.hdf5"]
 
 
 @pytest.mark.parametrize("kind", ["options", "weights", "vocabulary"])
@@ -387,3 +397,185 @@ def test_without_h5py(tmp_path, monkeypatch):
     for weights in (tmp_path / "lm_weights.hdf5", None):
         with pytest.raises(ValueError, match=r"^HDF5 files .*pip install spacy-elmo\[h5\]"):
             convert(tmp_path, weights=weights)
+
+
+def softmax_of(rows, projection=5):
+    rng = np.random.default_rng(1)
+    return {
+        "softmax/W": rng.normal(size=(rows, projection)).astype(np.float32),
+        "softmax/b": rng.normal(size=rows).astype(np.float32),
+    }
+
+
+def write_softmax(path, rows):
+    arrays = softmax_of(rows)
+    foreign.write_arrays(path, arrays)
+    return arrays
+
+
+def assert_head(weights, arrays, words):
+    assert weights.vocabulary == words
+    head = Weights.from_bytes(weights.to_bytes()).head()
+    np.testing.assert_array_equal(head.weight.detach().numpy(), arrays["softmax/W"])
+    np.testing.assert_array_equal(head.bias.detach().numpy()[:, 0], arrays["softmax/b"])
+
+
+@pytest.mark.parametrize("words", [0, 8])
+def test_softmax_in_the_folder(tmp_path, words):
+    """Found with the vocabulary whose length it has; it becomes the head, for characters and for words."""
+    model = tiny.bilm(tiny.config(words=words))
+    foreign.write_model(tmp_path, model, tiny.VOCABULARY)
+    arrays = write_softmax(tmp_path / "softmax.hdf5", 8)
+    if not words:
+        (tmp_path / "longer.txt").write_text("<S>\n</S>\n<UNK>\n" * 4, "utf8")
+    conversion = convert(tmp_path)
+    assert_head(conversion.weights, arrays, tiny.VOCABULARY)
+    assert_same_weights(conversion.weights.without_head().tensors, model)
+    names = ["options.json", "lm_weights.hdf5", "softmax.hdf5", "vocab.txt"]
+    assert [path.name for path in conversion.files] == names
+    assert "vocab.txt: the vocabulary (8 words)" in conversion.notes
+
+
+def test_softmax_and_vocabulary_given(tmp_path):
+    folder = foreign.write_model(tmp_path / "model", character_model())
+    arrays = write_softmax(tmp_path / "softmax.hdf5", 8)
+    words = tmp_path / "words"
+    words.write_text("\n".join(tiny.VOCABULARY), "utf8")
+    weights = convert(folder, softmax=tmp_path / "softmax.hdf5", vocabulary=words).weights
+    assert_head(weights, arrays, tiny.VOCABULARY)
+
+
+def test_softmax_nobody_asked_for_stays_out(tmp_path):
+    foreign.write_model(tmp_path, character_model(), tiny.VOCABULARY)
+    write_softmax(tmp_path / "softmax.hdf5", 9)
+    conversion = convert(tmp_path)
+    assert conversion.weights.head() is None and conversion.weights.vocabulary == []
+    left_out = "softmax of softmax.hdf5 left out: no text file has its 9 words"
+    assert any(note.startswith(left_out) for note in conversion.notes)
+    write_softmax(tmp_path / "second.hdf5", 8)
+    conversion = convert(tmp_path)
+    assert conversion.weights.head() is None
+    assert any("second.hdf5, softmax.hdf5 have one; choose" in note for note in conversion.notes)
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        ({"softmax/b": np.zeros(9, np.float32)}, "softmax/b: shape [9], expected [8]"),
+        ({"softmax/W": np.zeros((8, 4), np.float32)}, "softmax/W: shape [8, 4], expected [8, 5]"),
+        ({"softmax/b": np.full(8, np.inf, np.float32)}, "softmax/b: holds values that are not finite"),
+        ({"softmax/b": np.zeros(8)}, "softmax/b: type float64"),
+    ],
+)  # fmt: skip
+def test_softmax_that_does_not_fit(tmp_path, change, problem):
+    folder = foreign.write_model(tmp_path / "model", character_model(), tiny.VOCABULARY)
+    foreign.write_arrays(tmp_path / "softmax.hdf5", softmax_of(8) | change)
+    words = folder / "vocab.txt"
+    with pytest.raises(ValueError) as error:
+        convert(folder, softmax=tmp_path / "softmax.hdf5", vocabulary=words)
+    assert problem in str(error.value) and "softmax.hdf5" in str(error.value)
+
+
+def test_softmax_without_its_words(tmp_path):
+    folder = foreign.write_model(tmp_path / "model", character_model(), tiny.VOCABULARY)
+    write_softmax(tmp_path / "softmax.hdf5", 9)
+    with pytest.raises(ValueError, match="9 rows, and no text file .* --vocabulary"):
+        convert(folder, softmax=tmp_path / "softmax.hdf5")
+    with pytest.raises(ValueError, match="no array softmax/W, softmax/b; there is CNN/W_cnn_0"):
+        convert(folder, softmax=folder / "lm_weights.hdf5")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("whole", [True, False])
+def test_token_vectors(tmp_path, whole):
+    """A table computed from characters stands in for them: the same layers for its words, also where it lies in a
+    file with other arrays."""
+    model = character_model()
+    folder = foreign.write_model(tmp_path / "model", model, tiny.VOCABULARY)
+    table = {"embedding": model.encoder(model.token_ids(tiny.VOCABULARY)).numpy()}
+    foreign.write_arrays(tmp_path / "t.hdf5", table | (foreign.arrays_of(model) if whole else {}))
+    conversion = convert(folder, token_vectors=tmp_path / "t.hdf5")
+    weights = Weights.from_bytes(conversion.weights.to_bytes())
+    assert weights.config.words == 8 and weights.vocabulary == tiny.VOCABULARY
+    sentences = [["a", "cat", "sat"], ["鳥"]]
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.bilm(), model))
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
+    assert any("takes the place of the model's own token vectors" in n for n in conversion.notes)
+    assert tmp_path / "t.hdf5" in conversion.files
+
+
+def test_token_vectors_that_do_not_fit(tmp_path):
+    folder = foreign.write_model(tmp_path / "model", character_model(), tiny.VOCABULARY)
+    foreign.write_arrays(tmp_path / "t.hdf5", {"embedding": np.zeros((8, 4), np.float32)})
+    with pytest.raises(ValueError, match=r"embedding: shape \[8, 4\], expected \[8, 5\]"):
+        convert(folder, token_vectors=tmp_path / "t.hdf5")
+    foreign.write_arrays(tmp_path / "t.hdf5", {"embedding": np.zeros((9, 5), np.float32)})
+    with pytest.raises(ValueError, match="8 words, expected 9"):
+        convert(folder, token_vectors=tmp_path / "t.hdf5")
+    with pytest.raises(ValueError, match="no array embedding"):
+        convert(folder, token_vectors=folder / "lm_weights.hdf5")
+
+
+def test_sizes_beyond_the_file(tmp_path):
+    """Options of a billion layers, or of numbers that no machine counts, are refused before they are laid out."""
+    for change, problem in [
+        ({"lstm__n_layers": 10**9}, "1000000000 LSTM layers .* too many"),
+        ({"lstm__dim": 10**30}, "beyond what a machine can count"),
+        ({"lstm__dim": 10**9}, "does not fit"),
+    ]:
+        foreign.write(tmp_path, changed(**change), foreign.arrays_of(character_model()))
+        with pytest.raises(ValueError, match=problem):
+            convert(tmp_path)
+
+
+def test_array_that_claims_more_than_the_file(tmp_path):
+    """HDF5 stores no chunk that was never written, and would make a terabyte of zeros of it."""
+    foreign.write_model(tmp_path, character_model())
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        del file["char_embed"]
+        file.create_dataset("char_embed", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
+    with pytest.raises(ValueError, match="char_embed claims the shape .* cannot hold"):
+        convert(tmp_path)
+
+
+def test_array_in_another_file(tmp_path):
+    (tmp_path / "secret").write_bytes(bytes(4 * 7 * 4))
+    for kind in ("external", "virtual"):
+        foreign.write_model(tmp_path, character_model())
+        with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+            name = CELL.format(0, 0) + "B"
+            del file[name]
+            if kind == "external":
+                where = [(str(tmp_path / "secret"), 0, 4 * 7 * 4)]
+                file.create_dataset(name, (28,), np.float32, external=where)
+            else:
+                layout = h5py.VirtualLayout((28,), np.float32)
+                layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(28,))
+                file.create_virtual_dataset(name, layout)
+        with pytest.raises(ValueError, match="LSTMCell/B lies in another file"):
+            convert(tmp_path)
+
+
+def test_options_nested_without_end(tmp_path):
+    foreign.write_model(tmp_path, character_model())
+    for depth in (700, 100_000):
+        nest = '{"a":' * depth + "1" + "}" * depth
+        content = json.dumps(OPTIONS)[:-1] + f', "more": {nest}}}'
+        (tmp_path / "options.json").write_text(content, "utf8")
+        if depth == 700:
+            assert convert(tmp_path).weights.config == tiny.config()
+        else:
+            with pytest.raises(ValueError, match="not a JSON file"):
+                convert(tmp_path, options=tmp_path / "options.json")
+
+
+def test_recognise(tmp_path):
+    assert recognise(tmp_path) is None
+    assert recognise(tmp_path / "nowhere") is None
+    foreign.write_model(tmp_path, character_model())
+    reason = 'options.json has "lstm", lm_weights.hdf5 has RNN_0'
+    assert recognise(tmp_path) == reason
+    assert recognise(tmp_path / "lm_weights.hdf5") == reason
+    assert recognise(tmp_path / "options.json") is None
+    (tmp_path / "lm_weights.hdf5").write_bytes(b"broken")
+    assert recognise(tmp_path) is None

@@ -45,6 +45,23 @@ def test_token_vectors():
     np.testing.assert_allclose(model.encoder(model.token_ids(words)), expected, rtol=0, atol=1e-5)
 
 
+def test_layers_through_token_vectors():
+    """The table that TensorFlow made in place of the characters, whose words are those of the sentences."""
+    folder = PARITY / "skip_on"
+    model = convert(folder).weights.bilm()
+    table = convert(
+        folder,
+        token_vectors=folder / "elmo_token_embeddings.hdf5",
+        vocabulary=folder / "vocab_test.txt",
+    ).weights
+    known = set(table.vocabulary)
+    rows = json.loads((folder / "sentences.json").read_text("utf8"))
+    sentences = [line.split() for row in rows for line in row if set(line.split()) <= known]
+    assert len(sentences) == 30
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (table.bilm(), model))
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
+
+
 def test_state_matters_after_the_first_batch():
     """The comparison above would notice a state that is not carried."""
     model = convert(PARITY / "skip_on").weights.bilm()

@@ -1,0 +1,50 @@
+"""`python -m spacy elmo export`: a weights file of ours becomes files of another program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from .errors import one_message
+
+export_cli = typer.Typer(
+    name="export",
+    help="Write a weights file (.safetensors) as the files of another program.",
+    no_args_is_help=True,
+)
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="Weights file, or the name of a bundled biLM")
+]
+OutDir = Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to write to")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier export")]
+
+
+@export_cli.command("bilm-hdf5")
+def bilm_hdf5_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
+    """Write what bilm-tf and AllenNLP read: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
+    from spacy_elmo.convert.bilm_export import export
+
+    _run(export, file, out_dir, force)
+
+
+@export_cli.command("allennlp")
+def allennlp_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
+    """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
+    from spacy_elmo.convert.allennlp_export import export
+
+    _run(export, file, out_dir, force)
+
+
+def _run(export: Callable[..., list[Path]], file: str, out_dir: Path, force: bool) -> None:
+    from spacy_elmo.bilm.weights import Weights
+    from spacy_elmo.pipeline.bundled import find_weights
+
+    with one_message():
+        written = export(Weights.read(find_weights(file)), out_dir, force=force)
+    for path in written:
+        msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,83 @@
+"""Our weights to the parameters of AllenNLP's `Elmo`: options.json and a state dict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.weights import Weights
+
+from .allennlp_layout import to_allennlp
+from .bilm_export import options_of
+from .out_folder import all_or_nothing
+
+_OPTIONS, _STATE = FILES = ("options.json", "weights.th")
+_CHARACTERS = 50
+
+
+def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a model as AllenNLP's `Elmo(...).load_state_dict(..., strict=True)` reads it.
+
+    Args:
+        folder: receives `options.json` and `weights.th`; the rest as of `all_or_nothing`.
+        force: replace files that stand there.
+
+    Returns:
+        The files written. They hold the scalar mixes of the card (`scalar_mixes`), or an untrained one.
+
+    Raises:
+        OSError: as of `all_or_nothing`.
+        ValueError: AllenNLP has no such biLM; says why.
+    """
+    state = state_of(weights)
+    with all_or_nothing(folder, FILES, force=force) as new:
+        (new / _OPTIONS).write_text(json.dumps(options_of(weights.config), indent=2) + "\n", "utf8")
+        torch.save(state, new / _STATE)
+    return [Path(folder) / name for name in FILES]
+
+
+def state_of(weights: Weights) -> dict[str, Tensor]:
+    """The state dict of AllenNLP's `Elmo`, in float32.
+
+    Raises:
+        ValueError: as of `export`.
+    """
+    config = weights.config
+    if problems := _inexpressible(config):
+        raise ValueError("AllenNLP has no such biLM:\n  " + "\n  ".join(problems))
+    tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
+    state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
+    untrained = {"weights": [0.0] * (config.layers + 1), "gamma": 1.0}
+    for k, mix in enumerate(weights.card.get("scalar_mixes") or [untrained]):
+        state[f"scalar_mix_{k}.gamma"] = torch.tensor([mix["gamma"]])
+        for layer, weight in enumerate(mix["weights"]):
+            state[f"scalar_mix_{k}.scalar_parameters.{layer}"] = torch.tensor([weight])
+    return state
+
+
+def _inexpressible(config: BiLMConfig) -> list[str]:
+    problems = []
+    if config.words or config.has_lexicon:
+        problems.append(
+            "its input is the bytes of a word alone, and this biLM reads something else"
+        )
+    elif config.max_characters != _CHARACTERS:
+        problems.append(
+            f"max_characters = {config.max_characters}: its indexer always gives {_CHARACTERS}"
+        )
+    if not config.skip:
+        problems.append("skip = false: it always has residual connections")
+    if not config.square_projections:
+        if config.dim == config.projection:
+            problems.append(
+                f"dim = projection = {config.dim}, so that there is no projection of the LSTM; it always has one"
+            )
+        if not config.words and config.n_filters == config.projection:
+            problems.append(
+                f"filters = projection = {config.n_filters}, so that there is no projection of them; it always has one"
+            )
+    return problems

@@ -1,0 +1,67 @@
+"""Options of other programs, read one by one: what is missing, what is impossible, what was assumed or ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+
+class OptionsReader:
+    """Reads options by their dotted path and keeps what is wrong or was assumed."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(_flat(options))
+        self._read: set[str] = set()
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
+        """The option, or its default where it is missing or null. Without a default, that is a problem."""
+        self._read.add(path)
+        value = self._options.get(path)
+        if value is not None:
+            return value
+        if default is ...:
+            self.problems.append(f"{path} is missing")
+        elif path not in self._options and not silent:
+            self.notes.append(f"no {path}: {default}")
+        return default
+
+    def whole(self, path: str, *, default: Any = ...) -> int:
+        """A whole number."""
+        value = self.value(path, default=default)
+        if type(value) is int:
+            return value
+        if value is not ...:
+            self.problems.append(f"{path} = {value!r} (must be a whole number)")
+        return 0
+
+    def clip(self, path: str) -> float | None:
+        """A positive number; 0, null and false switch a clip off."""
+        value = self.value(path, default=None) or None
+        if value is None or (isinstance(value, int | float) and value > 0):
+            return value if value is None else float(value)
+        self.problems.append(f"{path} = {value!r} (must be a positive number, or null for none)")
+        return None
+
+    def ignored(self, known: Set[str]) -> list[str]:
+        """A note on options that nobody knows: a typo, or another program's.
+
+        Args:
+            known: those that are passed over in silence, because no vector depends on them.
+        """
+        unknown = sorted(self._options.keys() - self._read - known)
+        unknown = [
+            path for path in unknown if not any(r.startswith(f"{path}.") for r in self._read)
+        ]
+        return [f"ignored, unknown: {', '.join(unknown)}"] if unknown else []
+
+
+def _flat(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    sections = [("", options)]
+    while sections:  # a file may nest deeper than a function may call itself
+        prefix, section = sections.pop()
+        for key, value in section.items():
+            yield prefix + key, value
+            if isinstance(value, Mapping):
+                sections.append((f"{prefix}{key}.", value))

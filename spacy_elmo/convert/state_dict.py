@@ -1,0 +1,77 @@
+"""Files of `torch.save`, read without running what is in them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+
+def read_state_dict(path: str | Path) -> dict[str, Tensor]:
+    """The tensors of a network by their names, on the CPU.
+
+    Such a file is a pickle, that is, a program. PyTorch's loader for weights alone runs nothing of it but the making
+    of tensors.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: it is damaged; or it holds something besides tensors, which is named, or a tensor that is larger
+            than its data.
+    """
+    path = Path(path)
+    with path.open("rb"):
+        pass  # a plain OSError with the path
+    _refuse_packed(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what makes it fail in the next moment
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # there is no class of error that damaged bytes could not raise
+        raise ValueError(_unreadable(path, error)) from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{path}: a {type(content).__name__}, expected the tensors of a network")
+    if problems := [
+        f"{name}: {problem}" for name, value in content.items() if (problem := _problem(value))
+    ]:
+        raise ValueError(f"{path}: not the tensors of a network alone:\n  " + "\n  ".join(problems))
+    return {str(name): tensor.detach() for name, tensor in content.items()}
+
+
+def _refuse_packed(path: Path) -> None:
+    """A zip bomb: PyTorch writes a zip whose parts are not packed, but would unpack them, to any size."""
+    try:
+        if not zipfile.is_zipfile(path):
+            return  # PyTorch before 1.6
+        with zipfile.ZipFile(path) as file:
+            methods = {member.compress_type for member in file.infolist()}
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise ValueError(_unreadable(path, error)) from error
+    if methods - {zipfile.ZIP_STORED}:
+        raise ValueError(f"{path}: its parts are packed, which torch.save never does")
+
+
+def _problem(value: object) -> str | None:
+    if not isinstance(value, Tensor):
+        return f"a {type(value).__name__}, expected a tensor"
+    if value.layout != torch.strided or value.device.type != "cpu":
+        return f"layout {value.layout} on {value.device}, expected numbers alone"
+    # Strides of 0 would make a tensor of any size out of one number.
+    if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        return f"shape {list(value.shape)}, more than its data"
+    return None
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    if named := re.search(r"GLOBAL (\S+)", str(error)):
+        return (
+            f"{path}: asks to run {named[1]}, which is code and no weights; nothing of it was run"
+        )
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    if "weights_only" in reason:  # PyTorch explains how to run the file all the same
+        reason = "a pickle of something besides tensors; nothing of it was run"
+    return f"{path}: not a readable file of torch.save, or truncated ({reason})"

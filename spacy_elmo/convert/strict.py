@@ -1,0 +1,57 @@
+"""The one strict check of every conversion: what the configuration demands, no more and no less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.shell import shells
+
+Shape = tuple[int, ...]
+
+
+def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
+    """The shapes of `BiLM.state_dict()`, without the memory.
+
+    Args:
+        arrays: how many the file holds. A damaged file may claim a billion layers.
+
+    Raises:
+        ValueError: the configuration is too large for them, or for any machine.
+    """
+    if config.layers + config.highways > arrays:
+        raise ValueError(
+            f"{config.layers} LSTM layers and {config.highways} highway layers: too many for"
+            f" {arrays} arrays"
+        )
+    try:
+        with shells():
+            return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
+    except (RuntimeError, TypeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"The sizes are beyond what a machine can count ({reason})") from error
+
+
+def misfits(
+    arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
+) -> list[str]:
+    """Everything in `arrays` that is not exactly as `shapes` demands: missing, unexpected, of wrong shape or type, not
+    finite, or beyond the largest number of `dtype`, in which it will be stored."""
+    largest = torch.finfo(dtype).max
+    problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
+    problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
+    for name in shapes.keys() & arrays.keys():
+        array = arrays[name]
+        if array.shape != shapes[name]:
+            problems.append(f"{name}: shape {list(array.shape)}, expected {list(shapes[name])}")
+        elif array.dtype not in (np.float16, np.float32):
+            problems.append(f"{name}: type {array.dtype}, expected float32 (or float16)")
+        elif not np.isfinite(array).all():
+            problems.append(f"{name}: holds values that are not finite")
+        elif np.abs(array).max() > largest:
+            problems.append(f"{name}: holds values beyond {largest:g}, the largest of {dtype}")
+    return sorted(problems)

@@ -1,0 +1,44 @@
+"""A start state for a converted model, from a text."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import islice
+from pathlib import Path
+
+from spacy_elmo.bilm.start_state import warm_start
+
+from .conversion import Conversion
+
+# The largest public models read so many in minutes; the error of a mean falls with the root of their number.
+MAX_SENTENCES = 2000
+
+
+def with_start(conversion: Conversion, text: str | Path) -> Conversion:
+    """The same model, with the start state that `start = "warm"` asks for (see `warm_start`).
+
+    Args:
+        conversion: what one of the converters gave.
+        text: a file with a sentence a line, its words separated by spaces, as models of this kind are trained on.
+            The first 2,000 lines that are not blank are read.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no UTF-8 text, or holds too few sentences; or the model's numbers are not finite.
+    """
+    text, weights = Path(text), conversion.weights
+    dtype = next(iter(weights.tensors.values())).dtype
+    try:
+        with text.open(encoding="utf8") as file:
+            lines = (words for line in file if (words := line.split()))
+            sentences = list(islice(lines, MAX_SENTENCES))
+        start = warm_start(weights.bilm(), sentences).to(dtype)
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from error
+    if not (start.h.isfinite().all() and start.c.isfinite().all()):
+        raise ValueError(f"{text} leaves the model in a state beyond the numbers of {dtype}")
+    source = f"{len(sentences):,} sentences of {text.name}"
+    warm = dataclasses.replace(weights, start=start, card={**weights.card, "start": source})
+    return Conversion(
+        warm, [*conversion.files, text], [*conversion.notes, f"start state: {source}"]
+    )

@@ -1,0 +1,86 @@
+"""`convert FORMAT IN OUT_FILE --warm TEXT`, for every format, up to the vectors of a pipeline."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from tests import pipelines, tiny
+from tests.cli.test_convert import WRITERS
+from tests.convert import test_bilm_tf
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "warm.md").read_text(encoding="utf8")
+
+
+def write_bilm_tf(folder):
+    folder.mkdir()
+    return test_bilm_tf.write(folder, tiny.bilm(tiny.config()))
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a cat sat .\nit rained ,\n\nand so on .\n" * 9, "utf8")
+    return path
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["convert", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("format", [*WRITERS, "bilm-tf", "auto"])
+def test_every_format(tmp_path, text, format):
+    writer = {**WRITERS, "bilm-tf": write_bilm_tf, "auto": WRITERS["bilm-hdf5"]}[format]
+    folder, out = writer(tmp_path / "model"), tmp_path / "out.safetensors"
+    code, output = invoke(format, folder, out, "--warm", text)
+    assert code == 0, output
+    assert "start state: 27 sentences of text.txt" in output and f"Read {text}" in output
+    start = Weights.read(out).start
+    assert start.h.shape == (2, 2, 5) and start.h.abs().max() > 1e-3
+    cold, warm = (pipelines.blank(out, start=start)("A cat.") for start in ("zero", "warm"))
+    assert np.abs(cold._.elmo_layers - warm._.elmo_layers).max() > 1e-3
+
+
+def test_without_a_text_there_is_no_start_state(tmp_path, text):
+    folder = WRITERS["bilm-hdf5"](tmp_path / "model")
+    for number, options in enumerate([[], ["--warm", text]]):
+        assert invoke("bilm-hdf5", folder, tmp_path / f"{number}.safetensors", *options)[0] == 0
+    without, given = (Weights.read(tmp_path / f"{n}.safetensors") for n in (0, 1))
+    assert without.start is None
+    assert "start" not in without.card
+    assert all((without.tensors[name] == given.tensors[name]).all() for name in given.tensors)
+
+
+@pytest.mark.parametrize("content", [None, "one line\n"])
+def test_error_writes_nothing(tmp_path, text, content):
+    text.unlink()
+    if content is not None:
+        text.write_text(content, "utf8")
+    folder = WRITERS["bilm-hdf5"](tmp_path / "model")
+    before = set(tmp_path.rglob("*"))
+    code, output = invoke("bilm-hdf5", folder, tmp_path / "out.safetensors", "--warm", text)
+    assert code == 1
+    assert (
+        "too few sentences for a start state: 1" in output if content else "No such file" in output
+    )
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_page(tmp_path, text, monkeypatch):
+    """What docs/warm.md says works as it stands."""
+    monkeypatch.chdir(tmp_path)
+    WRITERS["bilm-hdf5"](tmp_path / "theirs")
+    (command,) = re.findall(r"```bash\npython -m spacy elmo convert (.*)\n```", PAGE)
+    assert invoke(*shlex.split(command))[0] == 0
+    variables = {}
+    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], variables)
+    assert variables["vectors"].shape == (7, 10)

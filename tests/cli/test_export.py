@@ -1,0 +1,112 @@
+"""`python -m spacy elmo export`: through spaCy's own command, and in this process for the rest."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.convert import allennlp, bilm_hdf5
+from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
+from tests import tiny
+
+CONVERT = {"bilm-hdf5": bilm_hdf5.convert, "allennlp": allennlp.convert}
+FILES = {
+    "bilm-hdf5": {"options.json", "weights.hdf5"},
+    "allennlp": {"options.json", "weights.th"},
+}
+formats = pytest.mark.parametrize("format", CONVERT)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config(max_characters=50))).write(path)
+    return path
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["export", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@formats
+def test_values(file, tmp_path, format):
+    out = tmp_path / "out"
+    code, output = invoke(format, file, out)
+    assert code == 0, output
+    assert {path.name for path in out.iterdir()} == FILES[format]
+    assert all(str(path) in output.replace(" ", "") for path in out.iterdir())
+    models = [CONVERT[format](out).weights.bilm(), Weights.read(file).bilm()]
+    layers = [tiny.read(model, [["a", "cat"]]).layers for model in models]
+    assert torch.equal(*layers)
+
+
+@formats
+def test_bundled_name(tmp_path, format):
+    code, output = invoke(format, DEFAULT_WEIGHTS, tmp_path / "out")
+    assert code == 0, output
+    expected = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    got = CONVERT[format](tmp_path / "out").weights
+    name = "encoder.projection.weight"
+    assert torch.equal(got.tensors[name], expected.tensors[name].float())
+
+
+def test_through_spacy(file, tmp_path):
+    command = [sys.executable, "-m", "spacy", "elmo", "export", "bilm-hdf5", file, tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf8")
+    assert (done.returncode, done.stderr) == (0, "")
+    options = json.loads((tmp_path / "out" / "options.json").read_text("utf8"))
+    assert options["lstm"]["projection_dim"] == tiny.config().projection
+
+
+@formats
+def test_existing_files(file, tmp_path, format):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "options.json").write_text("precious")
+    (out / "other").write_text("mine")
+    code, output = invoke(format, file, out)
+    assert code == 1
+    assert "has options.json; --force overwrites" in output
+    assert {path.name for path in out.iterdir()} == {"options.json", "other"}
+    assert (out / "options.json").read_text() == "precious"
+    assert invoke(format, file, out, "--force")[0] == 0
+    assert {path.name for path in out.iterdir()} == {*FILES[format], "other"}
+    CONVERT[format](out)
+
+
+@formats
+def test_errors(tmp_path, format):
+    """One message, and nothing is written."""
+    (tmp_path / "broken.safetensors").write_bytes(b"broken")
+    for name, problem in [
+        ("nowhere", "No biLM 'nowhere'"),
+        ("broken.safetensors", "not a readable"),
+    ]:
+        path = name if name == "nowhere" else tmp_path / name
+        code, output = invoke(format, path, tmp_path / "out")
+        assert code == 1
+        assert problem in output
+        assert [path.name for path in tmp_path.iterdir()] == ["broken.safetensors"]
+
+
+def test_what_allennlp_lacks(tmp_path):
+    file = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config(skip=False))).write(file)
+    code, output = invoke("allennlp", file, tmp_path / "out")
+    assert code == 1
+    assert "AllenNLP has no such biLM:" in output
+    assert "max_characters = 12" in output and "skip = false" in output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arguments", [["bilm-hdf5"], ["auto", "a", "b"], ["allennlp", "a", "--x"]])
+def test_usage_errors(arguments):
+    assert invoke(*arguments)[0] == 2

@@ -1,0 +1,106 @@
+"""`python -m spacy elmo info`."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.pipeline.bundled import find_weights
+from tests import tiny
+
+CARD = {
+    "language": "fi",
+    "converted_from": "lm.hdf5",
+    "perplexity": {"mean": 109.17775},
+    "naïve": ["ä", 1],
+}
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces."""
+    result = CliRunner().invoke(elmo_cli, ["info", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+def write(path, head=True, card=CARD, **fields):
+    bilm = tiny.bilm(tiny.config(**fields))
+    vocabulary = tiny.VOCABULARY if head or fields.get("words") else []
+    made = Head(len(vocabulary), bilm.config.projection) if head else None
+    Weights.of(bilm, made, vocabulary=vocabulary, card=card, dtype=torch.float16).write(path)
+    return bilm
+
+
+def test_json(tmp_path):
+    path = tmp_path / "w.safetensors"
+    bilm = write(path)
+    code, output = invoke(path, "--json")
+    assert code == 0
+    info = json.loads(output)
+    assert info["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert info["bytes"] == path.stat().st_size
+    assert (info["file"], info["dtype"]) == (str(path), ["float16"])
+    assert (info["layers"], info["width"]) == (3, 10)
+    assert info["parameters"] == sum(p.numel() for p in bilm.parameters())
+    head = info["tensors"].pop("head")
+    assert head == 8 * (5 + 1)
+    assert sum(info["tensors"].values()) == info["parameters"]
+    assert info["tensors"]["lstm.1"] == sum(p.numel() for p in bilm.lstm[1].parameters())
+    assert (info["head"], info["vocabulary"]) == (True, 8)
+    assert info["config"] == json.loads(json.dumps(bilm.config.to_dict()))
+    assert info["card"] == CARD
+
+
+def test_for_the_eye(tmp_path):
+    path = tmp_path / "w.safetensors"
+    write(path)
+    code, output = invoke(path)
+    assert code == 0
+    for text in (
+        "vectors 10 numbers in each of the layers 0 to 2",
+        "head yes, of 8 words",
+        "origin converted from lm.hdf5",
+        "language fi",
+        "licence the file does not say",
+        "perplexity.mean 109.178",
+        'naïve ["ä", 1]',
+        "max_characters 12",
+    ):
+        assert text in output
+    assert output.count("language") == 1
+
+
+def test_word_input_without_a_head_or_a_card(tmp_path):
+    write(tmp_path / "w.safetensors", head=False, card={}, words=8)
+    code, output = invoke(tmp_path / "w.safetensors")
+    assert code == 0
+    assert "head no" in output and "origin the file does not say" in output
+    assert "Card" not in output
+    info = json.loads(invoke(tmp_path / "w.safetensors", "--json")[1])
+    assert (info["head"], info["vocabulary"]) == (False, 8)
+
+
+def test_bundled_name():
+    code, output = invoke("en_mini_v2")
+    assert code == 0
+    assert "256 numbers in each of the layers 0 to 2" in output
+    assert "pretrained by spacy-elmo, 6,592 steps" in output
+    assert hashlib.sha256(find_weights("en_mini_v2").read_bytes()).hexdigest() in output
+
+
+@pytest.mark.parametrize(
+    "name, problem",
+    [("nowhere", "No biLM"), ("folder", "is a directory"), ("a", "not a readable")],
+)
+def test_errors(tmp_path, monkeypatch, name, problem):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a").write_text("nonsense")
+    code, output = invoke(name)
+    assert code == 1
+    assert problem in output
