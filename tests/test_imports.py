@@ -17,7 +17,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "spacy_elmo"
-FLOORS = {"bilm": 0, "convert": 1, "pretrain": 1, "pipeline": 1, "analysis": 2, "cli": 3}
+FLOORS = {
+    "bilm": 0,
+    "catalogue": 0,
+    "convert": 1,
+    "pretrain": 1,
+    "pipeline": 1,
+    "analysis": 2,
+    "cli": 3,
+}
 DRAWERS = {"util", "utils", "common", "helper", "helpers", "types", "misc"}
 MAX_LINES = 350
 # What the entry points may not load: they are imported at every `spacy.blank()` and `python -m spacy`.

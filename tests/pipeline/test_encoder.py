@@ -20,7 +20,7 @@ from tests.pipelines import TEXTS, assert_close
 NLP = spacy.blank("en")
 DEFAULTS = {
     "frozen": True, "trainable": "all", "unfreeze_at": 0, "max_batch_tokens": 4096, "get_spans": None,
-    "dtype": "float32",
+    "dtype": "float32", "start": "zero",
 }  # fmt: skip
 
 

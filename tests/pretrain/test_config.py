@@ -84,6 +84,11 @@ def test_word_input_is_refused():
         PretrainConfig.of({"training": {"max_steps": 1}, "model": {"words": 7}})
 
 
+def test_an_alphabet_is_refused():
+    with pytest.raises(ValueError, match=r"\[model\] symbols = 7: .*not supported yet"):
+        PretrainConfig.of({"training": {"max_steps": 1}, "model": {"symbols": 7}})
+
+
 def test_adagrad_has_no_weight_decay():
     with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has none"):
         PretrainConfig.of(

@@ -1,0 +1,93 @@
+"""`python -m spacy elmo info`: what a weights file holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import srsly
+import typer
+from wasabi import msg
+
+from .errors import one_message
+
+_UNKNOWN = "the file does not say"
+_USE = ("language", "tokenizer", "casing", "licence")
+"""Entries of the card that everybody should look at."""
+
+
+def info_cli(
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="Weights file (.safetensors), or bundled name")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
+) -> None:
+    """Show the sizes, the origin and the checksum of a weights file, which is checked on the way."""
+    with one_message():
+        from ..analysis.weights_info import weights_info
+        from ..pipeline.bundled import find_weights
+
+        info = weights_info(find_weights(source))
+    if as_json:
+        typer.echo(srsly.json_dumps(info, indent=2))
+        return
+    card = info["card"]
+    _table("Weights", _file_rows(info))
+    _table("Use", _use_rows(info, card))
+    _table("Architecture", _architecture_rows(info))
+    _table("Card", [row for row in _card_rows(card) if row[0] not in _USE])
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        msg.divider(title)
+        msg.table(rows, max_col=100)
+
+
+def _file_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("file", info["file"]),
+        ("size", f"{info['bytes']:,} bytes, {', '.join(info['dtype'])}"),
+        ("sha256", info["sha256"]),
+    ]
+
+
+def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    last = info["layers"] - 1
+    head = f"yes, of {info['vocabulary']:,} words: evaluate, score and fine-tuning can use it"
+    rows = [
+        ("vectors", f"{info['width']} numbers in each of the layers 0 to {last}"),
+        ("head", head if info["head"] else "no"),
+        ("origin", _origin(card)),
+    ]
+    return rows + [(name, str(card.get(name, _UNKNOWN))) for name in _USE]
+
+
+def _origin(card: Mapping[str, Any]) -> str:
+    if "converted_from" in card:
+        return f"converted from {card['converted_from']}"
+    if "steps" in card:
+        return f"pretrained by spacy-elmo, {card['steps']:,} steps"
+    return _UNKNOWN
+
+
+def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = [("parameters", f"{info['parameters']:,}, without a head")]
+    rows += [(f"  {group}", f"{number:,}") for group, number in info["tensors"].items()]
+    return rows + [(name, _shown(value)) for name, value in info["config"].items()]
+
+
+def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The entries of a card; of one within it, by names such as `perplexity.mean`."""
+    for name, value in card.items():
+        if isinstance(value, dict):
+            yield from _card_rows(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
