@@ -21,6 +21,7 @@ File = Annotated[
     str, typer.Argument(metavar="FILE", help="Weights file, or the name of a bundled biLM")
 ]
 OutDir = Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to write to")]
+OutFile = Annotated[Path, typer.Argument(metavar="OUT_FILE", help="File to write (.onnx)")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier export")]
 
 
@@ -40,11 +41,19 @@ def allennlp_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
     _run(export, file, out_dir, force)
 
 
-def _run(export: Callable[..., list[Path]], file: str, out_dir: Path, force: bool) -> None:
+@export_cli.command("onnx")
+def onnx_cli(file: File, out_file: OutFile, force: Force = False) -> None:
+    """Write the network as one .onnx file, which runs without Python."""
+    from spacy_elmo.convert.onnx_export import export
+
+    _run(export, file, out_file, force)
+
+
+def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -> None:
     from spacy_elmo.bilm.weights import Weights
     from spacy_elmo.pipeline.bundled import find_weights
 
     with one_message():
-        written = export(Weights.read(find_weights(file)), out_dir, force=force)
+        written = export(Weights.read(find_weights(file)), out, force=force)
     for path in written:
         msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -14,7 +14,6 @@ from tests import pipelines, tiny
 from tests.cli.test_convert import WRITERS
 from tests.convert import test_bilm_tf
 
-
 PAGE = (Path(__file__).parents[2] / "docs" / "warm.md").read_text(encoding="utf8")
 
 
@@ -83,4 +82,4 @@ def test_page(tmp_path, text, monkeypatch):
     assert invoke(*shlex.split(command))[0] == 0
     variables = {}
     exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], variables)
-    assert variables["vectors"].shape == (7, 10)
+    assert variables["vectors"].shape == (6, 10)
