@@ -8,7 +8,7 @@
 /* Rows of all tensors lie end to end; `gates` and `cells` may be NULL. Sizes are in elements. */
 #define FORWARD(NAME, LOW, LOAD, STORE)                                                                                \
     VARIANTS void NAME(int64_t rows, int64_t dim, const LOW *inputs, const LOW *recurrent, const float *bias,          \
-                       float clip, float *state, float *gates, float *cells, LOW *hidden) {                            \
+                       float clip, float *state, LOW *gates, float *cells, LOW *hidden) {                              \
         for (int64_t row = 0; row < rows; row++) {                                                                     \
             const LOW *restrict x = inputs + row * 4 * dim, *restrict h = recurrent + row * 4 * dim;                   \
             float *restrict c = state + row * dim;                                                                     \
@@ -25,7 +25,8 @@
                 }                                                                                                      \
                 continue;                                                                                              \
             }                                                                                                          \
-            float *restrict kept = gates + row * 4 * dim, *restrict cell = cells + row * dim;                          \
+            LOW *restrict kept = gates + row * 4 * dim;                                                                \
+            float *restrict cell = cells + row * dim;                                                                  \
             INDEPENDENT                                                                                                \
             for (int64_t k = 0; k < dim; k++) {                                                                        \
                 float i = sigmoid(LOAD(x[k]) + LOAD(h[k]) + bias[k]);                                                  \
@@ -33,7 +34,7 @@
                 float f = sigmoid(LOAD(x[2 * dim + k]) + LOAD(h[2 * dim + k]) + bias[2 * dim + k]);                    \
                 float o = sigmoid(LOAD(x[3 * dim + k]) + LOAD(h[3 * dim + k]) + bias[3 * dim + k]);                    \
                 float next = clipped(f * c[k] + i * j, clip);                                                          \
-                kept[k] = i, kept[dim + k] = j, kept[2 * dim + k] = f, kept[3 * dim + k] = o;                          \
+                kept[k] = STORE(i), kept[dim + k] = STORE(j), kept[2 * dim + k] = STORE(f), kept[3 * dim + k] = STORE(o);\
                 c[k] = cell[k] = next;                                                                                 \
                 out[k] = STORE(o * hyperbolic(next));                                                                  \
             }                                                                                                          \
@@ -43,17 +44,18 @@
 FOR_BOTH(FORWARD, cell_forward)
 
 #define BACKWARD(NAME, LOW, LOAD, STORE)                                                                               \
-    VARIANTS void NAME(int64_t rows, int64_t dim, const float *gates, const float *cells, const float *before,         \
+    VARIANTS void NAME(int64_t rows, int64_t dim, const LOW *gates, const float *cells, const float *before,           \
                        const LOW *dhidden, float clip, float *dstate, LOW *dgates, float *dbias) {                     \
         for (int64_t row = 0; row < rows; row++) {                                                                     \
-            const float *restrict gate = gates + row * 4 * dim, *restrict cell = cells + row * dim;                    \
-            const float *restrict previous = before + row * dim;                                                       \
+            const LOW *restrict gate = gates + row * 4 * dim;                                                          \
+            const float *restrict cell = cells + row * dim, *restrict previous = before + row * dim;                   \
             const LOW *restrict dh = dhidden + row * dim;                                                              \
             float *restrict dc = dstate + row * dim;                                                                   \
             LOW *restrict out = dgates + row * 4 * dim;                                                                \
             INDEPENDENT                                                                                                \
             for (int64_t k = 0; k < dim; k++) {                                                                        \
-                float i = gate[k], j = gate[dim + k], f = gate[2 * dim + k], o = gate[3 * dim + k];                    \
+                float i = LOAD(gate[k]), j = LOAD(gate[dim + k]);                                                      \
+                float f = LOAD(gate[2 * dim + k]), o = LOAD(gate[3 * dim + k]);                                        \
                 float squashed = hyperbolic(cell[k]), dout = LOAD(dh[k]);                                              \
                 float d = dc[k] + dout * o * (1.0f - squashed * squashed);                                             \
                 d = fabsf(cell[k]) >= clip ? 0.0f : d;                                                                 \

@@ -28,7 +28,8 @@ def forward(
         clip: of the cell state; None: no clip.
         c: (n, C), changed.
         hidden: (n, C), written, in the type of `inputs`.
-        gates, cells: (n, 4C) and (n, C), written: the activated gates and the new c, for `backward`. Both or neither.
+        gates, cells: (n, 4C), in the type of `inputs`, and (n, C), written: the activated gates and the new c, for
+            `backward`. Both or neither.
     """
     if function := compiled("cell_forward", inputs):
         changed = map(address, (c, gates, cells, hidden))
@@ -73,7 +74,7 @@ def backward(
         saved = map(address, (gates, cells, before, dhidden))
         function(*dc.shape, *saved, _limit(clip), *map(address, (dc, dgates, dbias)))
         return
-    i, j, f, o = gates.chunk(4, 1)
+    i, j, f, o = gates.to(dc.dtype).chunk(4, 1)
     dhidden, squashed = dhidden.to(dc.dtype), cells.tanh()
     dc.add_(dhidden * o * (1 - squashed * squashed))
     if clip is not None:

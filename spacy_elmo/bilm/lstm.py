@@ -82,13 +82,16 @@ class LSTMLayer(nn.Module):
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         clips = _Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
-        weights = (self.input, self.recurrent, bias, self.projection)
+        tensors = (x, self.input, self.recurrent, bias, self.projection, h, c)
+        graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+        read: Any = _Read.apply if graph else _read
         with torch.autocast(device, enabled=False):
-            if torch.is_grad_enabled() and any(
-                w is not None and w.requires_grad for w in (x, *weights)
-            ):
-                return _Read.apply(x, *weights, h, c, rows, clips, low)
-            return _read(x, *weights, h.clone(), c.clone(), rows, clips, low)
+            directions = zip(
+                *((None, None) if t is None else t.unbind() for t in tensors), strict=True
+            )
+            found = [read(*parts, rows, clips, low) for parts in directions]
+        y, h, c = (torch.stack(pair) for pair in zip(*found, strict=True))
+        return y, h, c
 
 
 class _Clips(NamedTuple):
@@ -108,40 +111,25 @@ def _read(
     clips: _Clips,
     low: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`LSTMLayer.forward` without a graph; `h` and `c` are changed."""
-    y = torch.empty_like(x)
-    input, recurrent, projections = _lower(low, input, recurrent, projection)
-    room = x.new_empty((max(rows, default=0), c.shape[2]), dtype=low)
+    """One direction of `LSTMLayer.forward`, without a graph."""
+    y, h, c = torch.empty_like(x), h.clone(), c.clone()
+    input, recurrent, projection = _lower(low, input, recurrent, projection)
+    room = x.new_empty((max(rows, default=0), c.shape[1]), dtype=low)
     start, block = 0, []
     # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
     for step, n in enumerate(rows):
         block.append(n)
         if sum(block) >= _ROWS_PER_BLOCK or step == len(rows) - 1:
             part = slice(start, start + sum(block))
+            inputs = product(x[part].to(low), input)
             hiddens = [room[:n] for n in block]
-            for d in (0, 1):
-                inputs = product(x[d, part].to(low), input[d])
-                _advance(
-                    inputs,
-                    block,
-                    recurrent[d],
-                    bias[d],
-                    projections[d],
-                    h[d],
-                    c[d],
-                    y[d, part],
-                    clips,
-                    hiddens,
-                )
+            _advance(inputs, block, recurrent, bias, projection, h, c, y[part], clips, hiddens)
             start, block = part.stop, []
     return y, h, c
 
 
-def _lower(
-    low: torch.dtype, input: Tensor, recurrent: Tensor, projection: Tensor | None
-) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]:
-    projections = (None, None) if projection is None else projection.to(low).unbind()
-    return input.to(low), recurrent.to(low), projections
+def _lower(low: torch.dtype, *tensors: Tensor | None) -> tuple[Any, ...]:
+    return tuple(tensor if tensor is None else tensor.to(low) for tensor in tensors)
 
 
 def _advance(
@@ -158,7 +146,7 @@ def _advance(
     gates: Tensor | None = None,
     cells: Tensor | None = None,
 ) -> None:
-    """Take the steps of `rows` in one direction.
+    """Take the steps of `rows`.
 
     Args:
         inputs: (M, 4C) x W_x.
@@ -189,7 +177,7 @@ def _advance(
 
 
 class _Read(torch.autograd.Function):
-    """`LSTMLayer.forward` with a graph: about twice as fast as autograd over the steps."""
+    """`_read` with a graph: about twice as fast as autograd over the steps."""
 
     @staticmethod
     def forward(
@@ -205,18 +193,15 @@ class _Read(torch.autograd.Function):
         clips: _Clips,
         low: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        input, recurrent, projections = _lower(low, input, recurrent, projection)
-        cells = x.new_empty((2, x.shape[1], c.shape[2]))
-        gates = x.new_empty((2, x.shape[1], 4 * c.shape[2]))
+        input, recurrent, projection = _lower(low, input, recurrent, projection)
+        cells = x.new_empty((len(x), c.shape[1]))
+        gates = x.new_empty((len(x), 4 * c.shape[1]), dtype=low)
         hiddens = torch.empty_like(cells, dtype=low)
-        y = torch.empty_like(x)
-        last_h, last_c = h.clone(), c.clone()
-        for d in (0, 1):
-            inputs = product(x[d].to(low), input[d])
-            _advance(
-                inputs, rows, recurrent[d], bias[d], projections[d], last_h[d], last_c[d], y[d], clips,
-                hiddens[d].split(rows), gates[d], cells[d],
-            )  # fmt: skip
+        y, last_h, last_c = torch.empty_like(x), h.clone(), c.clone()
+        _advance(
+            product(x.to(low), input), rows, recurrent, bias, projection, last_h, last_c, y, clips,
+            hiddens.split(rows), gates, cells,
+        )  # fmt: skip
         ctx.save_for_backward(x, input, recurrent, projection, h, c, gates, cells, hiddens, y)
         ctx.rows, ctx.clips = rows, clips
         ctx.mark_non_differentiable(last_h, last_c)
@@ -227,51 +212,38 @@ class _Read(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
         x, input, recurrent, projection, h0, c0, gates, cells, hiddens, y = ctx.saved_tensors
         rows, clips, low = ctx.rows, ctx.clips, recurrent.dtype
-        dx, dh0, dc = torch.empty_like(x), torch.zeros_like(h0), torch.zeros_like(c0)
-        dinput, drecurrent = (torch.empty_like(w, dtype=x.dtype) for w in (input, recurrent))
-        dbias = x.new_zeros((2, gates.shape[2]))
-        dprojection = None if projection is None else torch.empty_like(projection)
-        douts, dgates = (torch.empty_like(t[0], dtype=low) for t in (y, gates))
+        dc, dbias = torch.zeros_like(c0), x.new_zeros(gates.shape[1])
+        douts, dgates = torch.empty_like(y, dtype=low), torch.empty_like(gates)
         # Few outputs are ever clipped, and mostly none.
         clipped = None if clips.out is None else y.abs() >= clips.out
         clipped = clipped if clipped is not None and clipped.any() else None
-        earlier = _step_before(rows, y.device)
-        for d in (0, 1):
-            back = None if projection is None else projection[d].to(low).t()
-            states = [c0[d], *cells[d].split(rows)]
-            steps = zip(
-                rows, dy[d].split(rows), douts.split(rows), gates[d].split(rows), states[1:], states[:-1],
-                dgates.split(rows), [None] * len(rows) if clipped is None else clipped[d].split(rows),
-                strict=True,
-            )  # fmt: skip
-            dh = x.new_zeros((0, x.shape[2]), dtype=low)
-            for n, given, dout, gate, state, before, dgate, cut in reversed(list(steps)):
-                if (later := len(dh)) == n:
-                    torch.add(given, dh, out=dout)
-                else:
-                    torch.add(given[:later], dh, out=dout[:later])
-                    dout[later:] = given[later:]
-                if cut is not None:
-                    dout.masked_fill_(cut, 0.0)
-                dhidden = dout if back is None else product(dout, back)
-                cell.backward(
-                    gate, state, before[:n], dhidden, clips.cell, dc[d, :n], dgate, dbias[d]
-                )
-                dh = product(dgate, recurrent[d].t())
-            dh0[d, : len(dh)] = dh
-            if ctx.needs_input_grad[0]:
-                dx[d] = product(dgates, input[d].t())
-            dinput[d] = product(x[d].to(low).t(), dgates)
-            previous = torch.cat([h0[d], y[d, earlier]]).to(low)
-            drecurrent[d] = product(previous.t(), dgates)
-            if dprojection is not None:
-                dprojection[d] = product(hiddens[d].t(), douts)
+        states = [c0, *cells.split(rows)]
+        steps = zip(
+            rows, dy.split(rows), douts.split(rows), gates.split(rows), states[1:], states[:-1],
+            dgates.split(rows), [None] * len(rows) if clipped is None else clipped.split(rows),
+            strict=True,
+        )  # fmt: skip
+        dh = x.new_zeros((0, x.shape[1]), dtype=low)
+        for n, given, dout, gate, state, before, dgate, cut in reversed(list(steps)):
+            if (later := len(dh)) == n:
+                torch.add(given, dh, out=dout)
+            else:
+                torch.add(given[:later], dh, out=dout[:later])
+                dout[later:] = given[later:]
+            if cut is not None:
+                dout.masked_fill_(cut, 0.0)
+            dhidden = dout if projection is None else product(dout, projection.t())
+            cell.backward(gate, state, before[:n], dhidden, clips.cell, dc[:n], dgate, dbias)
+            dh = product(dgate, recurrent.t())
+        dh0 = torch.zeros_like(h0)
+        dh0[: len(dh)] = dh
+        previous = torch.cat([h0, y[_step_before(rows, y.device)]]).to(low)
         return (
-            dx if ctx.needs_input_grad[0] else None,
-            dinput,
-            drecurrent,
+            product(dgates, input.t()).to(x.dtype) if ctx.needs_input_grad[0] else None,
+            product(x.to(low).t(), dgates).to(x.dtype),
+            product(previous.t(), dgates).to(x.dtype),
             dbias,
-            dprojection,
+            None if projection is None else product(hiddens.t(), douts).to(x.dtype),
             dh0 if ctx.needs_input_grad[5] else None,
             dc if ctx.needs_input_grad[6] else None,
             None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,7 +23,7 @@ class RemoteFile:
     """A file that can be downloaded.
 
     Raises:
-        ValueError: the address is not one of http or https, or names no file.
+        ValueError: the address is not one of http or https, or names no file; or the checksum is none.
     """
 
     url: str
@@ -35,6 +36,8 @@ class RemoteFile:
             raise ValueError(f"{self.url!r} is no address of the form https://host/file")
         if self.name in ("", ".", ".."):
             raise ValueError(f"{self.url!r} names no file: its path ends in {parts.path[-3:]!r}")
+        if self.sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.sha256):
+            raise ValueError(f"{self.sha256!r} is no SHA-256, which has 64 hexadecimal digits")
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ import typer
 from wasabi import msg
 
 from .errors import one_message
+from .out_file import check_out_file
 
 if TYPE_CHECKING:
     from spacy_elmo.convert.conversion import Conversion
@@ -169,7 +170,7 @@ def _run(
     from spacy_elmo.convert.warm import with_start
 
     with one_message():
-        _check_out_file(out_file, force)
+        check_out_file(out_file, "OUT_FILE", force=force)
         with opened(source) as files:
             conversion = convert(files.path, dtype=getattr(torch, dtype.value))
             if warm is not None:
@@ -183,13 +184,3 @@ def _run(
     msg.table(result.config.to_dict())
     size = out_file.stat().st_size
     msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size / 1e6:.1f} MB")
-
-
-def _check_out_file(path: Path, force: bool) -> None:
-    """Before the work, not after it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; OUT_FILE is the weights file to write")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}, the folder of OUT_FILE, does not exist")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; --force overwrites it")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def download_cli(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Model of the catalogue, or the address of a file"),
+        typer.Argument(metavar="NAME", help="Model of the catalogue, or the address of a file"),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Instead of the cache (SPACY_ELMO_CACHE)")
+        Path | None, typer.Option("--dir", help="Folder in place of the cache (SPACY_ELMO_CACHE)")
     ] = None,
     sha256: Annotated[
         str | None, typer.Option(help="Checksum that the file at an address must have")

@@ -75,7 +75,7 @@ def embed_cli(
         Path, typer.Argument(metavar="OUT", help="Folder to make; hdf5, parquet: file to write")
     ],
     file_format: Annotated[
-        Format, typer.Option("--format", help="Of what is written")
+        Format, typer.Option("--format", help="Format of what is written")
     ] = Format.safetensors,
     layers: Annotated[
         Layers, typer.Option(help="All layers, their average, or the last one")
@@ -89,7 +89,7 @@ def embed_cli(
         str | None, typer.Option(help="Language, for a weights file that does not say it")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the vectors in OUT")] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Delete those in OUT")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Delete the vectors in OUT")] = False,
     gpu_id: GpuOption = -1,
     engine: Annotated[
         EngineName,

@@ -9,6 +9,7 @@ import typer
 from wasabi import Printer
 
 from .errors import one_message
+from .out_file import check_out_file
 
 
 def init_config_cli(
@@ -31,12 +32,7 @@ def init_config_cli(
     """
     with one_message():
         if str(config_path) != "-":
-            if config_path.is_dir():
-                raise IsADirectoryError(f"{config_path} is a folder; CFG is the file to write")
-            if not config_path.parent.is_dir():
-                raise FileNotFoundError(f"{config_path.parent}, the folder of CFG, does not exist")
-            if config_path.exists() and not force:
-                raise FileExistsError(f"{config_path} exists; --force overwrites it")
+            check_out_file(config_path, "CFG", force=force)
         from ..analysis.blank import blank_pipeline
 
         nlp, remarks = blank_pipeline(source, lang)

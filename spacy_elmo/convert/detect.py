@@ -65,10 +65,17 @@ def convert(source: str | Path, *, dtype: torch.dtype = torch.float32) -> Conver
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        OSError, ValueError: as of `detect`, and of the format's own `convert`.
+        OSError: as of `detect`.
+        ValueError: as of `detect`; or what the format's own `convert` raises, and which format that is.
     """
     format, reason = detect(Path(source))
-    conversion = format.convert(source, dtype=dtype)
+    try:
+        conversion = format.convert(source, dtype=dtype)
+    except (ValueError, OSError) as error:
+        # It may name options, which are those of the format's own command.
+        raise ValueError(
+            f"{error}\n  read as {format.name} ({reason}); for options, convert {format.name}"
+        ) from error
     conversion.notes.insert(0, f"{format.name}: {reason}")
     return conversion
 
@@ -90,6 +97,8 @@ def detect(path: Path) -> tuple[Format, str]:
     if found:
         listing = "".join(f"\n  {each.name}: {reason}" for each, reason in found)
         raise ValueError(f"{path} fits several formats; name the one to read:{listing}")
+    if path.is_file():
+        raise ValueError(f"{path}: a file of no known format; give the model's folder or archive")
     listing = "".join(f"\n  {each.name}: {_lacks(each, path)}" for each in FORMATS)
     raise ValueError(f"{path}: no known format. What is here, and what each would need:{listing}")
 

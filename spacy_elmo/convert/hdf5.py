@@ -43,8 +43,8 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: a name is missing, the file is damaged, claims to hold more than it can, or refers to another
-            file; or h5py is missing.
+        ValueError: a name is missing; the file is damaged, claims to hold more than it can, refers to another file,
+            or holds something else than numbers; or h5py is missing.
     """
     size = path.stat().st_size
     allowed = max(_SMALL_BYTES, _MAX_RATIO * size)
@@ -59,6 +59,9 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
             dataset = datasets[name]
             if dataset.external or dataset.is_virtual:
                 raise ValueError(f"{path}: {name} lies in another file, which is not read")
+            if dataset.dtype.kind not in "fiub":
+                # Texts and lists are kept elsewhere in the file, many times the same one: no size is known.
+                raise ValueError(f"{path}: {name} is of type {dataset.dtype}, expected numbers")
             allowed -= dataset.size * dataset.dtype.itemsize
             if allowed < 0:
                 raise ValueError(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spacy_elmo.bilm.weights import Weights
 
-# The most that a message of protobuf holds, which the file is.
-_MAX_BYTES = 2**31 - 1
+# A message of protobuf, which the file is, ends at 2**31 bytes; the rest is for the graph and the names of the rows.
+_MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
@@ -34,7 +34,7 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     size = 4 * sum(tensor.numel() for tensor in weights.tensors.values())
     if size > _MAX_BYTES:
         raise ValueError(
-            f"{size / 1e9:.1f} GB of weights in float32: one .onnx file holds at most {_MAX_BYTES / 1e9:.1f} GB"
+            f"{size:,} bytes of weights in float32: one .onnx file holds {_MAX_BYTES:,}"
         )
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

@@ -11,6 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+# Parameters that are shared stand in a file once, under several names. Each becomes an array of its own.
+_MOST_NAMES = 20
+
 
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     """The tensors of a network by their names, on the CPU.
@@ -21,7 +24,7 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     Raises:
         OSError: there is no such file, or it cannot be read.
         ValueError: it is damaged; or it holds something besides tensors, which is named, or a tensor that is larger
-            than its data.
+            than its data, or the same one under very many names.
     """
     path = Path(path)
     with path.open("rb"):
@@ -39,6 +42,11 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
         f"{name}: {problem}" for name, value in content.items() if (problem := _problem(value))
     ]:
         raise ValueError(f"{path}: not the tensors of a network alone:\n  " + "\n  ".join(problems))
+    claimed = sum(tensor.numel() * tensor.element_size() for tensor in content.values())
+    if claimed > _MOST_NAMES * (size := path.stat().st_size):
+        raise ValueError(
+            f"{path}: {claimed:,} bytes of tensors in a file of {size:,}: the same ones again and again"
+        )
     return {str(name): tensor.detach() for name, tensor in content.items()}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +79,7 @@ class Checkpoint:
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
             """By the tensor's name."""
+            _check_places(self.entries)
         except ValueError as error:
             raise ValueError(f"{self.index}: {error}") from error
 
@@ -199,6 +201,17 @@ def _entry(message: Message) -> Entry:
         crc=message.number(6),
         sliced=bool(message.parts(7)),
     )
+
+
+def _check_places(entries: Mapping[str, Entry]) -> None:
+    """Tensors share no byte: or an index of a kilobyte could make a terabyte of a small file."""
+    last, free = "", (0, 0)
+    for name, entry in sorted(entries.items(), key=lambda e: (e[1].shard, e[1].offset)):
+        if entry.size <= 0:
+            continue
+        if (entry.shard, entry.offset) < free:
+            raise ValueError(f"{name} and {last} lie in the same place")
+        last, free = name, (entry.shard, entry.offset + entry.size)
 
 
 def _text(key: bytes) -> str:

@@ -23,6 +23,9 @@ class Document(NamedTuple):
     """Whether it came as words."""
 
 
+_REMEDY = ", or set prepare.encoding_errors to replace"
+
+
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     """The documents of text files, in order.
 
@@ -44,7 +47,7 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
 
 def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
     paragraph: list[str] = []
-    for _, line in lines(file, errors):
+    for _, line in lines(file, errors, remedy=_REMEDY):
         if text := line.strip():
             paragraph.append(text)
         if paragraph and (not text or len(paragraph) == LINES_PER_DOCUMENT):
@@ -55,7 +58,7 @@ def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def _records(file: Path, errors: str) -> Iterator[Document]:
-    for number, line in lines(file, errors):
+    for number, line in lines(file, errors, remedy=_REMEDY):
         if not line.strip():
             continue
         try:
@@ -63,7 +66,7 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"{file}, line {number}: half a surrogate pair ({error.object[error.start]!r}) is no text. Mend the"
-                " file, or set prepare.encoding_errors to replace"
+                f" file{_REMEDY}"
             ) from error
         except json.JSONDecodeError as error:
             raise ValueError(

@@ -66,11 +66,12 @@ def kind(file: Path) -> str:
     return (file.with_suffix("") if file.suffix in _PACKED else file).suffix.lower()
 
 
-def lines(file: Path, errors: str) -> Iterator[tuple[int, str]]:
+def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
     """(number from 1, line) of a text file, with the line's end.
 
     Args:
         errors: "strict" or "replace", for bytes that are not UTF-8.
+        remedy: what the caller's user can do besides mending the file.
 
     Raises:
         ValueError: naming file and line of such bytes, or a damaged archive.
@@ -86,7 +87,7 @@ def lines(file: Path, errors: str) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number}: not UTF-8 ({error.reason} at byte {error.start} of the line)."
-            " Mend the file, or set prepare.encoding_errors to replace"
+            f" Mend the file{remedy}"
         ) from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{file}, after line {number}: damaged archive ({error})") from error

@@ -52,7 +52,7 @@ def run_forward(inputs, recurrent, bias, clip, c, **outputs):
 @pytest.mark.parametrize("kept", [False, True])
 def test_forward(implementation, low, size, clip, kept):
     inputs, recurrent, bias, c = arguments(*size, low)
-    outputs = {"gates": inputs.new_empty(inputs.shape, dtype=c.dtype), "cells": torch.empty_like(c)}
+    outputs = {"gates": torch.empty_like(inputs), "cells": torch.empty_like(c)}
     found = run_forward(inputs, recurrent, bias, clip, c, **(outputs if kept else {}))
     wide = [t.double() for t in (inputs, recurrent, bias, c)]
     expected = formulas(*wide[:3], clip, wide[3])
@@ -65,9 +65,7 @@ def test_forward(implementation, low, size, clip, kept):
         assert torch.equal(outputs["cells"], found[1])
         i, j, f, o = (wide[0] + wide[1] + wide[2]).chunk(4, 1)
         gates = torch.cat([i.sigmoid(), j.tanh(), f.sigmoid(), o.sigmoid()], 1)
-        torch.testing.assert_close(
-            outputs["gates"].double(), gates, atol=TOLERANCE[c.dtype], rtol=0
-        )
+        torch.testing.assert_close(outputs["gates"].double(), gates, atol=TOLERANCE[low], rtol=0)
 
 
 @pytest.mark.parametrize("low", TYPES)
@@ -75,7 +73,7 @@ def test_forward(implementation, low, size, clip, kept):
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_backward(implementation, low, size, clip):
     inputs, recurrent, bias, c = arguments(*size, low)
-    gates, cells = inputs.new_empty(inputs.shape, dtype=c.dtype), torch.empty_like(c)
+    gates, cells = torch.empty_like(inputs), torch.empty_like(c)
     run_forward(inputs, recurrent, bias, clip, c, gates=gates, cells=cells)
     dhidden, dc = torch.randn_like(c).to(low), torch.randn_like(c)
     z = (inputs.double() + recurrent.double()).requires_grad_()
@@ -84,15 +82,10 @@ def test_backward(implementation, low, size, clip):
     expected = torch.autograd.grad(outputs, (z, b, before), (dhidden.double(), dc.double()))
     dgates, dbias = torch.full_like(inputs, math.nan), torch.ones_like(bias)
     cell.backward(gates, cells, c, dhidden, clip, dc, dgates, dbias)
-    wide = TOLERANCE[c.dtype] * 10
-    torch.testing.assert_close(
-        dgates.double(),
-        expected[0],
-        atol=max(TOLERANCE[low], wide),
-        rtol=1e-2 if low == torch.bfloat16 else 0,
-    )
-    torch.testing.assert_close(dbias.double() - 1, expected[1], atol=wide, rtol=0)
-    torch.testing.assert_close(dc.double(), expected[2], atol=wide, rtol=0)
+    # Several factors of the precision of the gates; for the bias, also summed over the rows.
+    tolerance = TOLERANCE[low] * (10 if low != torch.bfloat16 else 2)
+    for found, wanted in zip((dgates, dbias - 1, dc), expected, strict=True):
+        torch.testing.assert_close(found.double(), wanted, atol=tolerance, rtol=0.02)
 
 
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])

@@ -18,8 +18,8 @@ def resident():
 if sys.argv[1] == "keep":
     keep_freed_memory()
 before = resident()
-buffer = torch.ones(100, 1000, 1000, dtype=torch.uint8)
-del buffer
+buffers = [torch.ones(20, 1000, 1000, dtype=torch.uint8) for _ in range(5)]
+del buffers
 print(resident() - before)
 """
 

@@ -21,7 +21,7 @@ def load_pipeline(
     """A saved or installed pipeline; or a blank one around a weights file.
 
     Args:
-        source: name or folder of a pipeline, name of a bundled biLM, or a weights file (.safetensors).
+        source: name or folder of a pipeline, name of a bundled biLM, or a weights file.
         lang: language of a blank one, if the weights' card does not know it or another one is wanted.
         tokenized: there is nothing to tokenize, so the language is of no weight and may be unknown.
 
@@ -32,7 +32,8 @@ def load_pipeline(
         OSError: there is neither.
         ValueError: it cannot be loaded; a pipeline has a language already; otherwise as of `blank_pipeline`.
     """
-    if source in bundled_names() or Path(source).suffix == ".safetensors":
+    path = Path(source)
+    if source in bundled_names() or path.suffix == ".safetensors" or path.is_file():
         if tokenized:
             return blank_pipeline(source, lang, fallback=ANY_LANGUAGE)[0], []
         return blank_pipeline(source, lang)
@@ -44,7 +45,7 @@ def load_pipeline(
         names = ", ".join(bundled_names())
         raise OSError(
             f"No pipeline {source!r}: it is neither an installed package nor a folder of a saved pipeline, nor the"
-            f" name of a bundled biLM ({names}), nor a weights file, which ends in .safetensors ({error})"
+            f" name of a bundled biLM ({names}), nor a weights file ({error})"
         ) from error
 
 

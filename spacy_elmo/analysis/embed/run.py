@@ -62,6 +62,7 @@ def embed(
 
     Raises:
         FileExistsError: there is something already, and neither `resume` nor `force` was said.
+        IsADirectoryError: `out` is a folder, and the format is one file.
         FileNotFoundError: there is no text.
         ValueError: other settings or text than those of what is there; a file or line that cannot be read; no elmo.
     """
@@ -82,6 +83,8 @@ def embed(
     first = next(found, None)
     if first is None:
         raise ValueError(f"Nothing in the text of {text!r}")
+    if join is not None and out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; {format} is one file, to be called otherwise")
     folder = VectorFolder(out if join is None else out.with_name(f"{out.name}.parts"))
     if join is not None and out.exists() and not force:
         if not resume:

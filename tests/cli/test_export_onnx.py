@@ -1,0 +1,60 @@
+"""`python -m spacy elmo export onnx`: one file, or one message."""
+
+import onnxruntime
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS
+from tests import tiny
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["export", "onnx", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def file(tmp_path):
+    Weights.of(tiny.bilm(tiny.config())).write(tmp_path / "w.safetensors")
+    return tmp_path / "w.safetensors"
+
+
+def test_values(file, tmp_path):
+    out, model = tmp_path / "elmo.onnx", tiny.bilm(tiny.config())
+    code, output = invoke(file, out)
+    assert code == 0, output
+    assert f"elmo.onnx: {out.stat().st_size / 1e6:.1f} MB" in output
+    ids = model.token_ids(["a", "cat"]).long()[None].numpy()
+    session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+    (layers,) = session.run(None, {"ids": ids, "lengths": [2]})
+    expected = tiny.read(model, [["a", "cat"]]).layers
+    torch.testing.assert_close(torch.from_numpy(layers[:, 0]), expected, atol=1e-5, rtol=0)
+
+
+def test_bundled_name(tmp_path):
+    code, output = invoke(DEFAULT_WEIGHTS, tmp_path / "elmo.onnx")
+    assert code == 0, output
+    onnxruntime.InferenceSession(tmp_path / "elmo.onnx", providers=["CPUExecutionProvider"])
+
+
+def test_a_file_that_stands_there(file, tmp_path):
+    out = tmp_path / "elmo.onnx"
+    out.write_bytes(b"mine")
+    code, output = invoke(file, out)
+    assert code == 1 and "--force overwrites it" in output
+    assert out.read_bytes() == b"mine"
+    code, output = invoke(file, out, "--force")
+    assert code == 0, output
+    assert out.read_bytes() != b"mine"
+
+
+def test_a_file_that_is_no_weights_file(file, tmp_path):
+    file.write_bytes(b"damaged")
+    code, output = invoke(file, tmp_path / "elmo.onnx")
+    assert code == 1 and "not a readable weights file" in output
+    assert list(tmp_path.iterdir()) == [file]
