@@ -1,7 +1,7 @@
 """Where the time of a training step goes, and how near its matrix products come to what the machine can do.
 
-Forward pass, sampled softmax loss and backward pass of the biLM on batches as of `rivals.py`, with torch's profiler. The
-products' operations are counted from their shapes; the peak is the fastest of a few large square products by the
+Forward pass, sampled softmax loss and backward pass of the biLM on batches as of `rivals.py`, with torch's profiler.
+The products' operations are counted from their shapes; the peak is the fastest of a few large square products by the
 same library, in the same run and type.
 """
 

@@ -67,8 +67,8 @@ def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[st
 def _origin(card: Mapping[str, Any]) -> str:
     if "converted_from" in card:
         return f"converted from {card['converted_from']}"
-    if "steps" in card:
-        return f"pretrained by spacy-elmo, {card['steps']:,} steps"
+    if isinstance(steps := card.get("steps"), int):
+        return f"pretrained by spacy-elmo, {steps:,} steps"
     return _UNKNOWN
 
 

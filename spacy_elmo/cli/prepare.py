@@ -53,8 +53,10 @@ def prepare_cli(
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config)
         if config.training.limited:
+            from ..pretrain.allocation import keep_freed_memory
             from ..pretrain.estimate import estimate
 
+            keep_freed_memory()  # as pretrain does
             msg.info(f"Trying a few steps of training, on {where}")
             _show_estimate(estimate(config, corpus, where), len(corpus.train.ids))
 

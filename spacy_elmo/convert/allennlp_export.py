@@ -31,7 +31,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
     Raises:
         OSError: as of `all_or_nothing`.
-        ValueError: AllenNLP has no such biLM; says why.
+        ValueError: AllenNLP has no such biLM, says why; or the card's mixes are damaged.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -51,12 +51,24 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
         raise ValueError("AllenNLP has no such biLM:\n  " + "\n  ".join(problems))
     tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
     state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
-    untrained = {"weights": [0.0] * (config.layers + 1), "gamma": 1.0}
-    for k, mix in enumerate(weights.card.get("scalar_mixes") or [untrained]):
-        state[f"scalar_mix_{k}.gamma"] = torch.tensor([mix["gamma"]])
-        for layer, weight in enumerate(mix["weights"]):
-            state[f"scalar_mix_{k}.scalar_parameters.{layer}"] = torch.tensor([weight])
+    for k, (numbers, gamma) in enumerate(_mixes(weights)):
+        state[f"scalar_mix_{k}.gamma"] = torch.tensor([gamma])
+        for layer, number in enumerate(numbers):
+            state[f"scalar_mix_{k}.scalar_parameters.{layer}"] = torch.tensor([number])
     return state
+
+
+def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
+    """The weights and gamma of each mix in the card, which a user may have edited."""
+    layers = weights.config.layers + 1
+    mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
+    try:
+        found = [([float(w) for w in mix["weights"]], float(mix["gamma"])) for mix in mixes]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"scalar_mixes of the card are no mixes: {mixes!r:.200}") from error
+    if any(len(numbers) != layers for numbers, _ in found):
+        raise ValueError(f"scalar_mixes of the card are not of {layers} layers: {mixes!r:.200}")
+    return found
 
 
 def _inexpressible(config: BiLMConfig) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from .bilm_files import has_lstm, read_options
+from .json_file import read_object
 from .state_dict import read_state_dict
 
 _WEIGHTS = ("weights.th", "best.th")
@@ -56,7 +56,7 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     weights_file = path if path.is_file() else _weights_file(path)
     model = TrainedModel(weights_file, read_state_dict(weights_file))
     if (config_file := folder / _CONFIG).exists():
-        model.config_file, model.config = config_file, _read_config(config_file)
+        model.config_file, model.config = config_file, read_object(config_file)
     model.options_file = Path(options) if options else _options_file(folder, model.config)
     if model.options_file is not None:
         model.options = read_options(model.options_file)
@@ -101,16 +101,6 @@ def _weights_file(folder: Path) -> Path:
     raise ValueError(
         f"{folder}: no {' or '.join(_WEIGHTS)}; give the file of parameters itself (.th files here: {others})"
     )
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: not the configuration of a model: expected an object")
-    return content
 
 
 def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:

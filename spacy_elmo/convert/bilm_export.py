@@ -11,6 +11,7 @@ import numpy as np
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.weights import Weights
 
+from .bilm_files import SOFTMAX_BIAS, SOFTMAX_WEIGHT
 from .bilm_hdf5 import to_arrays
 from .hdf5 import load_h5py
 from .out_folder import all_or_nothing
@@ -43,7 +44,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
         _write(new / _WEIGHTS, to_arrays(weights))
         if (head := weights.head()) is not None:
             rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
-            _write(new / _SOFTMAX, {"softmax/W": rows, "softmax/b": bias})
+            _write(new / _SOFTMAX, {SOFTMAX_WEIGHT: rows, SOFTMAX_BIAS: bias})
         if weights.vocabulary:
             words = "".join(f"{word}\n" for word in weights.vocabulary)
             (new / _VOCABULARY).write_text(words, "utf8", newline="\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from spacy_elmo.bilm.char_ids import BOS, EOS
 
 from . import hdf5
+from .json_file import read_json
 
 
 @dataclass
@@ -46,8 +46,9 @@ class ForeignModel:
 
 
 _HDF5, _JSON, _TEXT = (".hdf5", ".h5"), (".json",), (".txt",)
-_SOFTMAX = _WEIGHT, _BIAS = "softmax/W", "softmax/b"
-_TABLE = "embedding"
+# The names of the softmax and of the word table, in every file of bilm-tf.
+SOFTMAX = SOFTMAX_WEIGHT, SOFTMAX_BIAS = "softmax/W", "softmax/b"
+TABLE = "embedding"
 
 
 def read_files(
@@ -90,7 +91,7 @@ def read_files(
     )
     if token_vectors is not None:
         model.token_vectors_file = Path(token_vectors)
-        model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [_TABLE])[_TABLE]
+        model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [TABLE])[TABLE]
     # Only a table or a softmax needs the names of words; another vocabulary is the list of what was once cached.
     if vocabulary is not None or token_vectors is not None or not model.options.get("char_cnn"):
         path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "--vocabulary")
@@ -137,8 +138,8 @@ def _read_softmax(model: ForeignModel, folder: Path, given: Path | None) -> None
     path = given or _only_softmax(model, folder)
     if path is None:
         return
-    arrays = hdf5.read_arrays(given, _SOFTMAX) if given else {}
-    rows = math.prod(hdf5.shapes(path)[_BIAS])
+    arrays = hdf5.read_arrays(given, SOFTMAX) if given else {}
+    rows = math.prod(hdf5.shapes(path)[SOFTMAX_BIAS])
     words_file = model.vocabulary_file or vocabulary_of(rows, folder)
     words = model.vocabulary or (read_vocabulary(words_file) if words_file else [])
     if given is None and len(words) != rows:
@@ -151,7 +152,7 @@ def _read_softmax(model: ForeignModel, folder: Path, given: Path | None) -> None
             f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it by --vocabulary"
         )
     model.vocabulary_file, model.vocabulary = words_file, words
-    model.softmax_file, model.softmax = path, arrays or hdf5.read_arrays(path, _SOFTMAX)
+    model.softmax_file, model.softmax = path, arrays or hdf5.read_arrays(path, SOFTMAX)
 
 
 def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
@@ -215,24 +216,17 @@ def _has_rnn(path: Path) -> bool:
 
 
 def _has_softmax(path: Path) -> bool:
-    return set(_SOFTMAX) <= hdf5.shapes(path).keys()
+    return set(SOFTMAX) <= hdf5.shapes(path).keys()
 
 
 def has_lstm(path: Path) -> bool:
     """Whether a JSON file holds the options of a biLM."""
-    content = _json(path)
+    content = read_json(path)
     return isinstance(content, dict) and "lstm" in content
 
 
 def _has_boundary(path: Path) -> bool:
     return BOS in read_vocabulary(path)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from error
 
 
 def read_options(path: Path) -> dict[str, Any]:
@@ -242,7 +236,7 @@ def read_options(path: Path) -> dict[str, Any]:
         OSError: the file is missing or cannot be read.
         ValueError: it is no JSON, or has no section `lstm`.
     """
-    content = _json(path)
+    content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("lstm"), dict):
         raise ValueError(
             f'{path}: not the options of a biLM: expected an object with a section "lstm"'

@@ -20,12 +20,11 @@ from spacy_elmo.bilm.char_ids import BOS, EOS, UNK
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.weights import Weights
 
-from .bilm_files import ForeignModel, read_files
+from .bilm_files import SOFTMAX_BIAS, SOFTMAX_WEIGHT, TABLE, ForeignModel, read_files
 from .bilm_options import config_of
 from .conversion import Conversion
 from .strict import misfits, our_shapes
 
-_TABLE = "embedding"
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
 # Ours: theirs. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1 backward,
@@ -40,7 +39,7 @@ _NAMES = {
     "encoder.highways.{i}.transform.bias": "CNN_high_{i}/b_transform",
     "encoder.projection.weight": "CNN_proj/W_proj",
     "encoder.projection.bias": "CNN_proj/b_proj",
-    "encoder.words": _TABLE,
+    "encoder.words": TABLE,
     "lstm.{i}.input": _CELL + "W_0",
     "lstm.{i}.recurrent": _CELL + "W_0",
     "lstm.{i}.bias": _CELL + "B",
@@ -90,7 +89,7 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     options, arrays, notes = _with_token_vectors(model)
     arrays, notes_on_cells = _with_cell_level(arrays)
     try:
-        config, notes_on_options = config_of(options, _rows(arrays.get(_TABLE)))
+        config, notes_on_options = config_of(options, _rows(arrays.get(TABLE)))
         sources = _sources(config, len(arrays))
     except ValueError as error:
         raise ValueError(f"{model.options_file}: {error}") from error
@@ -170,7 +169,7 @@ def _with_token_vectors(
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
     arrays = {name: array for name, array in model.arrays.items() if name.startswith("RNN_")}
-    arrays[_TABLE] = model.token_vectors
+    arrays[TABLE] = model.token_vectors
     options = {name: value for name, value in model.options.items() if name != "char_cnn"}
     options["n_tokens_vocab"] = _rows(model.token_vectors)
     file = model.token_vectors_file.name
@@ -204,16 +203,15 @@ def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[s
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])
-    weight, bias = "softmax/W", "softmax/b"
-    shapes = {weight: (rows, config.projection), bias: (rows,)}
+    shapes = {SOFTMAX_WEIGHT: (rows, config.projection), SOFTMAX_BIAS: (rows,)}
     if problems := misfits(model.softmax, shapes, dtype):
         raise ValueError(
             f"{model.softmax_file} does not fit {model.options_file} and the {rows:,} words of"
             f" {model.vocabulary_file}:\n  " + "\n  ".join(problems)
         )
     return {
-        "head.weight": torch.from_numpy(model.softmax[weight]).to(dtype),
-        "head.bias": torch.from_numpy(model.softmax[bias]).to(dtype)[:, None],
+        "head.weight": torch.from_numpy(model.softmax[SOFTMAX_WEIGHT]).to(dtype),
+        "head.bias": torch.from_numpy(model.softmax[SOFTMAX_BIAS]).to(dtype)[:, None],
     }
 
 

@@ -12,14 +12,21 @@ from pathlib import Path
 
 import torch
 
-from .bilm_files import ForeignModel, read_options, read_vocabulary, vocabulary_of
+from .bilm_files import (
+    SOFTMAX,
+    SOFTMAX_BIAS,
+    SOFTMAX_WEIGHT,
+    TABLE,
+    ForeignModel,
+    read_options,
+    read_vocabulary,
+    vocabulary_of,
+)
 from .bilm_hdf5 import to_weights
 from .conversion import Conversion
 from .tf_checkpoint import INDEX, Checkpoint, newest
 
 _SCOPE = "lm/"
-_HEAD = _WEIGHT, _BIAS = "softmax/W", "softmax/b"
-_TABLE = "embedding"
 # TensorFlow's names, and those that `dump_weights` makes of them (bilm-tf `training.py`), in this order.
 _DUMPED = {
     "/rnn/": "/RNN/",
@@ -59,7 +66,7 @@ def convert(
     checkpoint = Checkpoint(prefix)
     names = _variables(checkpoint)
     arrays = {
-        dumped: checkpoint.read(name) for dumped, name in names.items() if dumped not in _HEAD
+        dumped: checkpoint.read(name) for dumped, name in names.items() if dumped not in SOFTMAX
     }
     model = ForeignModel(options_file, read_options(options_file), checkpoint.index, arrays)
     note = _add_head(model, checkpoint, names, Path(vocabulary) if vocabulary is not None else None)
@@ -125,9 +132,9 @@ def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
     """Give a model its vocabulary and softmax, if the one is known, and say so."""
-    if _BIAS not in names:
-        raise ValueError(f"{checkpoint.index}: no {_SCOPE}{_BIAS}, the bias of the softmax")
-    rows = math.prod(checkpoint.entries[names[_BIAS]].shape)
+    if SOFTMAX_BIAS not in names:
+        raise ValueError(f"{checkpoint.index}: no {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax")
+    rows = math.prod(checkpoint.entries[names[SOFTMAX_BIAS]].shape)
     path = vocabulary or vocabulary_of(rows, checkpoint.prefix.parent)
     if path is None:
         return f"no head: without the vocabulary of the training (--vocabulary), {rows:,} rows stay unread"
@@ -138,7 +145,10 @@ def _add_head(
         )
     model.vocabulary_file, model.vocabulary = path, words
     # Where it has no weight, that is the table of words (`share_embedding_softmax`).
-    sources = {_WEIGHT: names.get(_WEIGHT, names.get(_TABLE)), _BIAS: names[_BIAS]}
+    sources = {
+        SOFTMAX_WEIGHT: names.get(SOFTMAX_WEIGHT, names.get(TABLE)),
+        SOFTMAX_BIAS: names[SOFTMAX_BIAS],
+    }
     model.softmax_file = checkpoint.index
     model.softmax = {
         ours: checkpoint.read(name) for ours, name in sources.items() if name is not None

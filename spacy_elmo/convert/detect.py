@@ -98,7 +98,9 @@ def detect(path: Path) -> tuple[Format, str]:
         listing = "".join(f"\n  {each.name}: {reason}" for each, reason in found)
         raise ValueError(f"{path} fits several formats; name the one to read:{listing}")
     if path.is_file():
-        raise ValueError(f"{path}: a file of no known format; give the model's folder or archive")
+        raise ValueError(
+            f"{path}: a file of no known format; give the model's folder, .zip or .tar.gz"
+        )
     listing = "".join(f"\n  {each.name}: {_lacks(each, path)}" for each in FORMATS)
     raise ValueError(f"{path}: no known format. What is here, and what each would need:{listing}")
 

@@ -80,16 +80,20 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError, KeyError, TypeError) as error:
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        if str(error).startswith(f"{path}: "):  # ours, about what is in the file
+            raise
         raise ValueError(f"{path}: not a readable HDF5 file, or truncated ({error})") from error
 
 
 def _datasets(file: Any) -> dict[str, Any]:
     datasets: dict[str, Any] = {}
 
-    def keep(name: str, node: Any) -> None:
+    def keep(name: str | bytes, node: Any) -> None:
         if getattr(node, "shape", None) is not None:  # an array; the rest are groups and types
-            datasets[name] = node
+            # h5py gives bytes where a name is no UTF-8.
+            text = name if isinstance(name, str) else name.decode("utf8", "backslashreplace")
+            datasets[text] = node
 
     file.visititems(keep)
     return datasets

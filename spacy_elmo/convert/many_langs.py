@@ -21,7 +21,7 @@ from .allennlp_layout import from_highway, from_lstm_layer
 from .conversion import Conversion
 from .many_langs_files import PARTS, ManyLangsModel, model_folder, read_files
 from .many_langs_options import config_of
-from .strict import Shape, misfits
+from .strict import Shape, check_depth, misfits
 
 # In the order of the first rows of our `Alphabet`, of which the last two say where a word starts and where it ends. Its
 # program opens a word with `<eow>` and closes it with `<bow>`, in training as in use.
@@ -36,7 +36,9 @@ def recognise(folder: Path) -> str | None:
         found = model_folder(folder)
     except OSError:
         return None
-    return None if found is None else _FILES
+    if found is None:
+        return None
+    return " and ".join(f"{part}.pkl" for part in PARTS if (found / f"{part}.pkl").is_file())
 
 
 def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
@@ -65,11 +67,7 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     rows, alphabet = _alphabet(symbols)
     try:
         config, notes = config_of(model.options, words=len(words), characters=len(alphabet))
-        if config.layers + config.highways > len(model.arrays):
-            raise ValueError(
-                f"{config.layers} LSTM layers and {config.highways} highway layers: too many for"
-                f" {len(model.arrays)} tensors"
-            )
+        check_depth(config, len(model.arrays))
     except ValueError as error:
         raise ValueError(f"{model.folder}, {model.options_name}: {error}") from error
     if problems := misfits(model.arrays, _shapes(config, len(symbols)), dtype):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .json_file import read_object
 from .many_langs_lexicon import read_lexicon
 from .state_dict import read_state_dict
 
@@ -113,14 +113,14 @@ def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
     Its program follows `config_path` first, wherever that leads; here nothing outside the folder counts.
     """
     config_file = folder / "config.json"
-    given = _json(config_file).get("config_path")
+    given = read_object(config_file).get("config_path")
     if not isinstance(given, str):
         raise ValueError(f'{config_file}: no "config_path", the name of the network configuration')
     path = PureWindowsPath(given)  # which splits at both kinds of slash
     inside = not path.anchor and ".." not in path.parts
     for candidate in ([folder.joinpath(*path.parts)] if inside else []) + [folder / path.name]:
         if candidate.is_file():
-            options = _json(candidate)
+            options = read_object(candidate)
             if all(isinstance(options.get(part), dict) for part in PARTS):
                 return options, candidate, candidate.name
             raise ValueError(f"{candidate}: expected the sections {' and '.join(PARTS)}")
@@ -130,13 +130,3 @@ def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
         f"{config_file} names the network configuration {given!r}: there is no {path.name!r} in {folder}, and it is"
         f" none that ELMoForManyLangs ships ({', '.join(_SHIPPED)}). Put it there"
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: a JSON {type(content).__name__}, expected an object")
-    return content

@@ -14,20 +14,32 @@ from spacy_elmo.bilm.shell import shells
 Shape = tuple[int, ...]
 
 
-def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
-    """The shapes of `BiLM.state_dict()`, without the memory.
+def check_depth(config: BiLMConfig, arrays: int) -> None:
+    """Before anything is laid out: a damaged file may claim a billion layers.
 
     Args:
-        arrays: how many the file holds. A damaged file may claim a billion layers.
+        arrays: how many the file holds.
 
     Raises:
-        ValueError: the configuration is too large for them, or for any machine.
+        ValueError: the configuration has more layers.
     """
     if config.layers + config.highways > arrays:
         raise ValueError(
             f"{config.layers} LSTM layers and {config.highways} highway layers: too many for"
             f" {arrays} arrays"
         )
+
+
+def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
+    """The shapes of `BiLM.state_dict()`, without the memory.
+
+    Args:
+        arrays: as of `check_depth`.
+
+    Raises:
+        ValueError: as of `check_depth`; or the sizes are too large for any machine.
+    """
+    check_depth(config, arrays)
     try:
         with shells():
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -205,13 +206,14 @@ def _entry(message: Message) -> Entry:
 
 def _check_places(entries: Mapping[str, Entry]) -> None:
     """Tensors share no byte: or an index of a kilobyte could make a terabyte of a small file."""
-    last, free = "", (0, 0)
-    for name, entry in sorted(entries.items(), key=lambda e: (e[1].shard, e[1].offset)):
-        if entry.size <= 0:
-            continue
-        if (entry.shard, entry.offset) < free:
-            raise ValueError(f"{name} and {last} lie in the same place")
-        last, free = name, (entry.shard, entry.offset + entry.size)
+    ordered = sorted(
+        (entry.shard, entry.offset, entry.size, name)
+        for name, entry in entries.items()
+        if entry.size > 0
+    )
+    for (shard, offset, size, name), (next_shard, next_offset, _, next_name) in pairwise(ordered):
+        if shard == next_shard and next_offset < offset + size:
+            raise ValueError(f"{name} and {next_name} lie in the same place")
 
 
 def _text(key: bytes) -> str:

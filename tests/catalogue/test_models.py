@@ -73,6 +73,12 @@ def test_name_of_a_file(url, name):
     assert RemoteFile(url).name == name
 
 
+@pytest.mark.parametrize("sha256", ["", "00", "g" * 64, "md5:" + "0" * 32, "sha256:" + "0" * 64])
+def test_checksums_that_are_none(sha256):
+    with pytest.raises(ValueError, match="is no SHA-256, which has 64 hexadecimal digits"):
+        RemoteFile("https://host/model.zip", sha256)
+
+
 @pytest.mark.parametrize(
     "url, problem",
     [

@@ -122,7 +122,7 @@ def test_error_under_force_keeps_the_file(folder, tmp_path):
 def test_out_file_is_a_folder(folder, tmp_path):
     code, output = invoke(folder, tmp_path)
     assert code == 1
-    assert "is a folder; OUT_FILE is the weights file to write" in output
+    assert "is a folder; OUT_FILE is the file to write" in output
 
 
 def test_folder_of_out_file_is_missing(folder, tmp_path):

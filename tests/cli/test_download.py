@@ -135,6 +135,7 @@ def test_wrong_checksum_of_an_address(server, tmp_path):
         (["sone"], "No model 'sone' in the catalogue; there is some."),
         (["ftp://host/model.zip"], "is no address of the form https://host/file"),
         (["some", "--sha256", SHA256], "--sha256 is for an address"),
+        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is no SHA-256"),
     ],
 )
 def test_nothing_to_download(catalogue, server, tmp_path, arguments, problem):

@@ -97,6 +97,12 @@ def test_pipeline_folder(weights, text, tmp_path):
     assert np.allclose(open_vectors(tmp_path / "out")[2], expected, atol=1e-5)
 
 
+def test_weights_file_of_any_name(weights, text, tmp_path):
+    weights.rename(tmp_path / "weights")
+    assert invoke(tmp_path / "weights", text, tmp_path / "out")[0] == 0
+    assert len(open_vectors(tmp_path / "out")) == 3
+
+
 def test_tokenized_text_needs_no_language(weights, text, tmp_path):
     Weights.of(tiny.bilm(tiny.config())).write(weights)
     code, output = invoke(weights, text, tmp_path / "out")
@@ -148,7 +154,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     [
         ("nowhere", "No pipeline 'nowhere': it is neither an installed package"),
         ("nowhere.safetensors", "No biLM 'nowhere.safetensors'"),
-        ("text.txt", "No pipeline 'text.txt'"),
+        ("text.txt", "text.txt: not a readable weights file"),
     ],
 )
 def test_no_such_pipeline(text, tmp_path, monkeypatch, source, problem):

@@ -75,6 +75,13 @@ def test_for_the_eye(tmp_path):
     assert output.count("language") == 1
 
 
+def test_card_that_somebody_has_edited(tmp_path):
+    write(tmp_path / "w.safetensors", card={"steps": "many"})
+    code, output = invoke(tmp_path / "w.safetensors")
+    assert code == 0
+    assert "origin the file does not say" in output and "steps many" in output
+
+
 def test_word_input_without_a_head_or_a_card(tmp_path):
     write(tmp_path / "w.safetensors", head=False, card={}, words=8)
     code, output = invoke(tmp_path / "w.safetensors")

@@ -290,7 +290,7 @@ def test_options_that_do_not_fit(tmp_path, change, problem):
 def test_damaged_configuration(tmp_path, content):
     folder = foreign_allennlp.write_model(tmp_path, model_of())
     (folder / "config.json").write_text(content, "utf8")
-    with pytest.raises(ValueError, match="config.json: not "):
+    with pytest.raises(ValueError, match="config.json: (not a JSON file|a JSON list)"):
         convert(folder)
 
 
@@ -316,6 +316,23 @@ def test_recognise(tmp_path):
     assert recognise(tmp_path) == "config.json and best.th"
     assert recognise(tmp_path / "best.th") == "best.th, a file of parameters"
     assert recognise(tmp_path / "config.json") is None
+
+
+@pytest.mark.parametrize(
+    "mixes, problem",
+    [
+        (3, "are no mixes: 3"),
+        ([1], "are no mixes"),
+        ([{"weights": [0, 0, 0]}], "are no mixes"),
+        ([{"weights": [0, 0, "x"], "gamma": 1}], "are no mixes"),
+        ([{"weights": [0, 0], "gamma": 1}], "are not of 3 layers"),
+    ],
+)
+def test_export_of_damaged_mixes(tmp_path, mixes, problem):
+    weights = Weights.of(model_of(), card={"scalar_mixes": mixes})
+    with pytest.raises(ValueError, match=f"scalar_mixes of the card {problem}"):
+        export(weights, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0])

@@ -538,6 +538,27 @@ def test_array_that_claims_more_than_the_file(tmp_path):
         convert(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "type", [h5py.string_dtype(), h5py.vlen_dtype(np.float32), np.dtype([("x", np.float32)])]
+)
+def test_array_of_something_else(tmp_path, type):
+    """A list of a variable length lies elsewhere in the file, and a thousand of them may be the same one."""
+    foreign.write_model(tmp_path, character_model())
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        del file["char_embed"]
+        file.create_dataset("char_embed", (261, 3), type)
+    with pytest.raises(ValueError, match="char_embed is of type .*, expected numbers"):
+        convert(tmp_path)
+
+
+def test_name_that_is_no_text(tmp_path):
+    foreign.write_model(tmp_path, character_model())
+    path = tmp_path / "lm_weights.hdf5"
+    path.write_bytes(path.read_bytes().replace(b"char_embed", b"char_\xffmbed"))
+    with pytest.raises(ValueError, match=r"char_\\xffmbed: unexpected"):
+        convert(tmp_path)
+
+
 def test_array_in_another_file(tmp_path):
     (tmp_path / "secret").write_bytes(bytes(4 * 7 * 4))
     for kind in ("external", "virtual"):

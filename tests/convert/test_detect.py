@@ -93,5 +93,22 @@ def test_nothing(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         detect(tmp_path / "nowhere")
     (tmp_path / "a.safetensors").write_bytes(b"")
-    with pytest.raises(ValueError, match="a.safetensors: no known format"):
+    with pytest.raises(ValueError, match="a.safetensors: a file of no known format"):
         detect(tmp_path / "a.safetensors")
+
+
+def test_errors_say_whose_options_they_name(tmp_path):
+    config = foreign_allennlp.config_of(do_layer_norm=True)
+    foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), config)
+    with pytest.raises(ValueError) as error:
+        convert(tmp_path)
+    first, last = str(error.value).split("\n")
+    assert "--accept converts the biLM all the same" in first
+    reason = "config.json and weights.th"
+    assert last == f"  read as allennlp ({reason}); for options, convert allennlp"
+
+
+def test_missing_files_say_as_what_they_are_missed(tmp_path):
+    (write("many-langs", tmp_path) / "token_embedder.pkl").unlink()
+    with pytest.raises(ValueError, match=r"(?s)token_embedder.pkl.*as many-langs \(encoder.pkl\)"):
+        convert(tmp_path)

@@ -38,7 +38,7 @@ def test_recognise(tmp_path):
     assert recognise(tmp_path / "nowhere") is None
     assert recognise(tmp_path) is None
     (tmp_path / "encoder.pkl").touch()
-    assert recognise(tmp_path) == "encoder.pkl and token_embedder.pkl"
+    assert recognise(tmp_path) == "encoder.pkl"
     assert recognise(tmp_path / "encoder.pkl") is None
 
 
@@ -148,7 +148,7 @@ def changed(**fields):
         ({"token_embedder__name": "lstm"}, "token_embedder.name = 'lstm' .known: 'cnn'"),
         ({"encoder__name": ..., "encoder__dim": ...}, "encoder.name is missing; encoder.dim is missing"),
         ({"encoder__n_layers": 1.5}, "encoder.n_layers = 1.5"),
-        ({"encoder__n_layers": 10**9}, "1000000000 LSTM layers and 1 highway layers: too many for 28 tensors"),
+        ({"encoder__n_layers": 10**9}, "1000000000 LSTM layers and 1 highway layers: too many for 28 arrays"),
         ({"encoder__cell_clip": -1}, "encoder.cell_clip = -1"),
         ({"token_embedder__activation": "gelu"}, "activation = 'gelu'"),
         ({"token_embedder__filters": 7}, "filters = 7"),

@@ -90,6 +90,15 @@ def test_no_tensors_of_a_network(save, content, problem):
         read_state_dict(save(content))
 
 
+def test_shared_parameters(save):
+    """Under several names they are read, under very many they are a bomb."""
+    shared = torch.randn(1 << 14)
+    assert len(read_state_dict(save({f"n{i}": shared for i in range(4)}))) == 4
+    # A name costs some bytes of the file, too.
+    with pytest.raises(ValueError, match="the same ones again and again"):
+        read_state_dict(save({f"n{i}": shared for i in range(1000)}))
+
+
 def test_packed_parts(tmp_path):
     """A zip bomb: torch would unpack them, to any size."""
     plain, packed = tmp_path / "plain.th", tmp_path / "packed.th"

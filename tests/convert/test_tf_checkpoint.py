@@ -310,6 +310,22 @@ def test_tensor_that_is_none(tmp_path, changed, problem):
     assert str(tmp_path / "x") in str(error.value)
 
 
+def test_tensors_in_the_same_place(tmp_path):
+    """A small file is not read many times over."""
+    first, second = float32(6), float32(3)
+    for offset, shares in [(0, True), (20, True), (24, False)]:
+        arrays, changed = {"a": first, "b": second}, {"b": {"offset": offset}}
+        tensor_bundle.write(tmp_path / "x", arrays, changed=changed)
+        if shares:
+            with pytest.raises(ValueError, match="x.index: (a and b|b and a) lie in the same"):
+                Checkpoint(tmp_path / "x")
+        else:
+            assert_holds(tmp_path / "x", arrays)
+    changed = {"b": {"offset": 0, "shard": 1}}
+    tensor_bundle.write(tmp_path / "x", arrays, shards=2, changed=changed)
+    assert_holds(tmp_path / "x", arrays)
+
+
 def test_damaged_and_truncated_data(prefix):
     path, content = data_of(prefix), data_of(prefix).read_bytes()
     checkpoint = Checkpoint(prefix)

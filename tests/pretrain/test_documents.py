@@ -87,6 +87,13 @@ def test_a_bad_record_is_named_by_file_and_line(tmp_path, line, message):
         read(path)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_bytes_that_are_not_utf8_name_the_setting(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match=rf"{name}, line 1: not UTF-8 .*prepare\.encoding_errors"):
+        read(tmp_path / name)
+
+
 def test_half_a_pair_can_be_replaced(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(r'{"text": "a \ud83d b"}' + "\n" + r'{"tokens": ["\udc00"]}', encoding="utf8")

@@ -188,6 +188,18 @@ def test_a_folder_of_other_things_is_left_alone(nlp, text, tmp_path):
         run(nlp, text, text)
 
 
+@pytest.mark.parametrize("format", ["hdf5", "parquet"])
+@pytest.mark.parametrize("how", [{}, {"force": True}, {"resume": True}])
+def test_a_folder_is_no_file_to_write(nlp, text, tmp_path, format, how):
+    out = tmp_path / "out"
+    run(nlp, text, out)
+    before = tree(out)
+    with pytest.raises(IsADirectoryError, match=f"out is a folder; {format} is one file"):
+        run(nlp, text, out, format=format, **how)
+    assert tree(out) == before
+    assert not (tmp_path / "out.parts").exists()
+
+
 def test_force_leaves_what_is_not_its_own(nlp, text, tmp_path):
     out = tmp_path / "out"
     run(nlp, text, out)
@@ -208,7 +220,7 @@ def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
 def test_an_error_half_way_can_be_mended(nlp, text, tmp_path):
     whole = text.read_bytes()
     text.write_bytes(whole.replace(b"Eve", b"\xff"))
-    with pytest.raises(ValueError, match="line 7: not UTF-8"):
+    with pytest.raises(ValueError, match=r"line 7: not UTF-8 \(.*\)\. Mend the file$"):
         run(nlp, text, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "settings.json").read_text())["text"] == str(text)
     text.write_bytes(whole)
