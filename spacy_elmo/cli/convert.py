@@ -50,6 +50,12 @@ Warm = Annotated[
         help='Estimate the state for start = "warm" on a text, one sentence a line, words separated by spaces',
     ),
 ]
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODE", help="Language of the model, which no format says; kept in its card"
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")]
 
 
@@ -73,6 +79,7 @@ def bilm_hdf5_cli(
     ] = None,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
+    lang: Lang = None,
     force: Force = False,
 ) -> None:
     """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
@@ -86,7 +93,7 @@ def bilm_hdf5_cli(
         softmax=softmax,
         token_vectors=token_vectors,
     )
-    _run(read, source, out_file, dtype, warm, force)
+    _run(read, source, out_file, dtype, warm, lang, force)
 
 
 @convert_cli.command("many-langs")
@@ -95,12 +102,13 @@ def many_langs_cli(
     out_file: OutFile,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
+    lang: Lang = None,
     force: Force = False,
 ) -> None:
     """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
     from spacy_elmo.convert.many_langs import convert
 
-    _run(convert, source, out_file, dtype, warm, force)
+    _run(convert, source, out_file, dtype, warm, lang, force)
 
 
 @convert_cli.command("allennlp")
@@ -116,13 +124,14 @@ def allennlp_cli(
     ] = False,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
+    lang: Lang = None,
     force: Force = False,
 ) -> None:
     """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
     from spacy_elmo.convert.allennlp import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
-    _run(read, source, out_file, dtype, warm, force)
+    _run(read, source, out_file, dtype, warm, lang, force)
 
 
 @convert_cli.command("bilm-tf")
@@ -133,13 +142,14 @@ def bilm_tf_cli(
     vocabulary: Vocabulary = None,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
+    lang: Lang = None,
     force: Force = False,
 ) -> None:
     """Convert a TensorFlow checkpoint of bilm-tf, with its softmax. IN may also be its .index file."""
     from spacy_elmo.convert.bilm_tf import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
-    _run(read, source, out_file, dtype, warm, force)
+    _run(read, source, out_file, dtype, warm, lang, force)
 
 
 @convert_cli.command("auto")
@@ -148,12 +158,13 @@ def auto_cli(
     out_file: OutFile,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
+    lang: Lang = None,
     force: Force = False,
 ) -> None:
     """Find out which of these IN is, and convert it."""
     from spacy_elmo.convert.detect import convert
 
-    _run(convert, source, out_file, dtype, warm, force)
+    _run(convert, source, out_file, dtype, warm, lang, force)
 
 
 def _run(
@@ -162,6 +173,7 @@ def _run(
     out_file: Path,
     dtype: Precision,
     warm: Path | None,
+    lang: str | None,
     force: bool,
 ) -> None:
     import torch
@@ -175,6 +187,8 @@ def _run(
             conversion = convert(files.path, dtype=getattr(torch, dtype.value))
             if warm is not None:
                 conversion = with_start(conversion, warm)
+            if lang is not None:
+                conversion.weights.card["language"] = lang
             conversion.weights.write(out_file)
     result = conversion.weights
     for path in conversion.files:

@@ -39,7 +39,9 @@ def download_cli(
             _list(models)
             return
         if "://" in name:
-            _fetch([RemoteFile(name, sha256)], (folder or cache_folder()) / folder_of(name), "auto")
+            _fetch(
+                [RemoteFile(name, sha256)], (folder or cache_folder()) / folder_of(name), ["auto"]
+            )
             return
         model = find_model(name, models)
         if sha256 is not None:
@@ -47,7 +49,8 @@ def download_cli(
                 f"--sha256 is for an address; {name} is a model of {len(model.files)} files"
             )
         msg.info(f"{model.about}. Licence: {model.licence} ({model.source})")
-        _fetch(model.files, (folder or cache_folder()) / name, model.format)
+        languages = ["--lang", model.languages[0]] if len(model.languages) == 1 else []
+        _fetch(model.files, (folder or cache_folder()) / name, [model.format, *languages])
 
 
 def _list(models: Mapping[str, Model]) -> None:
@@ -70,7 +73,7 @@ def _list(models: Mapping[str, Model]) -> None:
     )
 
 
-def _fetch(files: list[RemoteFile] | tuple[RemoteFile, ...], folder: Path, format: str) -> None:
+def _fetch(files: list[RemoteFile] | tuple[RemoteFile, ...], folder: Path, how: list[str]) -> None:
     from ..catalogue.download import fetch, sha256_of
 
     paths = []
@@ -80,6 +83,17 @@ def _fetch(files: list[RemoteFile] | tuple[RemoteFile, ...], folder: Path, forma
         known = "as it should be" if file.sha256 else "which nobody has verified"
         typer.echo(f"{paths[-1]} ({size / 1e6:,.1f} MB)\n  sha256 {sha256_of(paths[-1])}, {known}")
     source = folder if len(paths) > 1 else paths[0]
-    command = ["python", "-m", "spacy", "elmo", "convert", format, str(source), "OUT_FILE"]
+    format, *options = how
+    command = [
+        "python",
+        "-m",
+        "spacy",
+        "elmo",
+        "convert",
+        format,
+        str(source),
+        "OUT_FILE",
+        *options,
+    ]
     msg.good("Convert it next:")
     typer.echo(shlex.join(command))

@@ -75,6 +75,11 @@ def test_float16(folder, tmp_path):
     assert {tensor.dtype for tensor in tensors} == {torch.float16}
 
 
+def test_language(folder, tmp_path):
+    assert invoke(folder, tmp_path / "out.safetensors", "--lang", "de")[0] == 0
+    assert Weights.read(tmp_path / "out.safetensors").card["language"] == "de"
+
+
 def test_vocabulary_of_word_input(tmp_path):
     foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)), tiny.VOCABULARY)
     code, output = invoke(tmp_path, tmp_path / "out.safetensors")

@@ -81,7 +81,7 @@ def test_model_of_the_catalogue(catalogue, server):
     assert "Licence: not stated (https://host.invalid)" in output
     assert f"sha256 {SHA256}, which nobody has verified" in output
     assert f"sha256 {SHA256}, as it should be" in output
-    assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE")
+    assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE --lang xx")
     assert invoke("some") == (code, output)
     assert len(server.asked) == 2
 
