@@ -1,6 +1,6 @@
-"""Make the weights of a run fit to be shipped: score them on the whole held-out text, drop the head, store float16.
+"""Make the weights of a run fit to be shipped: store float16, and score that on the whole held-out text.
 
-    python scripts/release_weights.py runs/mini en_mini_v2
+    python scripts/release_weights.py runs/mini en_mini_v3
 
 Writes spacy_elmo/weights/NAME.safetensors and prints what belongs into the card beside it. The name must be new:
 a bundled name never changes its meaning.
@@ -10,10 +10,10 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-import torch
 from confection import Config
 from wasabi import msg
 
+from spacy_elmo.bilm.likelihood import language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.objective import Batcher
@@ -38,17 +38,14 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
             f"{out} exists, and a bundled name keeps its meaning: choose a new one"
         )
     best = Weights.read(run / "model-best.safetensors")
-    bilm, head = best.bilm(), best.head()
-    assert head is not None, "a run's weights have a head"
     # The figure is that of the rounded weights which users get.
-    bilm.load_state_dict({key: value.half().float() for key, value in bilm.state_dict().items()})
+    rounded = {key: tensor.half() for key, tensor in best.tensors.items()}
+    weights = dataclasses.replace(best, tensors=rounded)
+    bilm, head = language_model(weights)
     corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
-    card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
-    weights = Weights.of(
-        bilm, vocabulary=best.without_head().vocabulary, card=card, dtype=torch.float16
-    )
+    weights.card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
     out.parent.mkdir(exist_ok=True)
     weights.write(out)
     return out, scores
@@ -60,7 +57,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("run", type=Path, help="folder of a pretraining run")
-    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v2")
+    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v3")
     args = parser.parse_args()
     out, scores = release(args.run, args.name)
     msg.table(dataclasses.asdict(scores))

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.likelihood import classes_of, language_model, log_probabilities, opening_contexts
 from ..bilm.weights import Weights
+from ..pipeline.bundled import find_weights
 from ..pipeline.encoder import MAX_BATCH_TOKENS
 from ..pipeline.sequences import Sequences
 from ..pipeline.spans import SpanGetter, rule_spans
@@ -75,14 +76,15 @@ class LanguageModel:
         self._max_batch_tokens = max_batch_tokens
 
     @classmethod
-    def from_file(cls, path: str | Path) -> LanguageModel:
-        """The language model of a weights file, such as the model-best.safetensors of a pretraining run.
+    def from_file(cls, weights: str | Path) -> LanguageModel:
+        """The language model of a bundled biLM, by its name, or of a weights file, by its path, such as the
+        model-best.safetensors of a pretraining run.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
             ValueError: it is no weights file of ours, or has no head.
         """
-        return cls(Weights.read(path))
+        return cls(Weights.read(find_weights(str(weights))))
 
     def score(self, doc: Doc) -> TokenScores:
         """The log-probability of every token of a Doc, from either side, under the full softmax.

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from .powers import powers
 from .products import product
 
-# A block of logits is at most this large, half a gigabyte: the paper's vocabulary has 800,000 words.
-_LOGITS_PER_BLOCK = 1 << 27
+# A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
+_LOGITS_PER_BLOCK = 1 << 22
 _ROWS_PER_BLOCK = 1024
 
 
@@ -74,32 +74,31 @@ class Head(nn.Module):
             hidden: (M, P) float.
             targets: (M,) vocabulary rows.
         """
+        rows = self.rows_per_block
         losses = [
-            F.cross_entropy(
-                torch.addmm(self.bias[:, 0], block, self.weight.t()).float(),
-                goal,
-                reduction="none",
-            )
-            for block, goal in zip(
-                hidden.split(self.rows_per_block), targets.split(self.rows_per_block), strict=True
-            )
+            _LogSumExp.apply(block, self.weight, self.bias[:, 0], None)
+            - (block * F.embedding(goal, self.weight)).sum(1)
+            - self.bias[goal, 0]
+            for block, goal in zip(hidden.split(rows), targets.split(rows), strict=True)
         ]
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
         """(M, V) log-probability of every word after each row of `hidden` (M, P), in nats. The caller bounds M."""
-        return F.log_softmax(torch.addmm(self.bias[:, 0], hidden, self.weight.t()).float(), dim=1)
+        return F.log_softmax(product(hidden, self.weight.t()).float() + self.bias[:, 0], dim=1)
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Row by row the log of the sum of e^logit, logits = h W^T + b without `hits`, (n, 2) of their rows and columns.
+    """Row by row the log of the sum of e^logit, logits = h W^T + b without `hits`: (n, 2) rows and columns, or None.
 
     Autograd would walk through (M, S) numbers some ten times; this leaves the exponentials where the logits were, and
     the backward pass multiplies with them as they are: what scales a row is applied to `hidden` instead.
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, hits: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, hits: Tensor | None
+    ) -> Tensor:
         device = hidden.device.type
         low = (
             torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
@@ -107,7 +106,8 @@ class _LogSumExp(torch.autograd.Function):
         h, w = hidden.to(low), weight.to(low)
         with torch.autocast(device, enabled=False):
             logits = product(h, w.t())
-            logits[hits.unbind(1)] = -math.inf
+            if hits is not None:
+                logits[hits.unbind(1)] = -math.inf
             raised, largest, sums = powers(logits, bias.contiguous())
         ctx.save_for_backward(hidden, w, raised, sums)
         return largest + sums.log()

@@ -35,8 +35,8 @@ def language_model(weights: Weights) -> tuple[BiLM, Head]:
     head = weights.head()
     if head is None:
         raise ValueError(
-            "These weights have no head, the softmax that knows which words follow: bundled biLMs and those of"
-            " AllenNLP's files come without. The model-best.safetensors of a pretraining run has one"
+            "These weights have no head, the softmax that knows which words follow: those of other programs mostly come"
+            " without. A bundled biLM has one, and so has the model-best.safetensors of a pretraining run"
         )
     if missing := [word for word in (BOS, EOS, UNK) if word not in weights.vocabulary]:
         raise ValueError(f"The vocabulary of the head lacks {', '.join(missing)}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..pretrain.perplexity import Perplexity
 
 WeightsArgument = Annotated[
-    Path, typer.Argument(metavar="WEIGHTS", help="Weights file with a head (.safetensors)")
+    str, typer.Argument(metavar="WEIGHTS", help="Weights file with a head, or a bundled name")
 ]
 LangOption = Annotated[
     str | None,
@@ -36,7 +36,7 @@ _HEADER = (
 
 
 def evaluate_cli(
-    weights_file: WeightsArgument,
+    weights_name: WeightsArgument,
     text: Annotated[
         str, typer.Argument(metavar="TEXT", help="File, directory or glob pattern of held-out text")
     ],
@@ -57,12 +57,13 @@ def evaluate_cli(
     """
     with one_message():
         from ..bilm.weights import Weights
+        from ..pipeline.bundled import find_weights
         from ..pretrain.evaluate import evaluate
         from ..pretrain.perplexity import NOTHING
         from ..pretrain.ranks import device
         from ..pretrain.text import text_files
 
-        weights = Weights.read(weights_file)
+        weights = Weights.read(find_weights(weights_name))
         settings = settings_for(weights.card, lang, tokenized)
         if output is not None and not output.parent.is_dir():
             raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")

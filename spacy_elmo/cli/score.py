@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def score_cli(
-    weights_file: WeightsArgument,
+    weights_name: WeightsArgument,
     text: Annotated[
         str,
         typer.Argument(
@@ -47,10 +47,11 @@ def score_cli(
     with one_message():
         from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
+        from ..pipeline.bundled import find_weights
         from ..pipeline.spans import sentence_spans
         from ..pretrain.ranks import device
 
-        weights = Weights.read(weights_file)
+        weights = Weights.read(find_weights(weights_name))
         docs = _docs(text, settings_for(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
         for doc in docs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-DEFAULT_WEIGHTS = "en_mini_v2"
+DEFAULT_WEIGHTS = "en_mini_v3"
 FOLDER = Path(__file__).parent.parent / "weights"
 
 
@@ -27,7 +27,6 @@ def find_weights(weights: str) -> Path:
         names = ", ".join(bundled_names()) or "none"
         raise FileNotFoundError(
             f"No biLM {weights!r}: there is no file {path.absolute()}, and it is not the name of a"
-            f" bundled biLM (bundled: {names}). Give one of these, or the path of a .safetensors file,"
-            ' in the config of the component: nlp.add_pipe("elmo", config={"weights": ...})'
+            f" bundled biLM (bundled: {names}). Give one of these, or the path of a .safetensors file"
         )
     return path

@@ -80,7 +80,7 @@ def test_through_spacy(weights, text, tmp_path):
 
 
 def test_bundled_name(text, tmp_path):
-    assert invoke("en_mini_v2", text, tmp_path / "out", "--dtype", "float16")[0] == 0
+    assert invoke("en_mini_v3", text, tmp_path / "out", "--dtype", "float16")[0] == 0
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     item = open_vectors(tmp_path / "out")[2]

@@ -95,6 +95,12 @@ def test_score_shows_a_table(folder):
     assert len(rows[3][3:]) == 2
 
 
+def test_the_bundled_weights_are_a_language_model():
+    (record,) = scores("en_mini_v3", "-", stdin="He looked out of the window .")
+    # Of 50,000 words; a model that knows nothing gives each of them -10.8 on average.
+    assert -5 < sum(record["forward"]) / 7 < -2 and -5 < sum(record["backward"]) / 7 < -2
+
+
 def test_score_reads_standard_input(folder):
     from_file = scores(folder / "lm.safetensors", folder / "a.txt")
     assert scores(folder / "lm.safetensors", "-", stdin=TEXT) == from_file
@@ -110,7 +116,7 @@ def test_errors(folder, command):
     code, output = run(command, folder / "bare.safetensors", folder / "a.txt")
     assert code == 1 and "no head" in output and "model-best.safetensors" in output
     code, output = run(command, folder / "none.safetensors", folder / "a.txt")
-    assert code == 1 and "No such file" in output
+    assert code == 1 and "there is no file" in output
     code, output = run(command, folder / "lm.safetensors", folder / "none.txt")
     assert code == 1 and "No text at" in output
     code, output = run(command, folder / "lm.safetensors", folder / "a.txt", "--lang", "xyz")

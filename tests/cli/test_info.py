@@ -93,11 +93,11 @@ def test_word_input_without_a_head_or_a_card(tmp_path):
 
 
 def test_bundled_name():
-    code, output = invoke("en_mini_v2")
+    code, output = invoke("en_mini_v3")
     assert code == 0
     assert "256 numbers in each of the layers 0 to 2" in output
     assert "pretrained by spacy-elmo, 6,592 steps" in output
-    assert hashlib.sha256(find_weights("en_mini_v2").read_bytes()).hexdigest() in output
+    assert hashlib.sha256(find_weights("en_mini_v3").read_bytes()).hexdigest() in output
 
 
 @pytest.mark.parametrize(

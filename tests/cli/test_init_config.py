@@ -66,8 +66,8 @@ def test_to_standard_output(weights, tmp_path, place):
 
 
 def test_bundled_name_stays_a_name():
-    result = invoke("en_mini_v2")
-    assert 'weights = "en_mini_v2"' in result.stdout
+    result = invoke("en_mini_v3")
+    assert 'weights = "en_mini_v3"' in result.stdout
     assert 'lang = "en"' in result.stdout
     assert result.stderr == ""
 
