@@ -96,7 +96,7 @@ def test_bundled_name():
     code, output = invoke("en_mini_v3")
     assert code == 0
     assert "256 numbers in each of the layers 0 to 2" in output
-    assert "pretrained by spacy-elmo, 6,592 steps" in output
+    assert "pretrained by spacy-elmo, 13,673 steps" in output
     assert hashlib.sha256(find_weights("en_mini_v3").read_bytes()).hexdigest() in output
 
 
