@@ -31,7 +31,8 @@ def forward(
         gates, cells: (n, 4C), in the type of `inputs`, and (n, C), written: the activated gates and the new c, for
             `backward`. Both or neither.
     """
-    if function := compiled("cell_forward", inputs):
+    same = inputs.dtype == recurrent.dtype
+    if same and (function := compiled("cell_forward", inputs, c, bias)):
         changed = map(address, (c, gates, cells, hidden))
         function(*c.shape, *map(address, (inputs, recurrent, bias)), _limit(clip), *changed)
         return
@@ -70,7 +71,8 @@ def backward(
         dgates: (n, 4C), written, in the type of `dhidden`: the gradients before the activations.
         dbias: (4C,), to which those of all rows are added.
     """
-    if function := compiled("cell_backward", dhidden):
+    same = gates.dtype == dhidden.dtype == dgates.dtype
+    if same and (function := compiled("cell_backward", dhidden, cells, before, dc, dbias)):
         saved = map(address, (gates, cells, before, dhidden))
         function(*dc.shape, *saved, _limit(clip), *map(address, (dc, dgates, dbias)))
         return

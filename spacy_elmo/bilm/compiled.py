@@ -7,6 +7,7 @@ for other types, on other devices, and where nothing was compiled.
 from __future__ import annotations
 
 import ctypes
+import sysconfig
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,17 @@ _ARGUMENTS = {
     "spread": [_SIZE] * 3 + [_POINTER] * 3,
     "powers": [_SIZE] * 2 + [_POINTER] * 5,
 }
-_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+# The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
+# which was built before is not called with them.
+_TYPES = {torch.float32: "float32_1", torch.bfloat16: "bfloat16_1"}
 
 
-def compiled(name: str, tensor: Tensor) -> Any:
-    """The C function of this name for the tensor's type and device; None if there is none."""
-    return library().get((name, tensor.dtype)) if tensor.is_cpu else None
+def compiled(name: str, tensor: Tensor, *sums: Tensor) -> Any:
+    """The C function of this name for the tensor's type and device; None if there is none, or if `sums`, which C takes
+    as float32, are of another type."""
+    if not tensor.is_cpu or any(t.dtype != torch.float32 for t in sums):
+        return None
+    return library().get((name, tensor.dtype))
 
 
 def address(tensor: Tensor | None) -> int | None:
@@ -38,13 +44,14 @@ def address(tensor: Tensor | None) -> int | None:
 @cache
 def library() -> dict[tuple[str, torch.dtype], Any]:
     """All functions by name and type; empty if nothing was compiled."""
-    for path in Path(__file__).parent.glob("_compiled.*"):
-        if path.suffix in (".so", ".pyd"):
-            try:
-                return _functions(ctypes.CDLL(str(path)))
-            except OSError:  # built for another machine
-                return {}
-    return {}
+    path = Path(__file__).with_name(f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}")
+    try:
+        return _functions(ctypes.CDLL(str(path)))
+    except (
+        OSError,
+        AttributeError,
+    ):  # not built, or for another machine, or from other sources than these
+        return {}
 
 
 def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:

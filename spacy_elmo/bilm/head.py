@@ -118,13 +118,10 @@ class _LogSumExp(torch.autograd.Function):
         hidden, w, raised, sums = ctx.saved_tensors
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
         scaled = torch.cat([hidden * scale, scale], 1).to(w.dtype)
-        dweight = product(raised.t(), scaled).to(hidden.dtype)
-        return (
-            product(raised, w).to(hidden.dtype) * scale,
-            dweight[:, :-1],
-            dweight[:, -1],
-            None,
-        )
+        with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
+            dweight = product(raised.t(), scaled).to(hidden.dtype)
+            dhidden = product(raised, w).to(hidden.dtype) * scale
+        return dhidden, dweight[:, :-1], dweight[:, -1], None
 
 
 class Negatives:

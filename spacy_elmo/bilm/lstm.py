@@ -112,7 +112,7 @@ def _read(
     low: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One direction of `LSTMLayer.forward`, without a graph."""
-    y, h, c = torch.empty_like(x), h.clone(), c.clone()
+    y, h, c = torch.empty_like(x), *(t.clone(memory_format=torch.contiguous_format) for t in (h, c))
     input, recurrent, projection = _lower(low, input, recurrent, projection)
     room = x.new_empty((max(rows, default=0), c.shape[1]), dtype=low)
     start, block = 0, []
@@ -194,6 +194,7 @@ class _Read(torch.autograd.Function):
         low: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         input, recurrent, projection = _lower(low, input, recurrent, projection)
+        h, c = h.contiguous(), c.contiguous()
         cells = x.new_empty((len(x), c.shape[1]))
         gates = x.new_empty((len(x), 4 * c.shape[1]), dtype=low)
         hiddens = torch.empty_like(cells, dtype=low)
@@ -210,6 +211,13 @@ class _Read(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.autocast(
+            dy.device.type, enabled=False
+        ):  # the types are those of the forward pass
+            return _Read._backward(ctx, dy)
+
+    @staticmethod
+    def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, input, recurrent, projection, h0, c0, gates, cells, hiddens, y = ctx.saved_tensors
         rows, clips, low = ctx.rows, ctx.clips, recurrent.dtype
         dc, dbias = torch.zeros_like(c0), x.new_zeros(gates.shape[1])

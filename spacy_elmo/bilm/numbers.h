@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 /* One build for every processor: the best variant is chosen when the library is loaded. */
 #if __GNUC__ >= 12
 #define VARIANTS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -83,7 +83,7 @@ INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
 #define FLOAT_LOAD(x) (x)
 #define FLOAT_STORE(x) (x)
 
-/* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. */
+/* A function for both types; compiled.py says what the number is: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. */
 #define FOR_BOTH(DEFINE, name)                                                                                         \
-    DEFINE(name##_float32, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
-    DEFINE(name##_bfloat16, uint16_t, raised, lowered)
+    DEFINE(name##_float32_1, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
+    DEFINE(name##_bfloat16_1, uint16_t, raised, lowered)

@@ -14,7 +14,8 @@
                 const LOW *restrict row = first + position * dim;                                                      \
                 INDEPENDENT                                                                                            \
                 for (int64_t k = 0; k < dim; k++) {                                                                    \
-                    int better = LOAD(row[k]) > LOAD(best[k]);                                                         \
+                    float value = LOAD(row[k]);                                                                        \
+                    int better = value > LOAD(best[k]) || value != value;                                              \
                     best[k] = better ? row[k] : best[k];                                                               \
                     winner[k] = better ? position : winner[k];                                                         \
                 }                                                                                                      \

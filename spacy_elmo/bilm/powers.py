@@ -19,7 +19,7 @@ def powers(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         (M, S) the powers, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the powers, of which
         the largest is 1 unless all logits of a row are -infinity.
     """
-    if function := compiled("powers", logits):
+    if function := compiled("powers", logits, bias):
         room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
         function(*logits.shape, *map(address, (logits, bias, room, largest, sums)))
         return logits, largest, sums

@@ -23,15 +23,16 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
     if torch.is_autocast_enabled(device):
         low = torch.get_autocast_dtype(device)
         x, weight = x.to(low), weight.to(low)
-    if not _by_onednn(x):
+    if not _by_onednn(x, weight):
         return x @ weight
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return _Product.apply(x, weight)
     return _onednn(x, weight)
 
 
-def _by_onednn(x: Tensor) -> bool:
-    return _ONEDNN and x.is_cpu and x.dtype == torch.float32 and len(x) >= _FEWEST_ROWS
+def _by_onednn(x: Tensor, weight: Tensor) -> bool:
+    usual = x.is_cpu and x.dtype == torch.float32 and len(x) >= _FEWEST_ROWS
+    return _ONEDNN and usual and x.numel() > 0 and weight.numel() > 0
 
 
 def _onednn(x: Tensor, weight: Tensor) -> Tensor:
@@ -49,6 +50,9 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        dx = product(dy, weight.t()) if ctx.needs_input_grad[0] else None
-        dweight = product(x.t(), dy) if ctx.needs_input_grad[1] else None
+        with torch.autocast(
+            dy.device.type, enabled=False
+        ):  # the types are those of the forward pass
+            dx = product(dy, weight.t()) if ctx.needs_input_grad[0] else None
+            dweight = product(x.t(), dy) if ctx.needs_input_grad[1] else None
         return dx, dweight

@@ -196,3 +196,34 @@ def test_start_values():
     assert float(layer.recurrent.min()) == pytest.approx(-bound, rel=0.01)
     assert float(layer.projection.max()) == pytest.approx((6 / (32 + 64)) ** 0.5, rel=0.01)
     assert (layer.bias == 0).all()
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_layer_of_another_type_is_not_given_to_the_compiled_cell(graph):
+    layer, x, h, c = make(dtype=torch.bfloat16)
+    with torch.set_grad_enabled(graph):
+        y, _, _ = layer(x, ROWS, h, c)
+    wide, *inputs = (t.float() for t in (x, h, c))
+    expected = naive(layer.float(), wide, ROWS, *inputs)[0]
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), expected.detach(), atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_state_that_is_not_contiguous(graph):
+    layer, x, h, c = make(dtype=torch.float32)
+    h, c = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (h, c))
+    with torch.set_grad_enabled(graph):
+        found = layer(x, ROWS, h, c)
+    for got, expected in zip(found, naive(layer, x, ROWS, h, c), strict=True):
+        torch.testing.assert_close(got, expected.detach(), atol=1e-6, rtol=0, check_stride=False)
+
+
+def test_backward_under_autocast_has_the_types_of_the_forward_pass():
+    layer, x, h, c = make(dtype=torch.float32)
+    loss, parameters = layer(x, ROWS, h, c)[0].square().sum(), list(layer.parameters())
+    expected = torch.autograd.grad(loss, parameters, retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.autograd.grad(loss, parameters)
+    for got, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, wanted)

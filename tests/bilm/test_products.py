@@ -58,3 +58,18 @@ def test_autocast_rounds_the_factors():
     torch.testing.assert_close(found, x.bfloat16() @ w.bfloat16())
     gradients = torch.autograd.grad(found.float().sum(), (x, w))
     assert [gradient.dtype for gradient in gradients] == [torch.float32] * 2
+
+
+@pytest.mark.parametrize("shapes", [((8, 0), (0, 6)), ((8, 3), (3, 0))])
+def test_of_nothing(shapes):
+    x, w = (torch.zeros(*shape) for shape in shapes)
+    assert torch.equal(product(x, w), x @ w)
+
+
+def test_backward_under_autocast_has_the_types_of_the_forward_pass():
+    x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    found, goal = product(x, w), torch.randn(8, 3)
+    expected = torch.autograd.grad(found, (x, w), goal, retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = torch.autograd.grad(found, (x, w), goal)
+    assert all(map(torch.equal, got, expected))
