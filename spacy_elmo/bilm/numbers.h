@@ -83,7 +83,8 @@ INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
 #define FLOAT_LOAD(x) (x)
 #define FLOAT_STORE(x) (x)
 
-/* A function for both types; compiled.py says what the number is: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. */
+/* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. compiled.py says what the
+   number is. */
 #define FOR_BOTH(DEFINE, name)                                                                                         \
     DEFINE(name##_float32_1, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
     DEFINE(name##_bfloat16_1, uint16_t, raised, lowered)
