@@ -5,6 +5,14 @@
 
 #include "numbers.h"
 
+/* Number k of a row: its gates, and the new c. */
+#define STEP(LOAD)                                                                                                     \
+    float i = sigmoid(LOAD(x[k]) + LOAD(h[k]) + bias[k]);                                                              \
+    float j = hyperbolic(LOAD(x[dim + k]) + LOAD(h[dim + k]) + bias[dim + k]);                                         \
+    float f = sigmoid(LOAD(x[2 * dim + k]) + LOAD(h[2 * dim + k]) + bias[2 * dim + k]);                                \
+    float o = sigmoid(LOAD(x[3 * dim + k]) + LOAD(h[3 * dim + k]) + bias[3 * dim + k]);                                \
+    float next = clipped(f * c[k] + i * j, clip);
+
 /* Rows of all tensors lie end to end; `gates` and `cells` may be NULL. Sizes are in elements. */
 #define FORWARD(NAME, LOW, LOAD, STORE)                                                                                \
     VARIANTS void NAME(int64_t rows, int64_t dim, const LOW *inputs, const LOW *recurrent, const float *bias,          \
@@ -16,12 +24,9 @@
             if (gates == NULL) {                                                                                       \
                 INDEPENDENT                                                                                            \
                 for (int64_t k = 0; k < dim; k++) {                                                                    \
-                    float i = sigmoid(LOAD(x[k]) + LOAD(h[k]) + bias[k]);                                              \
-                    float j = hyperbolic(LOAD(x[dim + k]) + LOAD(h[dim + k]) + bias[dim + k]);                         \
-                    float f = sigmoid(LOAD(x[2 * dim + k]) + LOAD(h[2 * dim + k]) + bias[2 * dim + k]);                \
-                    float o = sigmoid(LOAD(x[3 * dim + k]) + LOAD(h[3 * dim + k]) + bias[3 * dim + k]);                \
-                    c[k] = clipped(f * c[k] + i * j, clip);                                                            \
-                    out[k] = STORE(o * hyperbolic(c[k]));                                                              \
+                    STEP(LOAD)                                                                                         \
+                    c[k] = next;                                                                                       \
+                    out[k] = STORE(o * hyperbolic(next));                                                              \
                 }                                                                                                      \
                 continue;                                                                                              \
             }                                                                                                          \
@@ -29,12 +34,9 @@
             float *restrict cell = cells + row * dim;                                                                  \
             INDEPENDENT                                                                                                \
             for (int64_t k = 0; k < dim; k++) {                                                                        \
-                float i = sigmoid(LOAD(x[k]) + LOAD(h[k]) + bias[k]);                                                  \
-                float j = hyperbolic(LOAD(x[dim + k]) + LOAD(h[dim + k]) + bias[dim + k]);                             \
-                float f = sigmoid(LOAD(x[2 * dim + k]) + LOAD(h[2 * dim + k]) + bias[2 * dim + k]);                    \
-                float o = sigmoid(LOAD(x[3 * dim + k]) + LOAD(h[3 * dim + k]) + bias[3 * dim + k]);                    \
-                float next = clipped(f * c[k] + i * j, clip);                                                          \
-                kept[k] = STORE(i), kept[dim + k] = STORE(j), kept[2 * dim + k] = STORE(f), kept[3 * dim + k] = STORE(o);\
+                STEP(LOAD)                                                                                             \
+                kept[k] = STORE(i), kept[dim + k] = STORE(j);                                                          \
+                kept[2 * dim + k] = STORE(f), kept[3 * dim + k] = STORE(o);                                            \
                 c[k] = cell[k] = next;                                                                                 \
                 out[k] = STORE(o * hyperbolic(next));                                                                  \
             }                                                                                                          \

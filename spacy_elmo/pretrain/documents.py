@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .text import kind, lines
 
@@ -23,6 +23,7 @@ class Document(NamedTuple):
     """Whether it came as words."""
 
 
+_Parsed = TypeVar("_Parsed")
 _REMEDY = ", or set prepare.encoding_errors to replace"
 
 
@@ -58,24 +59,43 @@ def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def _records(file: Path, errors: str) -> Iterator[Document]:
-    for number, line in lines(file, errors, remedy=_REMEDY):
+    def parse(record: object) -> Document:
+        try:
+            return _record(record, errors)
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"half a surrogate pair ({error.object[error.start]!r}) is no text. Mend the file{_REMEDY}"
+            ) from error
+
+    for document in json_lines(file, parse, errors, remedy=_REMEDY):
+        if document.text:
+            yield document
+
+
+def json_lines(
+    file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
+) -> Iterator[_Parsed]:
+    """What `parse` makes of each record of a file with a JSON record per line. Blank lines are left out.
+
+    Args:
+        errors, remedy: as of `lines`.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line is no JSON, or `parse` refuses its record; naming the line.
+    """
+    for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
             continue
         try:
-            document = _record(json.loads(line), errors)
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"{file}, line {number}: half a surrogate pair ({error.object[error.start]!r}) is no text. Mend the"
-                f" file{_REMEDY}"
-            ) from error
+            parsed = parse(json.loads(line))
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{file}, line {number}: no JSON record ({error.msg} at column {error.colno})"
             ) from error
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{file}, line {number}: {error}") from error
-        if document.text:
-            yield document
+        yield parsed
 
 
 def _record(record: object, errors: str) -> Document:

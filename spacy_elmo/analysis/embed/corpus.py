@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ...pretrain.documents import docbin_words
+from ...pretrain.documents import docbin_words, json_lines
 from ...pretrain.text import kind, lines, text_files
 
 Item: TypeAlias = str | list[str]
@@ -100,17 +100,7 @@ def _lines(file: Path) -> Iterator[Item]:
 
 
 def _records(file: Path) -> Iterator[Item]:
-    for number, line in lines(file, "strict"):
-        if not line.strip():
-            continue
-        try:
-            yield _record(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{file}, line {number}: no JSON record ({error.msg} at column {error.colno})"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{file}, line {number}: {error}") from error
+    return json_lines(file, _record, "strict")
 
 
 def _record(record: object) -> Item:
