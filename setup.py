@@ -9,7 +9,7 @@ setup(
     ext_modules=[
         Extension(
             "spacy_elmo.bilm._compiled",
-            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "pooling", "powers")],
+            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "int8", "pooling", "powers")],
             depends=["spacy_elmo/bilm/numbers.h"],
             extra_compile_args=FLAGS,
             optional=True,

@@ -96,6 +96,12 @@ def bilm(nlp: Language, name: str = "elmo") -> Any:
     return nlp.get_pipe(name).model.shims[0].bilm
 
 
+def change(nlp: Language, level: int, amount: float = 1.0) -> None:
+    """Other weights, as after a step of training."""
+    bilm(nlp).lstm[level].bias.data += amount
+    nlp.get_pipe("elmo").model.shims[0].version = object()
+
+
 def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:
     """Copies of all parameters of the biLM."""
     return {n: p.detach().numpy().copy() for n, p in bilm(nlp, name).named_parameters()}

@@ -22,7 +22,10 @@ _ARGUMENTS = {
     "maximum": [_SIZE] * 3 + [_POINTER] * 3,
     "spread": [_SIZE] * 3 + [_POINTER] * 3,
     "powers": [_SIZE] * 2 + [_POINTER] * 5,
+    "quantized": [_SIZE] * 2 + [_POINTER] * 3,
+    "rescaled": [_SIZE] * 2 + [_POINTER] * 3,
 }
+_FLOAT32_ALONE = ("quantized", "rescaled")
 # The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
 # which was built before is not called with them.
 _TYPES = {torch.float32: "float32_1", torch.bfloat16: "bfloat16_1"}
@@ -58,6 +61,8 @@ def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
     found = {}
     for name, types in _ARGUMENTS.items():
         for dtype, suffix in _TYPES.items():
+            if name in _FLOAT32_ALONE and dtype != torch.float32:
+                continue
             function = found[name, dtype] = getattr(library, f"{name}_{suffix}")
             function.argtypes, function.restype = types, None
     return found

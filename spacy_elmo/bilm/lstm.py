@@ -15,7 +15,7 @@ gradients of all steps, and forms every weight gradient in one product at the en
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 
 from . import cell
 from .config import BiLMConfig
+from .matrices import Matrix, Plain, Precision, ready
 from .products import product
 
 _ROWS_PER_BLOCK = 512
@@ -78,20 +79,63 @@ class LSTMLayer(nn.Module):
         """
         device = x.device.type
         low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-        dim = c.shape[2]
+        with torch.autocast(device, enabled=False):
+            if torch.is_grad_enabled() and any(
+                t.requires_grad for t in (x, h, c, *self.parameters())
+            ):
+                parts = zip(*self._parameters_by_direction(), strict=True)
+                found = [
+                    _Read.apply(x_, *own, h_, c_, rows, self._clips, low)
+                    for x_, own, h_, c_ in zip(x, parts, h, c, strict=True)
+                ]
+                return _both(found)
+            return _read_both(x, self._directions(lambda weight: Plain(weight, low)), rows, h, c)
+
+    def ready(self, precision: Precision) -> ReadyLayer:
+        """The layer for prediction, its matrices made ready once. Later changes of the parameters may not show.
+
+        Raises:
+            ValueError: see `matrices.ready`.
+        """
+        with torch.no_grad():
+            return ReadyLayer(self._directions(lambda weight: ready(weight, precision)))
+
+    @property
+    def _clips(self) -> _Clips:
+        return _Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
+
+    def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
+        """Input, recurrent, bias with the forget bias in it, and projection: a pair of each."""
+        dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
-        clips = _Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
-        tensors = (x, self.input, self.recurrent, bias, self.projection, h, c)
-        graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        read: Any = _Read.apply if graph else _read
-        with torch.autocast(device, enabled=False):
-            directions = zip(
-                *((None, None) if t is None else t.unbind() for t in tensors), strict=True
-            )
-            found = [read(*parts, rows, clips, low) for parts in directions]
-        y, h, c = (torch.stack(pair) for pair in zip(*found, strict=True))
-        return y, h, c
+        for pair in (self.input, self.recurrent, bias, self.projection):
+            yield (None, None) if pair is None else pair.unbind()
+
+    def _directions(self, matrix: Callable[[Tensor], Matrix]) -> list[_Direction]:
+        found: list[_Direction] = []
+        for input, recurrent, bias, projection in zip(
+            *self._parameters_by_direction(), strict=True
+        ):
+            assert input is not None and recurrent is not None and bias is not None
+            last = None if projection is None else matrix(projection)
+            found.append(_Direction(matrix(input), matrix(recurrent), bias, last, self._clips))
+        return found
+
+
+class ReadyLayer(nn.Module):
+    """An `LSTMLayer` for prediction alone: it has no parameters, and nothing that it returns has a graph."""
+
+    def __init__(self, directions: Sequence[_Direction]) -> None:
+        super().__init__()
+        self._directions = directions
+
+    @torch.no_grad()
+    def forward(
+        self, x: Tensor, rows: list[int], h: Tensor, c: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `LSTMLayer.forward`."""
+        return _read_both(x, self._directions, rows, h, c)
 
 
 class _Clips(NamedTuple):
@@ -99,21 +143,31 @@ class _Clips(NamedTuple):
     out: float | None
 
 
+class _Direction(NamedTuple):
+    input: Matrix
+    recurrent: Matrix
+    bias: Tensor
+    projection: Matrix | None
+    clips: _Clips
+
+
+def _read_both(
+    x: Tensor, directions: Sequence[_Direction], rows: list[int], h: Tensor, c: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _both([_read(*parts, rows) for parts in zip(x, directions, h, c, strict=True)])
+
+
+def _both(found: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    y, h, c = (torch.stack(pair) for pair in zip(*found, strict=True))
+    return y, h, c
+
+
 def _read(
-    x: Tensor,
-    input: Tensor,
-    recurrent: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
-    h: Tensor,
-    c: Tensor,
-    rows: list[int],
-    clips: _Clips,
-    low: torch.dtype,
+    x: Tensor, direction: _Direction, h: Tensor, c: Tensor, rows: list[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One direction of `LSTMLayer.forward`, without a graph."""
+    low = direction.recurrent.dtype
     y, h, c = torch.empty_like(x), *(t.clone(memory_format=torch.contiguous_format) for t in (h, c))
-    input, recurrent, projection = _lower(low, input, recurrent, projection)
     room = x.new_empty((max(rows, default=0), c.shape[1]), dtype=low)
     start, block = 0, []
     # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
@@ -121,27 +175,20 @@ def _read(
         block.append(n)
         if sum(block) >= _ROWS_PER_BLOCK or step == len(rows) - 1:
             part = slice(start, start + sum(block))
-            inputs = product(x[part].to(low), input)
+            inputs = direction.input(x[part].to(low))
             hiddens = [room[:n] for n in block]
-            _advance(inputs, block, recurrent, bias, projection, h, c, y[part], clips, hiddens)
+            _advance(inputs, block, direction, h, c, y[part], hiddens)
             start, block = part.stop, []
     return y, h, c
-
-
-def _lower(low: torch.dtype, *tensors: Tensor | None) -> tuple[Any, ...]:
-    return tuple(tensor if tensor is None else tensor.to(low) for tensor in tensors)
 
 
 def _advance(
     inputs: Tensor,
     rows: list[int],
-    recurrent: Tensor,
-    bias: Tensor,
-    projection: Tensor | None,
+    direction: _Direction,
     h: Tensor,
     c: Tensor,
     y: Tensor,
-    clips: _Clips,
     hiddens: Sequence[Tensor],
     gates: Tensor | None = None,
     cells: Tensor | None = None,
@@ -163,13 +210,14 @@ def _advance(
         strict=True,
     )  # fmt: skip
     first = max(rows, default=0)
+    _, recurrent, bias, projection, clips = direction
     before, c = h[:first].to(recurrent.dtype), c[:first]
     for n, z, out, hidden, gate, state in steps:
         if n < len(before):
             h[n : len(before)] = before[n:]
             before, c = before[:n], c[:n]
-        cell.forward(z, product(before, recurrent), bias, clips.cell, c, hidden, gate, state)
-        before = hidden if projection is None else product(hidden, projection)
+        cell.forward(z, recurrent(before), bias, clips.cell, c, hidden, gate, state)
+        before = hidden if projection is None else projection(hidden)
         if clips.out is not None:
             before.clamp_(-clips.out, clips.out)
         out.copy_(before)
@@ -193,14 +241,17 @@ class _Read(torch.autograd.Function):
         clips: _Clips,
         low: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        input, recurrent, projection = _lower(low, input, recurrent, projection)
+        input, recurrent = input.to(low), recurrent.to(low)
+        projection = None if projection is None else projection.to(low)
+        last = None if projection is None else Plain(projection, low)
+        direction = _Direction(Plain(input, low), Plain(recurrent, low), bias, last, clips)
         h, c = h.contiguous(), c.contiguous()
         cells = x.new_empty((len(x), c.shape[1]))
         gates = x.new_empty((len(x), 4 * c.shape[1]), dtype=low)
         hiddens = torch.empty_like(cells, dtype=low)
         y, last_h, last_c = torch.empty_like(x), h.clone(), c.clone()
         _advance(
-            product(x.to(low), input), rows, recurrent, bias, projection, last_h, last_c, y, clips,
+            direction.input(x.to(low)), rows, direction, last_h, last_c, y,
             hiddens.split(rows), gates, cells,
         )  # fmt: skip
         ctx.save_for_backward(x, input, recurrent, projection, h, c, gates, cells, hiddens, y)

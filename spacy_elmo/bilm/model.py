@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,8 +13,10 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig
 from .lstm import LSTMLayer
+from .matrices import Precision
 from .packing import Lengths, Packing
-from .token_encoder import token_encoder
+from .token_encoder import WordEncoder, token_encoder
+from .token_table import TokenTable
 
 
 @dataclass
@@ -66,6 +70,29 @@ class BiLM(nn.Module):
         self.config = config
         self.encoder = token_encoder(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
+
+    @torch.no_grad()
+    def ready(self, precision: Precision) -> BiLM:
+        """The same network for prediction: the matrices of the LSTM, which are multiplied at every step, are converted
+        and laid out once, and on a CPU words read lately are not encoded again. It cannot be trained, and later changes
+        of the parameters may not show in it.
+
+        Args:
+            precision: of the LSTM's products. Sums, gates, states and the token encoder stay float32.
+
+        Raises:
+            ValueError: the device cannot do it.
+        """
+        other = copy.copy(self)
+        # A word table is a table already, and a GPU would wait for the CPU to look up words.
+        remember = self.device.type == "cpu" and not isinstance(self.encoder, WordEncoder)
+        layers = cast("Iterable[LSTMLayer]", self.lstm)
+        modules: dict[str, Any] = {
+            "encoder": TokenTable(self.encoder) if remember else self.encoder,
+            "lstm": nn.ModuleList(layer.ready(precision) for layer in layers),
+        }
+        other._modules = modules
+        return other
 
     def set_names(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
         """Say which words and which characters the rows of the tables are (see `TokenEncoder.set_names`)."""

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_ONEDNN = torch.backends.mkldnn.is_available()
+ONEDNN = torch.backends.mkldnn.is_available()
 # Below that, a product of float32 is bound by reading the matrix, and oneDNN's preparations cost more than they save.
-_FEWEST_ROWS = 4
+FEWEST_ROWS = 4
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
@@ -31,8 +31,8 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _by_onednn(x: Tensor, weight: Tensor) -> bool:
-    usual = x.is_cpu and x.dtype == torch.float32 and len(x) >= _FEWEST_ROWS
-    return _ONEDNN and usual and x.numel() > 0 and weight.numel() > 0
+    usual = x.is_cpu and x.dtype == torch.float32 and len(x) >= FEWEST_ROWS
+    return ONEDNN and usual and x.numel() > 0 and weight.numel() > 0
 
 
 def _onednn(x: Tensor, weight: Tensor) -> Tensor:

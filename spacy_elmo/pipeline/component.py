@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.matrices import Precision
 from .batch import Batch
 from .bundled import DEFAULT_WEIGHTS
 from .cache import LayerCache
@@ -39,6 +40,7 @@ _OPTIONS = {
     "get_spans": None,
     "dtype": "float32",
     "start": "zero",
+    "precision": "float32",
 }
 
 
@@ -71,6 +73,7 @@ def make_elmo(
     get_spans: Callable | None,
     dtype: DType,
     start: Start,
+    precision: Precision,
     store: Store,
     cache_mb: float,
     cache_dir: str | None,
@@ -93,6 +96,9 @@ def make_elmo(
             it, in training too, and compute in float32; `_.elmo` is float32 in any case.
         start: what the biLM starts from in every sequence: "zero", or "warm", a mean state that `spacy elmo convert
             --warm` has put into the weights file, for a biLM that was trained with its state carried on.
+        precision: of the LSTM's products when it reads without being trained: "float32", "bfloat16", on a CPU also
+            "int8", on a GPU "float16". A frozen biLM is read so in training too. What each costs in accuracy stands
+            in the README.
         store: what stays on Docs: "layers", or "average", which is `_.elmo` alone, and nothing can listen to it.
         cache_mb: memory for the layers of training Docs, which a frozen biLM then computes in the first epoch alone.
         cache_dir: a folder that keeps them too, for what memory cannot hold, and for other runs with the same weights.
@@ -110,6 +116,7 @@ def make_elmo(
         get_spans=get_spans,
         dtype=dtype,
         start=start,
+        precision=precision,
         lang=nlp.lang,
     )
     return Elmo(

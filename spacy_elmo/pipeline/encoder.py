@@ -12,6 +12,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
+from ..bilm.matrices import PRECISIONS, Precision
 from ..bilm.model import BiLM
 from .own_memory import own_copy, own_zeros
 from .sequences import Sequences
@@ -88,6 +89,7 @@ def configure(
     get_spans: SpanGetter | None,
     dtype: DType,
     start: Start,
+    precision: Precision,
     lang: str | None = None,
 ) -> None:
     """Give a biLM the options that stand beside it in the config.
@@ -101,8 +103,10 @@ def configure(
         )
     if max_batch_tokens < 1:
         raise ValueError(f"max_batch_tokens = {max_batch_tokens}: it must be at least 1")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision = {precision!r}: expected one of {', '.join(PRECISIONS)}")
     shim = shim_of(model)
-    shim.weights, shim.lang, shim.start = weights, lang, start
+    shim.weights, shim.lang, shim.start, shim.precision = weights, lang, start, precision
     shim.set_trainable(trainable, unfreeze_at)  # checked even when it is not used yet
     if frozen:
         if unfreeze_at:

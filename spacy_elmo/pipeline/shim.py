@@ -17,6 +17,7 @@ from thinc.shims import Shim
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
+from ..bilm.matrices import Precision
 from ..bilm.model import BiLM
 from ..bilm.start_state import StartState
 from ..bilm.weights import Weights
@@ -51,8 +52,11 @@ class BiLMShim(Shim):
         """The language of the pipeline."""
         self.start: Start = "zero"
         """What every sequence starts from: zeros, or the state that the weights file keeps for it."""
+        self.precision: Precision = "float32"
+        """Of the LSTM's products in prediction."""
         self.version = object()
         """Another one whenever the values of the parameters are others."""
+        self._ready: tuple[object, BiLM] | None = None
         self._trainable: str | None = None
         self._unfreeze_at = self._steps = 0
         self._device: torch.device | None = None
@@ -90,10 +94,11 @@ class BiLMShim(Shim):
         return self._card
 
     def checksum(self) -> str:
-        """Of all that the layers of a sentence follow from: shape, parameters, vocabulary, alphabet, and the state that
-        it starts from if that is not zero. 32 hexadecimal digits."""
+        """Of all that the layers of a sentence follow from: shape, parameters, precision, vocabulary, alphabet, and the
+        state that it starts from if that is not zero. 32 hexadecimal digits."""
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(json.dumps([self.config.to_dict(), self._vocabulary]).encode())
+        stated = [self.config.to_dict(), self._vocabulary, self.precision]
+        digest.update(json.dumps(stated).encode())
         digest.update(self.bilm.encoder.alphabet.encode("utf8", "surrogatepass"))
         for name, tensor in self.bilm.state_dict().items():
             digest.update(name.encode())
@@ -164,9 +169,21 @@ class BiLMShim(Shim):
         return output.detach(), backprop
 
     def predict(self, read: Callable[[BiLM], Tensor]) -> Tensor:
-        """Run the network without a graph."""
+        """Run the network without a graph, its matrices made ready once for these values of the parameters.
+
+        Raises:
+            ValueError: the device does not compute in `precision`.
+        """
+        bilm, version, ready = self.bilm, self.version, self._ready
+        if ready is None or ready[0] is not version:
+            ready = self._ready = version, bilm.ready(self.precision)
         with torch.no_grad():
-            return read(self.bilm)
+            return read(ready[1])
+
+    def forget(self) -> None:
+        """Forget the words read before: on them, and on what they were read beside, may depend how the vector of a word
+        is rounded in its last digit."""
+        self._ready = None
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take its step with the gradients gathered."""
@@ -210,6 +227,7 @@ class BiLMShim(Shim):
         )
         if self._model is not None:
             self._model.to(self._device)
+            self._ready = None
 
     def to_bytes(self) -> bytes:
         """A whole weights file: bytes suffice to rebuild the network without any other file."""
@@ -242,11 +260,12 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         if self.weights is not None:
             self.bilm  # noqa: B018 - what is copied or pickled holds its weights, not the hope of a file
-        return {name: value for name, value in self.__dict__.items() if name != "id"}
+        return {n: value for n, value in self.__dict__.items() if n not in ("id", "_ready")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)
         self.__dict__.update(state)
+        self._ready = None
 
     def __copy__(self) -> BiLMShim:
         return self.copy()

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.matrices import Precision
 from .batch import Batch
 from .bundled import DEFAULT_WEIGHTS
 from .encoder import MAX_BATCH_TOKENS, DType, configure, layers_and_width, shim_of
@@ -33,6 +34,7 @@ def ElmoTok2Vec_v1(
     get_spans: SpanGetter | None = None,
     dtype: DType = "float32",
     start: Start = "zero",
+    precision: Precision = "float32",
     layers: Layers = "mix",
     grad_factor: float = 1.0,
     dropout: float = 0.0,
@@ -54,6 +56,7 @@ def ElmoTok2Vec_v1(
         get_spans=get_spans,
         dtype=dtype,
         start=start,
+        precision=precision,
     )
     return _chain(bilm, scalar_mix(MixOptions(layers, grad_factor, dropout, l2, layer_norm)))
 

@@ -19,7 +19,8 @@ from tests.pipelines import TEXTS, assert_close
 
 def equal(one, other, texts=TEXTS):
     pairs = zip(pipelines.layers(one, texts), pipelines.layers(other, texts), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
+    # Words that were read before may differ in their last digit.
+    return all(a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-6) for a, b in pairs)
 
 
 def test_works_at_once(nlp):
@@ -149,7 +150,7 @@ def test_copies_by_values(tmp_path, weights, duplicate, used):
     copied = duplicate(nlp)
     path.unlink()
     assert equal(copied, pipelines.blank(weights))
-    pipelines.bilm(copied).lstm[0].bias.data += 1
+    pipelines.change(copied, 0)
     assert equal(nlp, pipelines.blank(weights)) and not equal(copied, nlp)
 
 
@@ -161,7 +162,8 @@ def test_copies_of_the_component(nlp, duplicate, used):
     if used:
         nlp("a")
     copied = duplicate(nlp.get_pipe("elmo"))
-    assert_array_equal(copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers)
+    found, expected = copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])

@@ -20,7 +20,7 @@ from tests.pipelines import TEXTS, assert_close
 NLP = spacy.blank("en")
 DEFAULTS = {
     "frozen": True, "trainable": "all", "unfreeze_at": 0, "max_batch_tokens": 4096, "get_spans": None,
-    "dtype": "float32", "start": "zero",
+    "dtype": "float32", "start": "zero", "precision": "float32",
 }  # fmt: skip
 
 
@@ -195,8 +195,9 @@ def test_a_span_in_training_is_read_whole(weights):
 def steps_of(model):
     """A list that takes down what the network is asked to read: in each call, how many sentences at each step."""
     steps: list[list[int]] = []
-    layer = shim_of(model).bilm.lstm[0]
-    layer.register_forward_pre_hook(lambda _, args: steps.append(args[1]))
+    shim = shim_of(model)
+    for bilm in (shim.bilm, shim.predict(lambda ready: ready)):
+        bilm.lstm[0].register_forward_pre_hook(lambda _, args: steps.append(args[1]))
     return steps
 
 

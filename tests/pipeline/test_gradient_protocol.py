@@ -113,7 +113,7 @@ def test_a_batch_of_the_same_words_is_another_batch(weights):
     assert state_of(listener).batch is not None
     nlp.get_pipe("elmo").finish_update(optimizer)
     assert state_of(listener).batch is None
-    pipelines.bilm(nlp).lstm[1].bias.data += 1
+    pipelines.change(nlp, 1)
     docs = [Doc(nlp.vocab, words=words) for words, _ in pipelines.SENTENCES]
     with pytest.warns(UserWarning, match="did not run"):
         vectors, _ = listener.begin_update(docs)

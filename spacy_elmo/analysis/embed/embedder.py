@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...pipeline.component import Elmo
-from ...pipeline.encoder import averages
+from ...pipeline.encoder import averages, shim_of
 from .corpus import Item, Shard
 from .shard_file import pack
 
@@ -77,6 +77,7 @@ class Embedder:
             docs = self._docs(shard.items)
             tokens = [[token.text for token in doc] for doc in docs]
             pooled = self._wanted.pooling is not None
+            shim_of(self._elmo.model).forget()
             vectors = self._read(docs)
             if pooled:
                 vectors = [self._pool(rows, doc) for rows, doc in zip(vectors, docs, strict=True)]

@@ -1,0 +1,119 @@
+"""The option `precision`, from the config to the vectors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from spacy_elmo.pipeline.encoder import shim_of
+from tests import pipelines
+
+PRECISIONS = ["float32", "bfloat16", "int8"]
+# Relative to the largest magnitude, at least 1, of the tiny network's layers.
+BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2, "int8": 3e-2}
+
+
+def layers(nlp, text):
+    return nlp(text)._.elmo_layers
+
+
+def difference(found, expected):
+    return np.abs(found - expected).max(initial=0) / max(np.abs(expected).max(initial=0), 1)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_near_to_float32_but_not_the_same(weights, precision):
+    nlp, exact = pipelines.blank(weights, precision=precision), pipelines.blank(weights)
+    differences = [difference(layers(nlp, t), layers(exact, t)) for t in pipelines.TEXTS]
+    assert max(differences) <= BOUNDS[precision]
+    assert (max(differences) > 1e-6) == (precision != "float32")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_same_doc_same_vectors(weights, precision):
+    nlp = pipelines.blank(weights, precision=precision, max_batch_tokens=7)
+    alone = [layers(pipelines.blank(weights, precision=precision), t) for t in pipelines.TEXTS]
+    for batch_size in (1, 2, 50):
+        docs = list(nlp.pipe([*reversed(pipelines.TEXTS)], batch_size=batch_size))
+        for doc, expected in zip(reversed(docs), alone, strict=True):
+            assert difference(doc._.elmo_layers, expected) <= BOUNDS[precision]
+
+
+@pytest.mark.parametrize("precision", ["float16", "half"])
+def test_impossible(weights, precision):
+    with pytest.raises(ValueError, match="precision"):
+        pipelines.blank(weights, precision=precision)("a")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_prediction_follows_training(weights, frozen):
+    nlp = pipelines.listening(weights, "tagger", frozen=frozen, precision="int8")
+    optimizer = pipelines.trained(nlp)
+    pipelines.awaken(nlp, "tagger")
+    before = layers(nlp, "Anna met Bob")
+    pipelines.step(nlp, optimizer)
+    assert (difference(layers(nlp, "Anna met Bob"), before) > 1e-4) == (not frozen)
+    with nlp.use_params({}):
+        pass
+    assert nlp.get_pipe("elmo").model.shims[0].precision == "int8"
+
+
+def test_frozen_training_sees_what_prediction_sees(weights):
+    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="int8")
+    pipelines.trained(nlp)
+    elmo, (listener,) = nlp.get_pipe("elmo"), nlp.get_pipe("elmo").listeners
+    docs = [Doc(nlp.vocab, words=words) for words, _ in pipelines.SENTENCES]
+    elmo.update([spacy.training.Example(doc, doc.copy()) for doc in docs], sgd=False)
+    vectors, _ = listener.begin_update(docs)
+    for doc, found in zip(docs, vectors, strict=True):
+        (expected,) = listener.predict([elmo(Doc(nlp.vocab, words=[t.text for t in doc]))])
+        assert difference(found, expected) <= 1e-2
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.deepcopy,
+        lambda nlp: pickle.loads(pickle.dumps(nlp)),
+        lambda nlp: spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes()),
+    ],
+)
+def test_copies_compute_alike(weights, duplicate):
+    nlp = pipelines.blank(weights, precision="int8")
+    expected = layers(nlp, pipelines.TEXTS[1])
+    np.testing.assert_allclose(layers(duplicate(nlp), pipelines.TEXTS[1]), expected, atol=1e-6)
+
+
+def test_listeners_that_are_replaced_keep_it(weights, tmp_path):
+    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="int8")
+    pipelines.trained(nlp)
+    expected = nlp.get_pipe("elmo").listeners[0].predict([nlp(pipelines.TEXTS[1])])
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    assert nlp.config["components"]["tagger"]["model"]["tok2vec"]["precision"] == "int8"
+    nlp.to_disk(tmp_path)
+    for pipeline in (nlp, spacy.load(tmp_path)):
+        tok2vec = pipeline.get_pipe("tagger").model.get_ref("tok2vec")
+        assert shim_of(tok2vec.layers[0]).precision == "int8"
+        (found,) = tok2vec.predict([pipeline.make_doc(pipelines.TEXTS[1])])
+        np.testing.assert_allclose(found, expected[0], atol=1e-6)
+
+
+def test_kept_layers_are_those_of_the_precision(weights):
+    checksums = {
+        shim_of(pipelines.blank(weights, precision=p).get_pipe("elmo").model).checksum()
+        for p in PRECISIONS
+    }
+    assert len(checksums) == 3
+
+
+def test_words_are_remembered_until_the_weights_change(weights):
+    nlp = pipelines.blank(weights)
+    before = layers(nlp, "Anna met Bob")
+    pipelines.bilm(nlp).encoder.characters.data += 1
+    np.testing.assert_array_equal(layers(nlp, "Anna met Bob"), before)
+    pipelines.change(nlp, 0)
+    assert difference(layers(nlp, "Anna met Bob")[0], before[0]) > 1e-2
