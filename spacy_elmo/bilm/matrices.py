@@ -53,7 +53,7 @@ class Packed:
         self.dtype = dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._weight is not None and len(x) < FEWEST_ROWS:
+        if self._weight is not None and x.shape[0] < FEWEST_ROWS:
             return x @ self._weight
         return torch.ops.mkldnn._linear_pointwise(x, self._blocks, None, "none", [], "")
 

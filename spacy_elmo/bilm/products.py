@@ -31,7 +31,7 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _by_onednn(x: Tensor, weight: Tensor) -> bool:
-    usual = x.is_cpu and x.dtype == torch.float32 and len(x) >= FEWEST_ROWS
+    usual = x.is_cpu and x.dtype == torch.float32 and x.shape[0] >= FEWEST_ROWS
     return ONEDNN and usual and x.numel() > 0 and weight.numel() > 0
 
 

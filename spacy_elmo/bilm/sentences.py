@@ -43,23 +43,24 @@ def word_kinds(words: Sequence[str]) -> np.ndarray:
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
-def starts_of_kinds(kinds: np.ndarray) -> np.ndarray:
-    """`sentence_starts` from the (n,) `word_kinds` of the words."""
-    starts = np.zeros(len(kinds), dtype=bool)
-    if len(kinds):
-        starts[0] = True
-        # A sentence starts at the first word after an end mark that is no punctuation itself, that is, where
-        # the last end mark before is later than the last such word before.
-        end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
-        starts |= (kinds & _PLAIN > 0) & (end > plain)
-        starts[1:] |= kinds[:-1] & _NEWLINE > 0
+def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
+    """`sentence_starts` from the (n,) `word_kinds` of the words: of one text, or of texts of these lengths end to end."""
+    lengths = [len(kinds)] if lengths is None else lengths
+    ends = np.cumsum(lengths, dtype=np.int64)
+    first = np.repeat(ends - lengths, lengths)
+    # A sentence starts at the first word after an end mark that is no punctuation itself, that is, where
+    # the last end mark before is later than the last such word before.
+    end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
+    starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
+    starts[1:] |= kinds[:-1] & _NEWLINE > 0
+    starts |= np.arange(len(kinds)) == first
     return starts
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
     """(n,) the last marked place before each place; -1: none."""
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
-    return np.concatenate([[-1], last[:-1]])
+    return np.concatenate([[-1], last])[:-1]
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 
 from ..bilm.sentences import SPACE, word_kinds
+from .distinct_words import distinct_words
 from .spans import SpanGetter
 
 
@@ -36,7 +36,7 @@ class Sequences:
         Raises:
             ValueError: see `spans_of`.
         """
-        words, rows = _distinct_words(docs)
+        words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
         owner, places = _ranges(starts, ends)
         read = (word_kinds(words) & SPACE == 0)[rows[places]]
@@ -65,17 +65,6 @@ class Sequences:
         for group in _cut(order, self.lengths, max_tokens):
             _, places = _ranges(ends[group] - self.lengths[group], ends[group])
             yield self.lengths[group], places
-
-
-def _distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """K words, and the (T,) row of every token. Hashes mean the same in every vocabulary; strings are looked
-    up where they are sure to be."""
-    ends = np.cumsum([len(doc) for doc in docs])
-    orths = np.concatenate([doc.to_array(ORTH) for doc in docs])
-    hashes, first, rows = np.unique(orths, return_index=True, return_inverse=True)
-    owners = np.searchsorted(ends, first, side="right")
-    strings = [doc.vocab.strings for doc in docs]
-    return [strings[o][h] for o, h in zip(owners.tolist(), hashes.tolist(), strict=True)], rows
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Iterable[Span]]:

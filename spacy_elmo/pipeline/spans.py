@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 
 from ..bilm.sentences import starts_of_kinds, word_kinds
+from .distinct_words import distinct_words
 
 SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
 """Docs -> the spans of each; the form of the span getters of spacy-transformers, which fit as they are."""
@@ -17,14 +17,13 @@ SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
     """The default: sentences by the rule of `bilm.sentences`, which reads no annotation."""
-    return [_rule_spans(doc) for doc in docs]
+    words, rows = distinct_words(docs)
+    lengths = [len(doc) for doc in docs]
+    starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
+    return [_cut(doc, np.flatnonzero(own).tolist()) for doc, own in zip(docs, starts, strict=False)]
 
 
-def _rule_spans(doc: Doc) -> list[Span]:
-    orths, rows = np.unique(doc.to_array(ORTH), return_inverse=True)
-    strings = doc.vocab.strings
-    kinds = word_kinds([strings[orth] for orth in orths.tolist()])[rows]
-    starts = np.flatnonzero(starts_of_kinds(kinds)).tolist()
+def _cut(doc: Doc, starts: list[int]) -> list[Span]:
     return [doc[start:end] for start, end in itertools.pairwise([*starts, len(doc)])]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.sentences import sentence_starts
+from spacy_elmo.bilm.sentences import sentence_starts, starts_of_kinds, word_kinds
 
 VOCAB = spacy.blank("en").vocab
 WORDS = [
@@ -67,3 +67,10 @@ def test_end_marks_are_those_of_the_sentencizer():
 )
 def test_newline_ends_a_sentence(words, starts):
     assert np.flatnonzero(sentence_starts(words)).tolist() == starts
+
+
+@given(st.lists(st.lists(st.sampled_from([*WORDS, "\n", " \n"]), max_size=6), max_size=6))
+def test_texts_end_to_end_are_cut_as_each_alone(texts):
+    kinds = word_kinds([word for text in texts for word in text])
+    found = starts_of_kinds(kinds, [len(text) for text in texts]).tolist()
+    assert found == [start for text in texts for start in sentence_starts(text).tolist()]
