@@ -44,7 +44,7 @@ def word_kinds(words: Sequence[str]) -> np.ndarray:
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """`sentence_starts` from the (n,) `word_kinds` of the words: of one text, or of texts of these lengths end to end."""
+    """`sentence_starts` from the (n,) `word_kinds` of the words: of one text, or of several of these lengths."""
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from spacy_elmo.bilm import lstm
+from spacy_elmo.bilm import lstm_gradient, recurrence
 from spacy_elmo.bilm.lstm import LSTMLayer
 from tests import tiny
 
@@ -78,7 +78,11 @@ def test_first_state_is_not_changed(graph):
 @pytest.mark.parametrize("clips", CLIPS)
 @pytest.mark.parametrize("dim", WITH_AND_WITHOUT_PROJECTION)
 @pytest.mark.parametrize("rows", [ROWS, [3], [1, 1, 1], [5, 1]])
-def test_every_gradient_equals_autograd(rows, dim, clips):
+@pytest.mark.parametrize("kept", [True, False])
+def test_every_gradient_equals_autograd(monkeypatch, kept, rows, dim, clips):
+    if not kept:
+        monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 0)
+        monkeypatch.setattr(recurrence, "_ROWS_PER_BLOCK", 4)
     layer, x, h, c = make(dim, clips, rows)
     inputs = [x.requires_grad_(), h.requires_grad_(), c.requires_grad_(), *layer.parameters()]
     fast = layer(x, rows, h, c)[0]
@@ -121,8 +125,11 @@ def test_a_graph_that_is_kept_is_walked_again():
     assert all(map(torch.equal, first, second))
 
 
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("dim", WITH_AND_WITHOUT_PROJECTION)
-def test_float32_which_is_compiled(dim):
+def test_float32_which_is_compiled(monkeypatch, dim, kept):
+    if not kept:
+        monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 0)
     layer, x, h, c = make(dim, dtype=torch.float32)
     goal = torch.randn_like(x)
     found, expected = layer(x, ROWS, h, c), naive(layer, x, ROWS, h, c)
@@ -153,7 +160,7 @@ def test_reading_in_two_parts_equals_reading_at_once():
 def test_blocks_of_steps_change_nothing(monkeypatch, size):
     layer, x, h, c = make()
     whole = layer(x, ROWS, h, c)
-    monkeypatch.setattr(lstm, "_ROWS_PER_BLOCK", size)
+    monkeypatch.setattr(recurrence, "_ROWS_PER_BLOCK", size)
     for got, expected in zip(layer(x, ROWS, h, c), whole, strict=True):
         torch.testing.assert_close(got, expected)
 
@@ -227,3 +234,18 @@ def test_backward_under_autocast_has_the_types_of_the_forward_pass():
         found = torch.autograd.grad(loss, parameters)
     for got, wanted in zip(found, expected, strict=True):
         torch.testing.assert_close(got, wanted)
+
+
+def test_a_long_reading_keeps_no_gates(monkeypatch):
+    layer, x, h, c = make(rows=[1] * 40)
+    (width, dim), sizes = (x.shape[2], c.shape[2]), []
+    for most in (40, 39):
+        monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", most)
+        kept = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: (kept.append(t), t)[1], lambda t: t
+        ):
+            layer(x, [1] * 40, h, c)
+        sizes.append(sum(t.numel() for t in kept if t.shape[0] == 40))
+    both = 2 * 40
+    assert sizes == [both * (2 * width + 6 * dim), both * (2 * width + dim)]
