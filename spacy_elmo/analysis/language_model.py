@@ -16,7 +16,7 @@ from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.likelihood import classes_of, language_model, log_probabilities, opening_contexts
 from ..bilm.weights import Weights
 from ..pipeline.bundled import find_weights
-from ..pipeline.encoder import MAX_BATCH_TOKENS
+from ..pipeline.options import MAX_BATCH_TOKENS
 from ..pipeline.sequences import Sequences
 from ..pipeline.spans import SpanGetter, rule_spans
 

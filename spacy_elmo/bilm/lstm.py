@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig
 from .lstm_gradient import Read
-from .matrices import Matrix, Plain, Precision, ready
+from .matrices import Matrix, Plain, ready
+from .precision import Precision
 from .recurrence import Clips, Direction, read
 
 

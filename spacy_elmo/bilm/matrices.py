@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from . import int8
+from .precision import PRECISIONS, Precision
 from .products import FEWEST_ROWS, ONEDNN, product
-
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 # oneDNN lays a matrix out for so many rows. Any number may be multiplied.
 _TYPICAL_ROWS = 32

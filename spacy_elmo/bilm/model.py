@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig
 from .lstm import LSTMLayer
-from .matrices import Precision
 from .packing import Lengths, Packing
+from .precision import Precision
 from .token_encoder import WordEncoder, token_encoder
 from .token_table import TokenTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -13,122 +13,20 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from ..bilm.matrices import Precision
 from .batch import Batch
-from .bundled import DEFAULT_WEIGHTS
 from .cache import LayerCache
-from .encoder import MAX_BATCH_TOKENS, DType, averages, configure, layers_and_width, shim_of
+from .encoder import averages, layers_and_width, shim_of
 from .extensions import install_extensions, store_layers, stored_layers
 from .forks import guard_forks
 from .home import Home
 from .hooks import set_hooks
 from .listened_to import ListenedTo
 from .listener import state_of
+from .options import READING, Store
 from .own_memory import own_copy
-from .shim import Start
 from .tok2vec import ReplaceListenerConfig, replace_listener
 
-Store: TypeAlias = Literal["layers", "average"]
 ExtraAnnotations: TypeAlias = Callable[[list[Doc], list[Floats3d]], None]
-
-_OPTIONS = {
-    "weights": DEFAULT_WEIGHTS,
-    "frozen": True,
-    "trainable": "all",
-    "unfreeze_at": 0,
-    "max_batch_tokens": MAX_BATCH_TOKENS,
-    "get_spans": None,
-    "dtype": "float32",
-    "start": "zero",
-    "precision": "float32",
-}
-
-
-@Language.factory(
-    "elmo",
-    assigns=[
-        f"{thing}._.{name}"
-        for thing in ("doc", "span", "token")
-        for name in ("elmo", "elmo_layers")
-    ],
-    default_config={
-        **_OPTIONS,
-        "store": "layers",
-        "cache_mb": 1000,
-        "cache_dir": None,
-        "hooks": False,
-        "set_extra_annotations": None,
-        "model": {"@architectures": "spacy-elmo.BiLM.v1"},
-    },
-)
-def make_elmo(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], list[Floats3d]],
-    weights: str | None,
-    frozen: bool,
-    trainable: str,
-    unfreeze_at: int,
-    max_batch_tokens: int,
-    get_spans: Callable | None,
-    dtype: DType,
-    start: Start,
-    precision: Precision,
-    store: Store,
-    cache_mb: float,
-    cache_dir: str | None,
-    hooks: bool,
-    set_extra_annotations: ExtraAnnotations | None,
-) -> Elmo:
-    """Make the component. Reads no file: the weights are loaded at their first use.
-
-    Args:
-        model: a `spacy-elmo.BiLM.v1`.
-        weights: name of a bundled biLM, or path of a weights file; null: random, drawn by `nlp.initialize`.
-        frozen: leave the biLM as it is.
-        trainable: what is trained otherwise: "all", "lstm" (without the token encoder) or "top" (the last LSTM layer).
-        unfreeze_at: the first step of the optimizer, counted from 0, that trains it. Until then it costs what a
-            frozen one does. Every run of training counts anew, a run that goes on with a saved pipeline too.
-        max_batch_tokens: words that the biLM reads at once. No vector depends on it: a longer span is read piece by
-            piece, unless the biLM is being trained.
-        get_spans: what it reads as sequences of their own; null: sentences, by a rule that reads no annotation.
-        dtype: of the layers, "float32" or "float16", which takes half the memory. Listeners see what is rounded to
-            it, in training too, and compute in float32; `_.elmo` is float32 in any case.
-        start: what the biLM starts from in every sequence: "zero", or "warm", a mean state that `spacy elmo convert
-            --warm` has put into the weights file, for a biLM that was trained with its state carried on.
-        precision: of the LSTM's products when it reads without being trained: "float32", "bfloat16", on a CPU also
-            "int8", on a GPU "float16". A frozen biLM is read so in training too. What each costs in accuracy stands
-            in the README.
-        store: what stays on Docs: "layers", or "average", which is `_.elmo` alone, and nothing can listen to it.
-        cache_mb: memory for the layers of training Docs, which a frozen biLM then computes in the first epoch alone.
-        cache_dir: a folder that keeps them too, for what memory cannot hold, and for other runs with the same weights.
-            It grows with every new Doc and is never emptied; several processes may share it.
-        hooks: let `doc.vector`, `span.similarity(...)` and their like come from the ELMo vectors; see `set_hooks`.
-        set_extra_annotations: called with Docs and their layers, a list of each, once the layers are on the Docs.
-    """
-    configure(
-        model,
-        weights=weights,
-        frozen=frozen,
-        trainable=trainable,
-        unfreeze_at=unfreeze_at,
-        max_batch_tokens=max_batch_tokens,
-        get_spans=get_spans,
-        dtype=dtype,
-        start=start,
-        precision=precision,
-        lang=nlp.lang,
-    )
-    return Elmo(
-        nlp.vocab,
-        model,
-        name,
-        store=store,
-        home=Home(nlp),
-        cache=LayerCache(cache_mb, cache_dir),
-        hooks=hooks,
-        set_extra_annotations=set_extra_annotations,
-    )
 
 
 class Elmo(ListenedTo, TrainablePipe):
@@ -138,10 +36,10 @@ class Elmo(ListenedTo, TrainablePipe):
         vocab: the pipeline's.
         model: a configured `spacy-elmo.BiLM.v1` (`encoder.configure`).
         name: of the component in the pipeline.
-        store: see `make_elmo`.
+        store: see `factory.make_elmo`.
         home: the pipeline, if it is known.
         cache: for the layers of training Docs; by default it keeps none.
-        hooks, set_extra_annotations: see `make_elmo`.
+        hooks, set_extra_annotations: see `factory.make_elmo`.
     """
 
     def __init__(
@@ -318,7 +216,7 @@ class Elmo(ListenedTo, TrainablePipe):
         nlp = self._home.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
-            replace.options = {name: config.get(name, value) for name, value in _OPTIONS.items()}
+            replace.options = {name: config.get(name, value) for name, value in READING.items()}
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
         """Take in a listener, and remember for `replace_listeners` whether one listens to "*".

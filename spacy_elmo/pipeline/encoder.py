@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,21 +12,18 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
-from ..bilm.matrices import PRECISIONS, Precision
 from ..bilm.model import BiLM
+from ..bilm.precision import PRECISIONS, Precision
+from .options import MAX_BATCH_TOKENS, DType, Start
 from .own_memory import own_copy, own_zeros
 from .sequences import Sequences
-from .shim import BiLMShim, Start
+from .shim import BiLMShim
 from .spans import SpanGetter, rule_spans
 from .unsaved import Unsaved
 
 # Docs are read in groups of this many batches: enough for batches of sentences of one length, few enough that
 # the layers of a whole nlp.pipe buffer need not exist twice.
 _BATCHES_PER_GROUP = 8
-
-MAX_BATCH_TOKENS = 4096
-
-DType: TypeAlias = Literal["float32", "float16"]
 
 
 @dataclass

@@ -11,6 +11,8 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 from .unsaved import Unsaved
 
 _EPSILON = 1e-12  # bilm-tf's, under the root of the variance
+_NAME = "elmo-mix"
+_NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.initialize()"
 
 Layers = Literal["mix", "average", "top"] | int
 
@@ -57,7 +59,7 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
-        "elmo-mix",
+        _NAME,
         forward,
         init=init,
         dims={"nL": None, "nO": None},
@@ -130,6 +132,28 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
             )
 
 
+def is_mix(model: Model) -> bool:
+    """Whether a layer is a `scalar_mix`."""
+    return model.name == _NAME
+
+
+def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
+    """What a mix makes of the layers: the weight of each, (layers,), which sum to 1, and γ.
+
+    Raises:
+        ValueError: the mix was never initialized.
+    """
+    layers = mix.maybe_get_dim("nL")
+    if layers is None:
+        raise ValueError(_NOT_INITIALIZED)
+    chosen = _chosen_layer(mix, layers)
+    if chosen is None:
+        return _weights(mix, layers)
+    weights = mix.ops.alloc1f(layers)
+    weights[chosen] = 1
+    return weights, 1.0
+
+
 def _nothing(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
     return []
 
@@ -165,16 +189,12 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
         # Owned, because `h` may be what the cache or a Doc keeps, and what comes next may write into its input.
         return h[chosen].copy(), backprop_chosen
-    learnt = "scalars" in model.param_names
-    if learnt and not model.has_param("scalars"):
-        raise ValueError("The mix of the biLM's layers has no weights yet: call nlp.initialize()")
-    scalars = model.get_param("scalars") if learnt else ops.alloc1f(layers)
-    gamma = 1 + (model.get_param("scale")[0] if learnt else 0)
-    weights = _softmax(ops, scalars)
+    weights, gamma = _weights(model, layers)
+    scalars = model.get_param("scalars") if "scalars" in model.param_names else None
     mean = ops.xp.tensordot(weights, h, axes=1)
 
     def backprop(dy: Floats2d, inputs: bool) -> Floats3d | None:
-        if learnt:
+        if scalars is not None:
             # d_weights: what each layer alone would have been worth.
             d_weights = gamma * ops.xp.tensordot(h, dy, axes=((1, 2), (0, 1)))
             d_scalars = weights * (d_weights - (weights * d_weights).sum())
@@ -183,6 +203,15 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
         return (gamma * weights)[:, None, None] * dy if inputs else None
 
     return gamma * mean, backprop
+
+
+def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
+    """Softmax(s) and γ, those of an average where none are learnt."""
+    if "scalars" not in model.param_names:
+        return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
+    if not model.has_param("scalars"):
+        raise ValueError(_NOT_INITIALIZED)
+    return _softmax(model.ops, model.get_param("scalars")), 1 + model.get_param("scale")[0]
 
 
 def _softmax(ops: Ops, scalars: Any) -> Floats1d:

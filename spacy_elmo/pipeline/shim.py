@@ -9,7 +9,7 @@ import json
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import torch
 from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
@@ -17,15 +17,14 @@ from thinc.shims import Shim
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
-from ..bilm.matrices import Precision
 from ..bilm.model import BiLM
+from ..bilm.precision import Precision
 from ..bilm.start_state import StartState
 from ..bilm.weights import Weights
 from .bundled import find_weights
+from .options import Start
 
 TRAINABLE = ("all", "lstm", "top")
-
-Start: TypeAlias = Literal["zero", "warm"]
 
 # One lock for all, because a lock as an attribute cannot be copied.
 _LOADING = threading.RLock()

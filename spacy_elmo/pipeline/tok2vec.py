@@ -9,13 +9,12 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..bilm.matrices import Precision
+from ..bilm.precision import Precision
 from .batch import Batch
-from .bundled import DEFAULT_WEIGHTS
-from .encoder import MAX_BATCH_TOKENS, DType, configure, layers_and_width, shim_of
+from .encoder import configure, layers_and_width, shim_of
 from .listener import mix_of
+from .options import DEFAULT_WEIGHTS, MAX_BATCH_TOKENS, DType, Start
 from .scalar_mix import Layers, MixOptions, scalar_mix
-from .shim import Start
 from .spans import SpanGetter
 from .unsaved import Unsaved
 

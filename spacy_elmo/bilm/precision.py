@@ -1,0 +1,6 @@
+"""In which numbers a network multiplies when it predicts."""
+
+from typing import Literal, TypeAlias, get_args
+
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
