@@ -23,6 +23,7 @@ import spacy
 import torch
 from allennlp_elmo import elmo_module
 from memory import MB, forget_peak, peak, resident
+from sizes import SIZES
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -30,11 +31,6 @@ from spacy_elmo.bilm.shell import shells
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.convert.bilm_export import export
 
-SIZES = {
-    "original": BiLMConfig(),
-    # AllenNLP's elmo_2x1024_128_2048cnn_1xhighway.
-    "small": BiLMConfig(dim=1024, projection=128, highways=1),
-}
 TEXT = "She sat on the bank of the river."
 
 

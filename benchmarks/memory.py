@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
+from sentences import SAMPLE
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 ROUNDS = 10
 END_WORDS = 10_000
 MB = 1e6

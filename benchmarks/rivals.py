@@ -14,33 +14,23 @@ import platform
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import spacy
 import torch
 from allennlp_elmo import AllenNLP
+from sentences import SAMPLE, read_sentences
+from sizes import SIZES
 from textbook import Textbook
 from torch import nn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentences import sentence_starts
 from spacy_elmo.pretrain import objective
 from spacy_elmo.pretrain.allocation import keep_freed_memory
 
-SIZES = {
-    "mini": BiLMConfig(
-        dim=512, projection=128, highways=1,
-        filters=((1, 16), (2, 32), (3, 64), (4, 96), (5, 128), (6, 96), (7, 80)),
-    ),
-    # AllenNLP's elmo_2x1024_128_2048cnn_1xhighway.
-    "small": BiLMConfig(dim=1024, projection=128, highways=1),
-}  # fmt: skip
-SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 START, END, FIRST_WORD = 0, 1, 3
 
 
@@ -175,22 +165,6 @@ def measure(
     return {name: n_words / second for name, second in best.items()}
 
 
-def read_sentences(path: Path, n_words: int) -> list[list[str]]:
-    """The first sentences of a text, about `n_words` words together."""
-    tokenizer = spacy.blank("en").tokenizer
-    sentences: list[list[str]] = []
-    total = 0
-    with path.open(encoding="utf8") as file:
-        for line in file:
-            words = [token.text for token in tokenizer(line.strip()) if not token.is_space]
-            borders = [*np.flatnonzero(sentence_starts(words)).tolist(), len(words)]
-            sentences += [words[a:b] for a, b in pairwise(borders)]
-            total += len(words)
-            if total >= n_words:
-                break
-    return sentences
-
-
 def make_batches(bilm: BiLM, sentences: list[list[str]], batch_words: int) -> list[Batch]:
     words = sorted({word for sentence in sentences for word in sentence})
     classes = {word: row for row, word in enumerate(words, FIRST_WORD)}
@@ -203,7 +177,7 @@ def make_batches(bilm: BiLM, sentences: list[list[str]], batch_words: int) -> li
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["mini", "small"])
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
     parser.add_argument("--allennlp", type=Path, help="folder into which pip has put allennlp")
     parser.add_argument("--out", type=Path, help="JSON file to write")

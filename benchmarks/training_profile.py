@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rivals import SAMPLE, SIZES, Ours, make_batches, read_sentences, train
+from rivals import Ours, make_batches, train
+from sentences import SAMPLE, read_sentences
+from sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
@@ -50,7 +52,7 @@ def operations(name: str, shapes: list[list[int]]) -> int:
 def main() -> None:
     """Profile, and print a table for each size and type."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
+    parser.add_argument("--sizes", nargs="+", default=["mini", "small"], choices=SIZES)
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
     parser.add_argument("--words", type=int, default=8000)
     parser.add_argument("--threads", type=int, default=1)

@@ -11,13 +11,15 @@ import io
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import spacy
 from convert_ner import convert
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
-from spacy.tokens import Doc, Token
 from wasabi import Printer
+
+from spacy_elmo.analysis.neighbors import nearest
+from spacy_elmo.analysis.occurrences import find_in_sentences, find_occurrences
+from spacy_elmo.analysis.passages import passages
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"
@@ -51,37 +53,20 @@ def show_neighbours() -> None:
     """Print the nearest occurrences of each query's word in the sample text."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    text = (SAMPLE / "pretrain-en" / "train-00.txt").read_text(encoding="utf8")
-    docs = list(nlp.pipe(line for line in text.splitlines() if line))
-    # The direction that all vectors share says nothing about any of them.
-    mean = np.concatenate([doc._.elmo for doc in docs]).mean(0)
+    text = list(passages(str(SAMPLE / "pretrain-en")))
     rows = []
     for word, sentence in QUERIES:
-        query = next(token for token in nlp(sentence) if token.lower_ == word)
-        found = [other for doc in docs for other in doc if other.lower_ == word]
-        found.sort(key=lambda other, query=query: -cosine(query, other, mean))
-        # The sample repeats its phrases: one line for each.
-        different = {context(other, 2): other for other in reversed(found)}
-        for other in sorted(different.values(), key=found.index)[:NEIGHBOURS]:
-            similarity = f"{cosine(query, other, mean):.2f}"
-            rows.append((context(query), similarity, context(other)))
+        corpus = find_occurrences(nlp, text, word, "average")
+        query = find_in_sentences(nlp, [sentence], word, corpus, "average")
+        ((neighbors,),) = nearest(query, corpus, NEIGHBOURS)
+        for occurrence, cosine in neighbors:
+            rows.append((query.found[0].excerpt(), f"{cosine:.2f}", occurrence.excerpt()))
     msg.table(
-        rows, header=("word in context", "cosine", "nearest in the sample text"), divider=True
+        rows,
+        header=("word in context", "cosine", "nearest in the sample text"),
+        divider=True,
+        max_col=60,
     )
-
-
-def cosine(left: Token, right: Token, mean: np.ndarray) -> float:
-    """Similarity of two tokens' vectors, seen from the mean vector."""
-    a, b = left._.elmo - mean, right._.elmo - mean
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
-
-
-def context(token: Token, words: int = 5) -> str:
-    """The token in capitals, with a few words of its text on each side."""
-    doc: Doc = token.doc
-    left = doc[max(token.i - words, 0) : token.i].text
-    right = doc[token.i + 1 : token.i + 1 + words].text
-    return f"{left} {token.text.upper()} {right}".strip()
 
 
 def compare_ner() -> None:

@@ -16,7 +16,10 @@ from pathlib import Path
 
 NAME = re.compile(r"(?P<config>(?P<task>[a-z]+)(_\w+)?)-(?P<seed>\d+)")
 # Of texts with one label each, the micro-averaged F1 is the accuracy.
-METRICS = {"ner": "ents_f", "tagger": "tag_acc", "textcat": "cats_micro_f"}
+METRICS = {
+    "ner": "ents_f", "tagger": "tag_acc", "textcat": "cats_micro_f", "parser": "dep_las",
+    "srl": "srl_f", "nli": "nli_acc", "qa": "qa_f", "coref": "coref_f",
+}  # fmt: skip
 # Dataset, task and config -> seed -> percent.
 Scores = dict[tuple[str, str, str], dict[int, float]]
 
@@ -57,15 +60,23 @@ def table(scores: Scores) -> str:
         seeds = ", ".join(map(str, sorted(by_seed)))
         each = ", ".join(f"{value:.1f}" for value in values)
         mean = statistics.mean(values)
-        fewer = "-"
         baseline = scores.get((dataset, task, f"{task}_baseline"), by_seed)
-        errors = 100 - statistics.mean(baseline.values())
-        if baseline is not by_seed and errors:
-            fewer = f"{(mean + errors - 100) / errors:.1%}"
+        fewer = "-"
+        if baseline is not by_seed:
+            fewer = fewer_errors(mean, statistics.mean(baseline.values()))
         rows.append(
             f"| {dataset} | {config} | {METRICS[task]} | {seeds} | {mean:.1f} | {spread} | {each} | {fewer} |"
         )
     return "\n".join(rows)
+
+
+def fewer_errors(score: float, baseline: float) -> str:
+    """The share of the baseline's errors that are gone; "-": it made none.
+
+    Args:
+        score, baseline: percent.
+    """
+    return f"{(score - baseline) / (100 - baseline):.1%}" if baseline < 100 else "-"
 
 
 def main() -> None:

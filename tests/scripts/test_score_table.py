@@ -52,7 +52,8 @@ def test_a_worse_config_has_more_errors(tmp_path):
         ("a/ner_b-1.json", {"ents_f": None}, "no ents_f"),
         ("a/tagger_b-1.json", {"ents_f": 1.0}, "no tag_acc"),
         ("a/b.json", {"ents_f": 1.0}, "ner_elmo-0.json"),
-        ("a/parser_elmo-0.json", {"ents_f": 1.0}, "one of ner, tagger, textcat"),
+        ("a/lemmatizer_elmo-0.json", {"ents_f": 1.0}, "one of ner, tagger, textcat"),
+        ("a/parser_elmo-0.json", {"ents_f": 1.0}, "no dep_las"),
         ("a/ner_b-1.txt", {}, "run the evaluation first"),
     ],
 )

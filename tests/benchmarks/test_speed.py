@@ -1,0 +1,120 @@
+"""The speed benchmark: which sentences are read, and what its tables say."""
+
+import itertools
+
+import contest
+import latency
+import numpy as np
+import precision
+import pytest
+import scaling
+import spacy
+import speed
+import torch
+from contest import Result, contenders
+from speed_figure import draw
+from targets import Side
+
+
+def result(kind, *speeds, size="small", batch=32, threads=1, precision="float32"):
+    return Result(threads, size, Side(kind, precision), batch, list(speeds), 100.0)
+
+
+RESULTS = [
+    result("network", 1000.0, 3000.0, 1300.0),
+    result("nlp.pipe", 900.0, 2700.0, 1300.0),
+    result("AllenNLP", 100.0, 200.0, 100.0),
+]
+
+
+def test_a_quotient_is_of_the_same_round():
+    assert RESULTS[0].speed == 1300
+    assert RESULTS[0].times(RESULTS[2]) == 13  # of 10, 15 and 13
+
+
+def test_table():
+    head, network, *_ = speed.table(RESULTS)
+    assert head.split() == "small, threads: 1 batches of 32".split()
+    assert network.split() == "network, float32 1,300 w/s 100 MB".split()
+
+
+def test_targets_are_those_that_can_be_told():
+    _, *lines = speed.targets(RESULTS)
+    assert [line.split() for line in lines] == [
+        "small to AllenNLP 1 12.00 13.00".split(),
+        "small, nlp.pipe to the network 1 0.90 0.90".split(),
+    ]
+
+
+def test_limits():
+    found = {"import": {"added": 41.25}, "one sentence, threads 2": {"float32": {"median": 3.456}}}
+    added, one = speed.limits(found)
+    assert added.split()[-5:] == ["<", "50", "ms", "41.2", "ms"]
+    assert one.split()[-5:] == ["<", "5", "ms", "3.46", "ms"]
+
+
+def test_contenders():
+    sides = {(side.kind, side.precision) for side in contenders("mini", ["int8"], allennlp=False)}
+    assert sides == {("network", "int8"), ("nlp.pipe", "int8")}
+    small = [side.kind for side in contenders("small", ["float32"], allennlp=True)]
+    assert small[-3:] == ["AllenNLP", "BERT-base", "BERT, 6 layers"]
+
+
+def test_rounds_read_new_sentences_sorted_by_length(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"It is {'very ' * (n % 7)}n{n} ." for n in range(120)), "utf8")
+    plan = contest._plan([1, 8], rounds=2, least=5)
+    sentences = contest._sentences(text, plan)
+    assert [(part.batch, part.stop - part.start) for part in plan] == [
+        (1, 5),
+        (1, 5),
+        (8, 8),
+        (8, 8),
+    ]
+    assert all(one.stop == other.start for one, other in itertools.pairwise(plan))
+    for part in plan:
+        lengths = [len(words) for words in sentences[part.start : part.stop]]
+        assert lengths == sorted(lengths)
+    assert len(sentences) == 26 + contest.WARM_UP
+    assert len({" ".join(words) for words in sentences}) == len(sentences)
+    again = contest._sentences(text, contest._plan([256], rounds=1, least=1))
+    assert again[-1] in again[:120]  # from the start again
+
+
+def test_figure(tmp_path):
+    draw(RESULTS, tmp_path / "speed.png")
+    assert (tmp_path / "speed.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_scaling_figure(tmp_path):
+    rows = [{"words": n, "seconds": 0.02 * n} for n in (10, 30, 100)]
+    scaling.draw({"length": rows, "corpus": rows}, tmp_path / "scaling.png")
+    assert (tmp_path / "scaling.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_latency_leaves_the_warm_up_out(monkeypatch):
+    """Ten texts, of which each takes as many milliseconds as its number, but the first a second."""
+    ends = np.cumsum([1.0, *(0.001 * n for n in range(1, 10))])
+    clock = np.stack([np.concatenate([[0], ends[:-1]]), ends], 1).ravel().tolist()
+    monkeypatch.setattr(latency.time, "perf_counter", iter(clock).__next__)
+    found = latency.measure(lambda _: None, ["text"] * 10)
+    assert found == {"median": pytest.approx(5.0), "90 %": pytest.approx(8.2)}
+
+
+def test_cosines():
+    exact = torch.tensor([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 4.0], [1.0, 0.0]]])
+    other = torch.tensor([[[2.0, 0.0], [0.0, 1.0]], [[4.0, 3.0], [1.0, 0.0]]])
+    same, turned = precision.cosines(exact, other)
+    assert list(same.values()) == pytest.approx([1.0, 1.0, 1.0])
+    assert turned["least"] == pytest.approx(0.96) and turned["mean"] == pytest.approx(0.98)
+    assert turned["1 %"] == pytest.approx(0.9604)
+
+
+def test_slope():
+    rows = [{"words": n, "seconds": 0.02 * n**1.5} for n in (10, 30, 100)]
+    assert scaling.slope(rows) == pytest.approx(1.5)
+
+
+def test_corpus_of_so_many_words():
+    docs = list(scaling._docs(spacy.blank("en"), [["a", "b"], ["c"] * 5], 16))
+    assert [len(doc) for doc in docs] == [2, 5, 2, 5, 2]

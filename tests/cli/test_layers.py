@@ -1,0 +1,117 @@
+"""`python -m spacy elmo layers`."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import spacy
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from tests import pipelines, tiny
+
+CODE = """
+from spacy.language import Language
+
+
+@Language.component("mine")
+def mine(doc):
+    return doc
+"""
+
+
+def invoke(*arguments):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["layers", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Two saved pipelines."""
+    weights = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(weights)
+    folders = []
+    for name, choice in (("one", "mix"), ("two", "top")):
+        nlp = pipelines.blank(weights)
+        pipelines.add_tagger(nlp, layers=choice)
+        nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        folders.append(tmp_path / name / "model-best")
+        folders[-1].parent.mkdir()
+        nlp.to_disk(folders[-1])
+    return folders
+
+
+def test_through_spacy(trained):
+    done = subprocess.run(
+        [sys.executable, "-m", "spacy", "elmo", "layers", str(trained[0])],
+        capture_output=True, text=True, encoding="utf8",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert lines[0] == "Read by Layers γ Layer 0 Layer 1 Layer 2".split()
+    assert lines[2] == "tagger mix 1.000 0.333 0.333 0.333".split()
+
+
+def test_several_pipelines_and_all_files(trained, tmp_path):
+    files = [tmp_path / f"out.{suffix}" for suffix in ("json", "png", "html")]
+    code, output = invoke(*trained, *(f"--out={file}" for file in files))
+    assert code == 0
+    assert "one tagger mix 1.000 0.333 0.333 0.333 two tagger top 1.000 0.000 0.000 1.000" in output
+    assert all(f"Saved: {file}" in output.replace("\n", "") for file in files)
+    rows = json.loads(files[0].read_text("utf8"))
+    assert [(row["pipeline"], row["component"], row["layers"]) for row in rows] == [
+        ("one", "tagger", "mix"), ("two", "tagger", "top"),
+    ]  # fmt: skip
+    assert rows[1]["weights"] == [0, 0, 1]
+    assert files[1].read_bytes().startswith(b"\x89PNG")
+    assert "two tagger (γ 1.00, layers = top: not learnt)" in json.loads(
+        '"' + files[2].read_text("utf8").split('"mix": "')[-1].split('"')[0] + '"'
+    )
+
+
+def test_pipeline_with_code_of_its_own(trained, tmp_path):
+    (tmp_path / "mine.py").write_text(CODE)
+    spacy.util.import_file("python_code", tmp_path / "mine.py")
+    nlp = spacy.load(trained[0])
+    nlp.add_pipe("mine")
+    nlp.to_disk(tmp_path / "nlp")
+    assert invoke(tmp_path / "nlp", "--code", tmp_path / "mine.py")[0] == 0
+
+
+def test_pipeline_that_reads_no_layers(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "nlp")
+    code, output = invoke(tmp_path / "nlp", "-o", tmp_path / "out.png")
+    assert code == 1 and "No component of the pipeline reads the layers" in output
+    assert not (tmp_path / "out.png").exists()
+
+
+@pytest.mark.parametrize(
+    "out, problem",
+    [
+        ("out.pdf", "its name must end in .png, .html or .json"),
+        ("nowhere/out.png", "the folder of --out, does not exist"),
+        ("folder.png", "is a folder; --out is the file to write"),
+    ],
+)
+def test_impossible_files(trained, tmp_path, out, problem):
+    (tmp_path / "folder.png").mkdir()
+    code, output = invoke(trained[0], "--out", tmp_path / out)
+    assert code == 1 and problem in output
+
+
+def test_missing_pipeline(tmp_path):
+    code, output = invoke(tmp_path / "nowhere")
+    assert code == 1 and "nowhere" in output
+
+
+def test_drawing_needs_its_library(trained, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "spacy_elmo.analysis.figures", raising=False)
+    monkeypatch.delattr("spacy_elmo.analysis.figures", raising=False)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    code, output = invoke(trained[0], "-o", tmp_path / "out.png")
+    assert code == 1 and "pip install spacy-elmo[figures]" in output
+    assert invoke(trained[0], "-o", tmp_path / "out.json")[0] == 0
