@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from ...pretrain.documents import docbin_words, json_lines
 from ...pretrain.text import kind, lines, text_files
+from ..conllu import FORM, conllu_sentences
 
 Item: TypeAlias = str | list[str]
 """What becomes one Doc: a text, or words."""
@@ -119,22 +120,5 @@ def _record(record: object) -> Item:
 
 
 def _sentences(file: Path) -> Iterator[Item]:
-    words: list[str] = []
-    for number, line in lines(file, "strict"):
-        row = line.rstrip("\r\n")
-        if not row.strip():
-            if words:
-                yield words
-            words = []
-        elif not row.startswith("#"):
-            columns = row.split("\t")
-            # Of ten columns ID is the first and FORM the second.
-            if len(columns) != 10 or not columns[0][0:1].isdigit() or not columns[1]:
-                raise ValueError(
-                    f"{file}, line {number}: no line of CoNLL-U, which has ten columns with tabs between them,"
-                    f" a number and a word first: {row:.100}"
-                )
-            if columns[0].isdigit():
-                words.append(columns[1])
-    if words:
-        yield words
+    for sentence in conllu_sentences(file):
+        yield [columns[FORM] for columns in sentence]

@@ -1,0 +1,1 @@
+"""Search for passages whose vectors in context are near."""

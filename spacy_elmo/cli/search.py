@@ -1,0 +1,146 @@
+"""`python -m spacy elmo search`: sentences of a corpus that are near to another one in meaning."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import srsly
+import typer
+from spacy.cli._util import import_code
+from wasabi import msg
+
+from .errors import one_message
+from .evaluate import GpuOption, TokenizedOption
+
+if TYPE_CHECKING:
+    from ..analysis.search.index import Hit
+
+search_cli = typer.Typer(
+    name="search",
+    help="Find the sentences of a corpus whose vectors are near that of a query.",
+    no_args_is_help=True,
+)
+
+
+class Method(str, Enum):
+    """How the nearest are found."""
+
+    exact = "exact"
+    hnsw = "hnsw"
+
+
+CodeOption = Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")]
+
+
+@search_cli.command("index")
+def index_cli(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="PIPELINE_OR_WEIGHTS",
+            help="Pipeline with an elmo, weights file (.safetensors), or bundled name",
+        ),
+    ],
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="File, directory or glob pattern: text, .jsonl or .conllu (.gz, .xz, .zst), .spacy",
+        ),
+    ],
+    out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to make")],
+    layer: Annotated[
+        int | None, typer.Option(help="Layer of the vectors, 0 to L; else the average of all")
+    ] = None,
+    method: Annotated[
+        Method, typer.Option(help="Compare with all, or search a graph, for millions")
+    ] = Method.exact,
+    tokenized: TokenizedOption = False,
+    lang: Annotated[
+        str | None, typer.Option(help="Language, for a weights file that does not say it")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Overwrite an index in OUT_DIR")
+    ] = False,
+    gpu_id: GpuOption = -1,
+    code: CodeOption = None,
+) -> None:
+    """Make an index of the sentences of a corpus.
+
+    From Python it is spacy_elmo.analysis.search.index.SearchIndex.from_disk(OUT_DIR).
+    """
+    with one_message():
+        import_code(code)
+        if gpu_id >= 0:
+            from spacy import require_gpu
+
+            require_gpu(gpu_id)
+        _check_out_dir(out_dir, force)
+        from ..analysis.embed.pipelines import load_pipeline
+        from ..analysis.search.corpus_index import add_corpus, origin
+        from ..analysis.search.index import SearchIndex
+
+        nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
+        for remark in remarks:
+            msg.warn(remark)
+        about = origin(nlp, source, lang=lang, tokenized=tokenized)
+        index = SearchIndex(layer=layer, method=method.value, about=about)
+        _show_progress(add_corpus(index, nlp, text, tokenized=tokenized))
+        index.to_disk(out_dir)
+    msg.good(f"Index: {out_dir}, {len(index):,} sentences")
+
+
+@search_cli.command("query")
+def query_cli(
+    index_dir: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder of an index")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Text; - for standard input, a query a line")
+    ],
+    hits: Annotated[int, typer.Option("--hits", "-n", min=1, help="How many to find")] = 10,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each query")] = False,
+    pipeline: Annotated[
+        str | None, typer.Option(help="The pipeline or weights of the index, if they were moved")
+    ] = None,
+    code: CodeOption = None,
+) -> None:
+    """Find the sentences of an index that are nearest to a text, by the cosine of their vectors."""
+    with one_message():
+        import_code(code)
+        from ..analysis.search.corpus_index import query_reader
+        from ..analysis.search.index import SearchIndex
+
+        index = SearchIndex.from_disk(index_dir)
+        read = query_reader(index, pipeline)
+        for text in _lines() if query == "-" else [query]:
+            _show(text, index.search(read(text), hits), json)
+
+
+def _check_out_dir(out_dir: Path, force: bool) -> None:
+    if out_dir.is_file():
+        raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to make")
+    if out_dir.is_dir() and any(out_dir.iterdir()) and not force:
+        raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index that is there")
+
+
+def _lines() -> Iterator[str]:
+    return (line.strip() for line in sys.stdin if line.strip())
+
+
+def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
+    if json:
+        typer.echo(srsly.json_dumps({"query": query, "hits": [hit._asdict() for hit in hits]}))
+        return
+    rows = [(f"{hit.cosine:.3f}", hit.doc_id, " ".join(hit.text.split())) for hit in hits]
+    msg.table(rows, header=("Cosine", "Where", query), divider=True, max_col=100)
+
+
+def _show_progress(counts: Iterable[int]) -> None:
+    from tqdm import tqdm
+
+    with tqdm(unit=" tokens", unit_scale=True, disable=None) as bar:
+        for tokens in counts:
+            bar.update(tokens)

@@ -1,0 +1,122 @@
+"""`python -m spacy elmo search`: an index, queries for it, and what is refused."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from tests import pipelines, tiny
+
+TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    card = {"language": "en"}
+    Weights.of(tiny.bilm(tiny.config()), card=card).write(tmp_path / "w.safetensors")
+    (tmp_path / "a.txt").write_text(TEXT)
+    return tmp_path
+
+
+def run(*args, stdin=None):
+    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
+    result = CliRunner().invoke(elmo_cli, ["search", *map(str, args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+def make(folder, *options):
+    return run("index", folder / "w.safetensors", folder / "a.txt", folder / "index", *options)
+
+
+@pytest.mark.parametrize("options", [[], ["--method", "hnsw"], ["--layer", "2"]])
+def test_index_and_query(folder, options):
+    code, output = make(folder, *options)
+    assert code == 0 and "3 sentences" in output
+    code, output = run("query", folder / "index", "The bank gave him money.", "-n", "2", "--json")
+    assert code == 0, output
+    found = json.loads(output)
+    assert found["query"] == "The bank gave him money." and len(found["hits"]) == 2
+    best, second = found["hits"]
+    assert best["doc_id"] == f"{folder / 'a.txt'}:3"
+    assert (best["start"], best["end"], best["text"]) == (0, 6, "The bank gave him money.")
+    assert best["cosine"] == pytest.approx(1)
+    nlp = pipelines.blank(folder / "w.safetensors")
+    layers = [nlp(hit["text"])._.elmo_layers for hit in (best, second)]
+    layers = [x[2] if "--layer" in options else x.mean(0) for x in layers]
+    x, y = (rows.mean(0) for rows in layers)
+    assert second["cosine"] == pytest.approx(x @ y / ((x @ x) * (y @ y)) ** 0.5, abs=1e-5)
+
+
+def test_table_of_each_query(folder):
+    assert make(folder)[0] == 0
+    code, output = run("query", folder / "index", "-", "-n", 1, stdin="It was old!\n\nThe boat\n")
+    assert code == 0
+    assert output.count("Cosine Where") == 2
+    assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output
+    assert "Cosine Where The boat" in output
+
+
+def test_overwriting(folder):
+    assert make(folder)[0] == 0
+    code, output = make(folder)
+    assert code == 1 and "is not empty; --force overwrites" in output
+    (folder / "a.txt").write_text("Only one.\n")
+    assert make(folder, "--force")[0] == 0
+    code, output = run("query", folder / "index", "The bank", "--json")
+    assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
+
+
+def test_moved_pipeline(folder):
+    assert make(folder)[0] == 0
+    (folder / "w.safetensors").rename(folder / "moved.safetensors")
+    code, output = run("query", folder / "index", "The bank")
+    assert code == 1 and "w.safetensors" in output
+    assert run("query", folder / "index", "It", "--pipeline", folder / "moved.safetensors")[0] == 0
+    code, output = run("query", folder / "index", "It", "--pipeline", "en_mini_v3")
+    assert code == 1 and "another pipeline, or has changed" in output
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["index", "nowhere", "a.txt", "out"], "No pipeline 'nowhere'"),
+        (["index", "w.safetensors", "none.txt", "out"], "No text at 'none.txt'"),
+        (["index", "w.safetensors", "blank.txt", "out"], "No word in the text of 'blank.txt'"),
+        (["index", "w.safetensors", "a.txt", "a.txt"], "a.txt is a file"),
+        (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "There is no layer 7"),
+        (["query", "out", "The bank"], "No index in out"),
+    ],
+)
+def test_errors(folder, monkeypatch, arguments, problem):
+    monkeypatch.chdir(folder)
+    (folder / "blank.txt").write_text("\n")
+    code, output = run(*arguments)
+    assert code == 1 and problem in output
+    assert not (folder / "out").exists()
+
+
+def test_query_without_words(folder):
+    assert make(folder)[0] == 0
+    code, output = run("query", folder / "index", " ")
+    assert code == 1 and "The query ' ' has no words" in output
+
+
+def test_missing_usearch(folder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "spacy_elmo.analysis.search.hnsw", raising=False)
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
+    code, output = make(folder, "--method", "hnsw")
+    assert code == 1 and "pip install spacy-elmo[search]" in output
+
+
+def test_through_spacy(folder):
+    command = [sys.executable, "-m", "spacy", "elmo", "search", "index", "w.safetensors"]
+    done = subprocess.run(
+        [*command, "a.txt", "index"], cwd=folder, capture_output=True, text=True, encoding="utf8"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 sentences" in done.stdout
