@@ -1,0 +1,1 @@
+"""The plan of the experiments, what carries it out, and the report."""

@@ -1,0 +1,86 @@
+"""The labelled sets as binary Docs: each converted once, and cut where the plan uses a part of it."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from spacy.tokens import DocBin
+
+from .plan import Corpus, Cut, Plan
+from .whole_file import whole
+
+FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
+"""What a DocBin holds of each Doc."""
+
+
+def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: int) -> None:
+    """Make the files of corpora, and the whole ones that they are cut from, where they are not there yet.
+
+    Args:
+        processes: converters at a time.
+
+    Raises:
+        OSError: the data folder has no such file.
+        ValueError: a converter refused its file; the message is the converter's.
+    """
+    corpora = [corpus for corpus in dict.fromkeys(corpora) if not corpus.path.exists()]
+    entire = dict.fromkeys(corpus._replace(cut=Cut()) for corpus in corpora)
+    missing = [corpus for corpus in entire if not corpus.path.exists()]
+    with ThreadPoolExecutor(processes) as pool:
+        for _ in pool.map(lambda corpus: _convert(plan, corpus, data_folder), missing):
+            pass
+    for corpus in corpora:
+        if corpus.cut != Cut():
+            docs = DocBin().from_disk(corpus._replace(cut=Cut()).path)
+            with whole(corpus.path) as file:
+                cut(docs, corpus.cut).to_disk(file)
+
+
+def source(plan: Plan, corpus: Corpus, data_folder: Path) -> Path:
+    """The labelled file that a corpus is made from."""
+    return data_folder / plan.content["sources"][str(corpus.data)].format(part=corpus.part)
+
+
+def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
+    path = source(plan, corpus, data_folder)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path}: no such file; README.md says which files the data folder has (--vars.data)"
+        )
+    with whole(corpus.path.with_suffix(".folder")) as folder:
+        folder.mkdir()
+        out = folder / corpus.path.name
+        places = {"source": path, "out": out, "folder": folder}
+        converter = plan.content["converters"][corpus.data.task]
+        command = [sys.executable, *(argument.format_map(places) for argument in converter)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0 or not out.exists():
+            raise ValueError(
+                f"{' '.join(command)}: no {out.name}\n{(done.stdout + done.stderr).strip()}"
+            )
+        out.replace(corpus.path)
+    corpus.path.with_suffix(".folder").rmdir()
+
+
+def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:
+    """Some of the Docs, as they are. A smaller cut is contained in a larger one.
+
+    They are taken from the serialized form: nothing that a Doc carries can be lost.
+    """
+    order = list(range(len(docs)))
+    random.Random(seed).shuffle(order)
+    first = order[: how.limit]
+    chosen = first[: math.ceil(len(first) * how.share / 100)]
+    # A DocBin that was read from disk does not say whether it was written with user data.
+    part = DocBin(store_user_data=any(data is not None for data in docs.user_data))
+    part.attrs, part.strings = docs.attrs, docs.strings
+    for field in FIELDS:
+        values = getattr(docs, field)
+        setattr(part, field, [values[number] for number in chosen])
+    return part

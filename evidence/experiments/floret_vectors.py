@@ -1,0 +1,61 @@
+"""Static vectors from raw text: floret, and the vectors table that spaCy makes of it.
+
+    python -m experiments.floret_vectors rivals/small/raw.txt rivals/small/vectors
+
+The settings are those that spaCy's documentation trains floret vectors with: CBOW, 300 dimensions, two hashes per word
+piece of 4 to 5 characters into 50,000 rows. floret runs as many threads as OMP_NUM_THREADS says.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .whole_file import whole
+
+
+def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
+    """Train and write.
+
+    Args:
+        text: tokens set apart by spaces.
+        out: the folder that `[initialize] vectors` names.
+
+    Raises:
+        ImportError: floret is not installed.
+        OSError: there is no such text.
+    """
+    try:
+        import floret
+    except ImportError as error:
+        raise ImportError("no floret: python -m pip install -r requirements.txt") from error
+    if not text.is_file():
+        raise FileNotFoundError(f"{text}: no such file; experiments.raw_text makes it")
+    model = floret.train_unsupervised(
+        str(text), model="cbow", mode="floret", dim=300, minn=4, maxn=5, hashCount=2, bucket=50_000,
+        thread=threads, verbose=1,
+    )  # fmt: skip
+    with whole(out) as folder:
+        folder.mkdir()
+        table = folder / "vectors.floret"
+        model.save_floret_vectors(str(table))
+        command = [sys.executable, "-m", "spacy", "init", "vectors", lang, str(table), str(folder)]
+        subprocess.run([*command, "--mode", "floret"], check=True)
+        table.unlink()
+
+
+def main() -> None:
+    """Parse and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path, metavar="TEXT")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    args = parser.parse_args()
+    try:
+        train(args.text, args.out, threads=int(os.environ.get("OMP_NUM_THREADS", "1")))
+    except (ImportError, OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""`plan.yml`: which runs belong to a size, and what each may cost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import srsly
+
+from .variants import VARIANTS, needs_elmo
+
+
+class Data(NamedTuple):
+    """A labelled set of a task."""
+
+    task: str
+    name: str
+
+    @classmethod
+    def of(cls, text: str) -> Data:
+        """TASK/NAME, such as ner/wnut17.
+
+        Raises:
+            ValueError: it is not of this form.
+        """
+        task, slash, name = text.partition("/")
+        if not (task and slash and name) or "/" in name:
+            raise ValueError(f"{text!r} is not TASK/NAME, such as ner/wnut17")
+        return cls(task, name)
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How much of a corpus is used: `share` percent of the first `limit` of its shuffled documents."""
+
+    limit: int | None = None
+    """None: all."""
+    share: int = 100
+
+    @property
+    def suffix(self) -> str:
+        """What is added to the name of a file that is cut; nothing for a whole one."""
+        limit = f"-limit{self.limit}" if self.limit is not None else ""
+        return limit + (f"-share{self.share}" if self.share != 100 else "")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, and the scoring of its best step on the test part."""
+
+    size: str
+    data: Data
+    variant: str
+    seed: int
+    share: int
+    """Percent of the training documents."""
+    steps: int | None
+    """None: as many as the config says."""
+    minutes: float
+    """Of one core, as planned."""
+    limits: Mapping[str, int]
+    """Part -> documents at most; a part that is missing is used whole."""
+    also: tuple[Data, ...]
+    """Further sets whose test parts it is scored on."""
+
+    @property
+    def name(self) -> str:
+        """DATASET/TASK_VARIANT-SEED, such as wnut17/ner_elmo-0; with a share, wnut17-10pct/ner_elmo-0."""
+        return self._name(self.data)
+
+    def _name(self, data: Data) -> str:
+        share = f"-{self.share}pct" if self.share != 100 else ""
+        return f"{data.name}{share}/{self.data.task}_{self.variant}-{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Of its training."""
+        return Path("training", self.size, self.name)
+
+    @property
+    def metrics(self) -> dict[Data, Path]:
+        """A file of scores for each set that it is scored on, its own first."""
+        return {
+            data: Path("metrics", self.size, f"{self._name(data)}.json")
+            for data in (self.data, *self.also)
+        }
+
+    def corpus(self, part: str, data: Data | None = None) -> Corpus:
+        """A part of its own set, or of another that it is scored on."""
+        cut = Cut(self.limits.get(part), self.share if part == "train" else 100)
+        return Corpus(data or self.data, part, cut)
+
+    @property
+    def corpora(self) -> tuple[Corpus, ...]:
+        """All that it reads."""
+        own = (self.corpus(part) for part in ("train", "dev", "test"))
+        return (*own, *(self.corpus("test", data) for data in self.also))
+
+
+class Corpus(NamedTuple):
+    """A file of binary Docs."""
+
+    data: Data
+    part: str
+    cut: Cut = Cut()
+
+    @property
+    def path(self) -> Path:
+        """Where it is, or will be."""
+        folder = Path("corpus", self.data.task)
+        return folder / f"{self.data.name}-{self.part}{self.cut.suffix}.spacy"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The file, read."""
+
+    path: Path
+    content: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """Read a plan.
+
+        Raises:
+            OSError, ValueError: there is none, it is not YAML, or a section is missing.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such plan")
+        content = srsly.read_yaml(path)
+        sections = ("converters", "sources", "also_scored", "sizes")
+        missing = [name for name in sections if name not in content]
+        if missing:
+            raise ValueError(
+                f"{path}: no {', '.join(missing)} in it; it needs {', '.join(sections)}"
+            )
+        return cls(path, content)
+
+    def size(self, name: str) -> Mapping[str, Any]:
+        """The section of a size.
+
+        Raises:
+            ValueError: there is none.
+        """
+        sizes = self.content["sizes"]
+        if name not in sizes:
+            raise ValueError(f"{self.path}: no size {name!r}; it has {', '.join(sizes)}")
+        return sizes[name]
+
+    def runs(self, size: str) -> list[Run]:
+        """The runs of a size in the order of the file, each once.
+
+        Raises:
+            ValueError: an unknown size, variant, task or set.
+        """
+        return list({run.name: run for run in self._runs(size)}.values())
+
+    def _runs(self, size: str) -> Iterator[Run]:
+        section = self.size(size)
+        for group in section["runs"]:
+            shares, seeds = group.get("shares", [100]), group["seeds"]
+            # Every run of the first seed before any of the second: an early stop leaves the more.
+            for seed, text, share, variant in itertools.product(
+                seeds, group["data"], shares, group["variants"]
+            ):
+                if variant not in VARIANTS:
+                    raise ValueError(
+                        f"{self.path}: no variant {variant!r}; there are {', '.join(VARIANTS)}"
+                    )
+                if text not in self.content["sources"]:
+                    raise ValueError(f"{self.path}: {text!r} is not among its sources")
+                data = Data.of(text)
+                if data.task not in section["tasks"]:
+                    raise ValueError(f"{self.path}: size {size} has no task {data.task!r}")
+                task = section["tasks"][data.task]
+                yield Run(
+                    size=size,
+                    data=data,
+                    variant=variant,
+                    seed=seed,
+                    share=share,
+                    steps=task["steps"],
+                    minutes=task["minutes"][needs_elmo(variant)],
+                    limits=section["documents"] or {},
+                    also=tuple(map(Data.of, self.content["also_scored"].get(text, []))),
+                )
+
+    def run(self, size: str, name: str) -> Run:
+        """The run of a name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        for run in self.runs(size):
+            if run.name == name:
+                return run
+        raise ValueError(f"{self.path}: size {size} has no run {name!r}")

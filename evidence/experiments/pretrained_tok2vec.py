@@ -1,0 +1,82 @@
+"""spaCy's own pretraining: the weights of a task's embedding and encoder, learned by spelling words in their context.
+
+    python -m experiments.pretrained_tok2vec ner rivals/small/raw.jsonl rivals/small/tok2vec-ner.bin
+
+One pass over the text with spaCy's default objective and optimizer. Tasks whose configs have the same embedding and
+encoder can share the weights.
+"""
+
+import argparse
+import json
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from confection import Config
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
+from spacy.training.pretrain import pretrain
+from spacy.util import load_config
+
+from .variants import read_pair, tok2vec_block
+from .whole_file import whole
+
+
+def block_of(config: Config, task: str) -> dict[str, Any]:
+    """Embedding and encoder of a component, with all values in place."""
+    return tok2vec_block(config.interpolate(), task)
+
+
+def digest(task: str) -> str:
+    """A short name for the embedding and encoder of a task's config without ELMo: equal ones have the same."""
+    block = block_of(read_pair(task)[0], task)
+    return f"{zlib.crc32(json.dumps(block, sort_keys=True).encode()):08x}"
+
+
+def pretraining_config(baseline: Config, task: str, raw_text: Path) -> Config:
+    """A pipeline of nothing but a tok2vec, and how it is pretrained.
+
+    Args:
+        baseline: the config of the task without ELMo; embedding and encoder are taken from it.
+        raw_text: lines of {"text": ...}.
+    """
+    config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(baseline)
+    config["nlp"]["pipeline"] = ["tok2vec"]
+    config["components"] = {"tok2vec": {"factory": "tok2vec", "model": block_of(baseline, task)}}
+    config["paths"]["raw_text"] = str(raw_text)
+    # spaCy's 5 is meant for texts; these are lines.
+    config["corpora"]["pretrain"]["min_length"] = 2
+    config["pretraining"]["max_epochs"] = 1
+    return config.interpolate()
+
+
+def train(task: str, raw_text: Path, out: Path) -> None:
+    """Pretrain and write the weights.
+
+    Raises:
+        OSError: there is no such text, or the task has no config.
+    """
+    if not raw_text.is_file():
+        raise FileNotFoundError(f"{raw_text}: no such file; experiments.raw_text makes it")
+    config = pretraining_config(read_pair(task)[0], task, raw_text)
+    with tempfile.TemporaryDirectory() as folder:
+        pretrain(config, Path(folder), silent=False)
+        with whole(out) as file:
+            file.write_bytes(Path(folder, "model-last.bin").read_bytes())
+
+
+def main() -> None:
+    """Parse and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("raw_text", type=Path, metavar="TEXT.jsonl")
+    parser.add_argument("out", type=Path, metavar="OUT.bin")
+    args = parser.parse_args()
+    try:
+        train(args.task, args.raw_text, args.out)
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

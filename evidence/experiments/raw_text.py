@@ -1,0 +1,94 @@
+"""Raw text for the rivals of ELMo: the files that floret and `spacy pretrain` read.
+
+    python -m experiments.raw_text "DATA/pretrain-en/train-*" rivals/small --words 1000000 --jsonl-words 250000
+
+Writes OUT/raw.txt, a line of text a line, its tokens set apart by spaces, and OUT/raw.jsonl, the same lines, or the
+first of them, as `spacy.JsonlCorpus.v1` reads them.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import spacy
+from spacy.language import Language
+
+from spacy_elmo.pretrain.documents import documents
+from spacy_elmo.pretrain.text import text_files
+
+from .whole_file import whole
+
+
+def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[tuple[str, list[str]]]:
+    """The lines of raw text, each also as its tokens, until there are so many words.
+
+    Args:
+        source: as `spacy elmo pretrain` reads its `paths.raw_text`: a file, a folder or a pattern.
+        words: None: all.
+
+    Raises:
+        OSError, ValueError: no such text, or one that cannot be read.
+    """
+    count = 0
+    for document in documents(text_files(source), "strict"):
+        for line in [" ".join(document.text)] if document.words else document.text:
+            if words is not None and count >= words:
+                return
+            tokens = [token.text for token in nlp.make_doc(line) if not token.is_space]
+            count += len(tokens)
+            yield line, tokens
+
+
+def write(
+    source: str,
+    out: Path,
+    *,
+    words: int | None = None,
+    jsonl_words: int | None = None,
+    lang: str = "en",
+) -> int:
+    """Write both files and say how many words the first has.
+
+    Args:
+        words: as many at most; None: all.
+        jsonl_words: of raw.jsonl.
+
+    Raises:
+        OSError, ValueError: no such text, or one that cannot be read.
+    """
+    count = 0
+    with whole(out / "raw.txt") as text_file, whole(out / "raw.jsonl") as jsonl_file:
+        with _opened(text_file) as text, _opened(jsonl_file) as jsonl:
+            for line, tokens in tokenized(spacy.blank(lang), source, words):
+                text.write(" ".join(tokens) + "\n")
+                if jsonl_words is None or count < jsonl_words:
+                    jsonl.write(json.dumps({"text": line}, ensure_ascii=False) + "\n")
+                count += len(tokens)
+        if count == 0:
+            raise ValueError(f"{source}: no text in it")
+    return count
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open("w", encoding="utf8", newline="\n")
+
+
+def main() -> None:
+    """Parse, write, and say what came out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", metavar="RAW_TEXT", help="a file, a folder or a pattern")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--words", type=int, help="as many at most")
+    parser.add_argument("--jsonl-words", type=int, help="as many at most in raw.jsonl")
+    args = parser.parse_args()
+    try:
+        count = write(args.source, args.out, words=args.words, jsonl_words=args.jsonl_words)
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+    print(f"{args.out}: {count:,} words")
+
+
+if __name__ == "__main__":
+    main()

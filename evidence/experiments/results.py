@@ -1,0 +1,103 @@
+"""The scores of the runs that are done."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+# The repository's own table of scores knows the metric of each task.
+_SCORE_TABLE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "score_table.py"))
+METRICS: dict[str, str] = _SCORE_TABLE["METRICS"]
+fewer_errors = _SCORE_TABLE["fewer_errors"]
+
+_DATASET = re.compile(r"(?P<name>.+?)(-(?P<share>\d+)pct)?")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run on one set."""
+
+    task: str
+    data: str
+    share: int
+    """Percent of the training documents."""
+    variant: str
+    seed: int
+    score: float
+    """Percent."""
+    minutes: float
+    """Of one core, training and scoring."""
+    documents: int
+    """In training."""
+    dev: tuple[tuple[int, float], ...]
+    """(step, score in percent) of every time that it was judged on dev."""
+
+
+def read_results(folder: Path) -> list[Result]:
+    """All results under metrics/SIZE.
+
+    Raises:
+        ValueError: there is none, or a file is not what a run writes.
+    """
+    results = []
+    for (dataset, task, config), by_seed in _SCORE_TABLE["read_scores"](folder).items():
+        for seed, score in by_seed.items():
+            path = folder / dataset / f"{config}-{seed}.json"
+            record = json.loads(path.read_text("utf8")).get("run")
+            if record is None:
+                raise ValueError(f'{path}: no "run" in it; it is not of experiments.training')
+            name = _DATASET.fullmatch(dataset)
+            assert name is not None
+            results.append(
+                Result(
+                    task=task,
+                    data=name["name"],
+                    share=int(name["share"] or 100),
+                    variant=config.removeprefix(f"{task}_"),
+                    seed=seed,
+                    score=score,
+                    minutes=record["minutes"],
+                    documents=record["documents"],
+                    dev=tuple((step, 100 * dev) for step, dev in record["dev"]),
+                )
+            )
+    return results
+
+
+class Results:
+    """Results, to be looked up."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        self.all = list(results)
+
+    def of(self, **wanted: object) -> list[Result]:
+        """Those with these values, such as task="ner", ordered by seed."""
+        found = (
+            result
+            for result in self.all
+            if all(getattr(result, name) == value for name, value in wanted.items())
+        )
+        return sorted(found, key=lambda result: result.seed)
+
+    @property
+    def sets(self) -> list[tuple[str, str]]:
+        """(task, data set) of all results, tasks in the order of the table of metrics."""
+        order = list(METRICS)
+        found = {(result.task, result.data) for result in self.all}
+        return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1]))
+
+
+def mean(results: Iterable[Result]) -> float:
+    """Of their scores."""
+    return statistics.mean(result.score for result in results)
+
+
+def updates_needed(baseline: Result, elmo: Result) -> tuple[int, int | None]:
+    """The step at which the baseline was best on dev, and the first at which ELMo was as good, if it ever was."""
+    best_step, best = max(baseline.dev, key=lambda judged: (judged[1], -judged[0]))
+    return best_step, next((step for step, score in elmo.dev if score >= best), None)

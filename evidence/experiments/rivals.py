@@ -1,0 +1,69 @@
+"""What the rivals of ELMo read: where it is, and the jobs that make it from raw text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from .plan import Plan, Run
+from .pretrained_tok2vec import digest
+from .schedule import Job
+from .variants import Resources
+
+
+def resources(size: str, task: str) -> Resources:
+    """The files that the variants of a task read."""
+    folder = Path("rivals", size)
+    return Resources(folder / "vectors", folder / f"tok2vec-{digest(task)}.bin")
+
+
+def text_jobs(plan: Plan, size: str, raw_text: str) -> list[Job]:
+    """The job that reads the raw text, if any run of the size needs it.
+
+    Args:
+        raw_text: a file, a folder or a pattern.
+    """
+    if not _users(plan, size):
+        return []
+    folder, section = Path("rivals", size), plan.size(size)
+    command = ["raw_text", raw_text, str(folder)]
+    for option, key in (("--words", "raw_words"), ("--jsonl-words", "tok2vec_words")):
+        if section[key] is not None:
+            command += [option, str(section[key])]
+    outputs = (folder / "raw.txt", folder / "raw.jsonl")
+    return [_job("raw text", command, outputs, section["raw_minutes"]["text"])]
+
+
+def resource_jobs(plan: Plan, size: str) -> list[Job]:
+    """The jobs that make of it what the runs of a size need: static vectors, and weights for each kind of embedding."""
+    folder, minutes = Path("rivals", size), plan.size(size)["raw_minutes"]
+    needed: dict[Path, Job] = {}
+    for run in _users(plan, size):
+        found = resources(size, run.data.task)
+        if "vectors" in run.variant:
+            command = ["floret_vectors", str(folder / "raw.txt"), str(found.vectors)]
+            job = _job("floret vectors", command, (found.vectors,), minutes["floret"])
+        else:
+            task = run.data.task
+            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(found.tok2vec)]
+            job = _job(f"pretraining as for {task}", command, (found.tok2vec,), minutes["tok2vec"])
+        needed.setdefault(job.outputs[0], job)
+    return list(needed.values())
+
+
+def _users(plan: Plan, size: str) -> list[Run]:
+    rivals = ("vectors", "elmo_vectors", "pretrain")
+    return [run for run in plan.runs(size) if run.variant in rivals]
+
+
+def _job(name: str, command: list[str], outputs: Iterable[Path], minutes: float) -> Job:
+    module, *arguments = command
+    outputs = tuple(outputs)
+    return Job(
+        name=name,
+        command=[sys.executable, "-m", f"experiments.{module}", *arguments],
+        outputs=outputs,
+        minutes=minutes,
+        log=outputs[0].with_suffix(".log"),
+    )

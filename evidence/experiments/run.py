@@ -1,0 +1,52 @@
+"""Carry out the plan: corpora, what the rivals need, and all runs, as many at a time as there are cores.
+
+    python -m experiments.run plan.yml small --data ../../data
+
+What is done is passed over, so the same command goes on after a stop.
+"""
+
+import argparse
+import signal
+from pathlib import Path
+
+from .corpora import make
+from .plan import Plan
+from .schedule import JobFailed, carry_out, cores
+from .stages import budget, stages
+
+
+def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
+    """Carry out what is left of a size.
+
+    Raises:
+        OSError, ValueError: the plan or the data cannot be used.
+        JobFailed: a process ended with an error.
+    """
+    jobs = stages(plan, size, data_folder)
+    print(budget(size, jobs, processes), flush=True)
+    corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
+    make(plan, corpora, data_folder, processes)
+    for stage in jobs:
+        carry_out(stage, processes)
+
+
+def main() -> None:
+    """Parse and carry out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", type=Path, metavar="PLAN")
+    parser.add_argument("size", metavar="SIZE")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data folder")
+    parser.add_argument("--processes", type=int, default=cores(), help="at a time")
+    args = parser.parse_args()
+    # As Ctrl-C does: the processes that are under way are ended, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(Plan.read(args.plan), args.size, args.data, args.processes)
+    except (OSError, ValueError, JobFailed) as error:
+        raise SystemExit(str(error)) from error
+    except KeyboardInterrupt:
+        raise SystemExit("stopped; the same command goes on from here") from None
+
+
+if __name__ == "__main__":
+    main()

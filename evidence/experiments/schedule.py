@@ -1,0 +1,128 @@
+"""Carries out jobs in several processes: passes over what is done, says how long the rest takes, stops at a failure."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TAIL = 30
+"""Lines of its log that a failure shows."""
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A command that makes files. They must appear whole or not at all: a job is done when all of them are there."""
+
+    name: str
+    command: Sequence[str]
+    outputs: Sequence[Path]
+    minutes: float
+    """Of one core, as planned."""
+    log: Path
+    """Where what it prints goes."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(path.exists() for path in self.outputs)
+
+
+class JobFailed(Exception):
+    """A job ended with an error or without its files."""
+
+
+def cores() -> int:
+    """How many processes can work at a time."""
+    # Not cpu_count: a container or `taskset` may grant fewer.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def left(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that are not done."""
+    return [job for job in jobs if not job.done]
+
+
+def planned_minutes(jobs: Sequence[Job], processes: int) -> float:
+    """How long jobs take that begin in this order, each as soon as a process is free."""
+    free = [0.0] * processes
+    for job in jobs:
+        begin = min(free)
+        free[free.index(begin)] = begin + job.minutes
+    return max(free)
+
+
+def carry_out(
+    jobs: Sequence[Job], processes: int, *, say: Callable[[str], None] = _print, pause: float = 0.2
+) -> None:
+    """Do what is left of the jobs, in their order.
+
+    However this ends, no process of its own goes on: what was under way is lost, and begins anew the next time.
+
+    Args:
+        processes: at a time, each with one thread.
+        say: told of each that ends, and how long the rest will take.
+        pause: seconds between two looks at the processes.
+
+    Raises:
+        JobFailed: with the end of its log.
+    """
+    waiting = left(jobs)
+    running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
+    took, planned = 0.0, 0.0
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                job = waiting.pop(0)
+                running[job] = (_start(job), time.monotonic())
+            time.sleep(pause)
+            for job, (process, began) in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[job]
+                _check(job, process.returncode)
+                minutes = (time.monotonic() - began) / 60
+                took, planned = took + minutes, planned + job.minutes
+                rest = planned_minutes([*running, *waiting], processes) * took / max(planned, 1e-9)
+                say(
+                    f"[{len(jobs) - len(waiting) - len(running)}/{len(jobs)}] {job.name}:"
+                    f" {minutes:.1f} minutes; about {math.ceil(rest)} left"
+                )
+    finally:
+        for process, _ in running.values():
+            process.terminate()
+        for process, _ in running.values():
+            process.wait()
+
+
+def _start(job: Job) -> subprocess.Popen[bytes]:
+    job.log.parent.mkdir(parents=True, exist_ok=True)
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
+    with job.log.open("wb") as log:
+        return subprocess.Popen(
+            job.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **threads},
+        )
+
+
+def _check(job: Job, status: int) -> None:
+    if status == 0 and job.done:
+        return
+    how = f"ended with {status}" if status else f"did not make {', '.join(map(str, job.outputs))}"
+    lines = job.log.read_text("utf8", errors="replace").splitlines()[-TAIL:]
+    tail = "\n".join(f"    {line}" for line in lines)
+    raise JobFailed(
+        f"{job.name} {how}. The end of {job.log}:\n{tail}\n"
+        f"Done runs are kept; the same command goes on from here. Its command was: {' '.join(job.command)}"
+    )

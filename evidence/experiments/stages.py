@@ -1,0 +1,48 @@
+"""The jobs of a size, stage by stage: raw text, what the rivals make of it, the runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .plan import Plan, Run
+from .rivals import resource_jobs, text_jobs
+from .schedule import Job, left, planned_minutes
+
+
+def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
+    """Lists of jobs; those of one need what those before have made."""
+    raw_text = str(data_folder / "pretrain-en" / "train-*")
+    return [
+        text_jobs(plan, size, raw_text),
+        resource_jobs(plan, size),
+        [training_job(plan, run) for run in plan.runs(size)],
+    ]
+
+
+def training_job(plan: Plan, run: Run) -> Job:
+    """The process that does a run."""
+    return Job(
+        name=run.name,
+        command=[sys.executable, "-m", "experiments.training", str(plan.path), run.size, run.name],
+        outputs=tuple(run.metrics.values()),
+        minutes=run.minutes,
+        log=run.folder.with_name(f"{run.folder.name}.log"),
+    )
+
+
+def budget(size: str, jobs: list[list[Job]], processes: int) -> str:
+    """How long a size takes as planned, and what of it is left, in one line."""
+    whole, rest = (
+        sum(planned_minutes(stage, processes) for stage in of)
+        for of in (jobs, [left(stage) for stage in jobs])
+    )
+    count, to_do = len(jobs[-1]), len(left(jobs[-1]))
+    return (
+        f"{size}: {count} runs, about {_duration(whole)} in {processes} processes;"
+        f" {to_do} runs left, about {_duration(rest)}"
+    )
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"

@@ -1,0 +1,163 @@
+"""The tables of the report, from results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .results import METRICS, Result, Results, fewer_errors, mean, updates_needed
+
+RIVALS = ("baseline", "vectors", "pretrain", "elmo", "elmo_vectors")
+WEIGHTINGS = {
+    "baseline": "baseline",
+    "elmo_top": "top layer",
+    "elmo_average": "average",
+    "elmo_l2_1": "mix, λ = 1",
+    "elmo_l2_0001": "mix, λ = 0.001",
+    "elmo": "mix, λ = 0",
+}
+PLACES = {
+    "baseline": "baseline",
+    "elmo": "input",
+    "elmo_both": "input and output",
+    "elmo_output": "output",
+}
+
+
+class Table(NamedTuple):
+    """Rows of text under names of columns."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Of each column, whether it holds nothing but numbers; "-" stands for a missing one."""
+        columns = zip(*self.rows, strict=True)
+        return [all(cell[:1] in set("0123456789-") for cell in column) for column in columns]
+
+    def markdown(self) -> str:
+        """As Markdown writes a table, numbers to the right."""
+        alignment = ["---:" if numeric else "---" for numeric in self.numeric]
+        lines = [self.columns, alignment, *self.rows]
+        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return f"*{self.caption}*\n\n{body}"
+
+
+def tasks(results: Results) -> Table:
+    """Each set: what ELMo gains over the baseline, beside what other rivals reach. Table 1 of the paper."""
+    shown = [name for name in RIVALS if results.of(variant=name, share=100)]
+    rows = []
+    for task, data in results.sets:
+        by_variant = {
+            name: results.of(task=task, data=data, variant=name, share=100) for name in shown
+        }
+        if not by_variant.get("baseline"):
+            continue
+        row = [f"{task}, {data}", METRICS[task], *(_score(found) for found in by_variant.values())]
+        elmo, baseline = by_variant.get("elmo"), by_variant["baseline"]
+        row.append(fewer_errors(mean(elmo), mean(baseline)) if elmo else "-")
+        rows.append(row)
+    return Table(
+        "Test scores in percent, ± standard deviation (n seeds); the last column is the share of the baseline's errors"
+        " that elmo does without",
+        ["task and data", "metric", *shown, "fewer errors"],
+        rows,
+    )
+
+
+def weighting(results: Results) -> Table | None:
+    """Which layers are read; table 2 of the paper. None: no such run is done."""
+    return _first_seed(results, WEIGHTINGS, "the layers that are read and how they are weighted")
+
+
+def place(results: Results) -> Table | None:
+    """Where ELMo enters; table 3 of the paper. None: no such run is done."""
+    return _first_seed(
+        results, PLACES, "the place of ELMo: beside the embedding, beside the encoder"
+    )
+
+
+def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table | None:
+    rows = []
+    for task, data in results.sets:
+        found = [
+            results.of(task=task, data=data, variant=name, share=100, seed=0) for name in variants
+        ]
+        # elmo and the baseline are in other tables: a row is for what only this one shows.
+        own = [name for name in variants if name not in RIVALS]
+        if any(results.of(task=task, data=data, variant=name, share=100) for name in own):
+            rows.append([f"{task}, {data}", *(_score(scores) for scores in found)])
+    caption = f"Test scores in percent by {what}; seed 0"
+    return Table(caption, ["task and data", *variants.values()], rows) if rows else None
+
+
+def shares(results: Results) -> Table | None:
+    """Scores by the part of the training data that was used; figure 1 of the paper. None: no such run is done."""
+    rows = []
+    for task, data in results.sets:
+        used = sorted({result.share for result in results.of(task=task, data=data, seed=0)})
+        if used == [100]:
+            continue
+        for share in used:
+            found = [
+                results.of(task=task, data=data, variant=name, share=share, seed=0)
+                for name in ("baseline", "elmo")
+            ]
+            documents = next((result.documents for scores in found for result in scores), 0)
+            size = [f"{share} %", f"{documents:,}"]
+            rows.append([f"{task}, {data}", *size, *(_score(scores) for scores in found)])
+    columns = ["task and data", "training data", "documents", "baseline", "elmo"]
+    caption = "Test scores in percent by the share of the training documents; seed 0"
+    return Table(caption, columns, rows) if rows else None
+
+
+def updates(results: Results) -> Table:
+    """How many updates ELMo needs to be as good on dev as the baseline ever was."""
+    rows = []
+    for task, data in results.sets:
+        pairs = [
+            (baseline, elmo)
+            for baseline in results.of(task=task, data=data, variant="baseline", share=100)
+            for elmo in results.of(
+                task=task, data=data, variant="elmo", share=100, seed=baseline.seed
+            )
+        ]
+        for baseline, elmo in pairs:
+            best, needed = updates_needed(baseline, elmo)
+            fewer = f"{1 - needed / best:.0%}" if needed is not None and best else "-"
+            reached = f"{needed:,}" if needed is not None else "never"
+            row = [f"{task}, {data}", str(baseline.seed), f"{best:,}", reached, fewer]
+            rows.append(row)
+    return Table(
+        "The step at which the baseline is best on dev, and the first at which elmo is as good there; as coarse as the"
+        " steps that are judged, ten to fifteen in a run",
+        ["task and data", "seed", "baseline's best", "elmo as good at", "fewer updates"],
+        rows,
+    )
+
+
+def minutes(results: Results) -> Table:
+    """What a run costs."""
+    rows = []
+    for task, data in results.sets:
+        found = {
+            name: results.of(task=task, data=data, variant=name, share=100)
+            for name in ("baseline", "elmo")
+        }
+        if all(found.values()):
+            cells = [statistics.mean(r.minutes for r in scores) for scores in found.values()]
+            rows.append([f"{task}, {data}", *(f"{cell:.1f}" for cell in cells)])
+    caption = "Minutes of one core for a run, its scoring included; mean of the seeds"
+    return Table(caption, ["task and data", "baseline", "elmo"], rows)
+
+
+def _score(found: Sequence[Result]) -> str:
+    if not found:
+        return "-"
+    if len(found) == 1:
+        return f"{mean(found):.1f}"
+    deviation = statistics.stdev(result.score for result in found)
+    return f"{mean(found):.1f} ± {deviation:.1f} ({len(found)})"

@@ -1,0 +1,118 @@
+"""One run of the plan: train a variant, score its best step on the test parts, and write the scores.
+
+    python -m experiments.training plan.yml small wnut17/ner_elmo-0
+
+The scores are a file as `spacy evaluate --output` writes it, and "run" in it: minutes of one core, the training
+documents, and the score on dev at each step that was judged.
+"""
+
+import argparse
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import spacy
+import srsly
+from confection import Config
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.tokens import DocBin
+from spacy.training import Example
+from spacy.util import registry
+
+from .plan import Plan, Run
+from .rivals import resources
+from .variants import derive, read_pair
+from .whole_file import whole
+
+EVALUATIONS = 10
+"""How often a run that is shorter than its config says is judged on dev."""
+
+
+def run_config(run: Run, log: Path) -> Config:
+    """The config of a run, complete: its files, its steps, its seed.
+
+    Args:
+        log: for the steps that are judged, as lines of JSON.
+    """
+    task = run.data.task
+    config = derive(run.variant, task, read_pair(task), resources(run.size, task))
+    config["paths"].update(train=str(run.corpus("train").path), dev=str(run.corpus("dev").path))
+    config["system"]["seed"] = run.seed
+    if run.steps is not None:
+        every = max(1, run.steps // EVALUATIONS)
+        config["training"].update(max_steps=run.steps, eval_frequency=every)
+    config["training"]["logger"] = {
+        "@loggers": "spacy.ConsoleLogger.v3",
+        "progress_bar": None,
+        "console_output": True,
+        "output_file": str(log),
+    }
+    return config
+
+
+def test_examples(nlp: Language, path: Path) -> list[Example]:
+    """A corpus as the pipeline reads its dev corpus: a task may need more of it than its words."""
+    reader = Config({"paths": {"dev": str(path)}, "corpora": {"dev": nlp.config["corpora"]["dev"]}})
+    reader["corpora"]["dev"]["path"] = str(path)
+    return list(registry.resolve(reader)["corpora"]["dev"](nlp))
+
+
+def carry_out(run: Run) -> None:
+    """Train, score, write.
+
+    Raises:
+        FileNotFoundError: a corpus is not there.
+    """
+    for corpus in run.corpora:
+        if not corpus.path.is_file():
+            raise FileNotFoundError(f"{corpus.path}: no such corpus; experiments.run makes it")
+    with whole(run.folder) as folder:
+        folder.mkdir()
+        config = run_config(run, folder / "log.jsonl")
+        config.to_disk(folder / "config.cfg")
+        train(folder / "config.cfg", folder, use_gpu=-1)
+        shutil.rmtree(folder / "model-last")
+        nlp = spacy.load(folder / "model-best")
+        scores = {
+            data: nlp.evaluate(test_examples(nlp, run.corpus("test", data).path))
+            for data in run.metrics
+        }
+        record = _record(run, folder / "log.jsonl")
+        # The figures of learned layer weights read these; all others would be gigabytes that nobody reads.
+        if (run.variant, run.seed, run.share) != ("elmo", 0, 100):
+            shutil.rmtree(folder / "model-best")
+    # Those of its own set last: they say that the run is done.
+    for data in reversed(run.metrics):
+        with whole(run.metrics[data]) as file:
+            file.write_text(json.dumps({**scores[data], "run": record}, indent=2), "utf8")
+
+
+def _record(run: Run, log: Path) -> dict[str, Any]:
+    documents = len(DocBin().from_disk(run.corpus("train").path))
+    judged = [(row["step"], row["score"]) for row in srsly.read_jsonl(log)]
+    return {"minutes": time.process_time() / 60, "documents": documents, "dev": judged}
+
+
+def main() -> None:
+    """Parse and carry out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", type=Path, metavar="PLAN")
+    parser.add_argument("size", metavar="SIZE")
+    parser.add_argument("name", metavar="RUN", help="such as wnut17/ner_elmo-0")
+    args = parser.parse_args()
+    # What configs name; the folder that this runs in is on the path of modules.
+    import register  # noqa: F401
+
+    from . import init_tok2vec  # noqa: F401
+
+    try:
+        carry_out(Plan.read(args.plan).run(args.size, args.name))
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

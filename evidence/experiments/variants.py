@@ -1,0 +1,123 @@
+"""The rivals of a task, each made from the places in its two configs that make it one, and from nowhere else."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confection import Config
+from spacy.util import load_config
+
+
+class Resources(NamedTuple):
+    """What some variants read, made from the same raw text."""
+
+    vectors: Path
+    """A folder that `spacy init vectors` wrote."""
+    tok2vec: Path
+    """Weights that `spacy pretrain` wrote for the embedding and encoder of the task."""
+
+
+def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Resources) -> Config:
+    """The config of a variant.
+
+    Args:
+        variant: one of `VARIANTS`.
+        task: the name of the component.
+        pair: its config without ELMo and with it, not interpolated; they stay as they are.
+
+    Raises:
+        ValueError: no such variant.
+    """
+    if variant not in VARIANTS:
+        raise ValueError(f"no variant {variant!r}; there are {', '.join(VARIANTS)}")
+    config = pair[needs_elmo(variant)].copy()
+    VARIANTS[variant](config, task, resources)
+    return config
+
+
+def needs_elmo(variant: str) -> bool:
+    """Whether a variant is made from the config with ELMo."""
+    return variant.startswith("elmo")
+
+
+def config_file(name: str, folder: Path = Path()) -> Path:
+    """A config of this project or, where it has none of that name, of the repository around it.
+
+    Args:
+        name: such as ner_elmo.
+        folder: of this project.
+
+    Raises:
+        FileNotFoundError: neither has it.
+    """
+    places = [folder / "configs" / f"{name}.cfg", folder / ".." / "configs" / f"{name}.cfg"]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(f"no config {name}.cfg; looked for {' and '.join(map(str, places))}")
+
+
+def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
+    """The configs of a task without ELMo and with it."""
+    baseline, elmo = (
+        load_config(config_file(f"{task}_{name}", folder)) for name in ("baseline", "elmo")
+    )
+    return baseline, elmo
+
+
+def tok2vec_block(config: Config, task: str) -> dict[str, Any]:
+    """Embedding and encoder inside a component."""
+    return config["components"][task]["model"]["tok2vec"]
+
+
+def _as_it_is(config: Config, task: str, resources: Resources) -> None:
+    pass
+
+
+def _vectors(config: Config, task: str, resources: Resources) -> None:
+    config["initialize"]["vectors"] = str(resources.vectors)
+    tok2vec_block(config, task)["embed"]["include_static_vectors"] = True
+
+
+def _pretrain(config: Config, task: str, resources: Resources) -> None:
+    config["initialize"]["after_init"] = {
+        "@callbacks": "evidence.init_tok2vec.v1",
+        "component": task,
+        "path": str(resources.tok2vec),
+    }
+
+
+def _output(config: Config, task: str, resources: Resources) -> None:
+    _both(config, task, resources)
+    tok2vec_block(config, task)["input"] = None
+
+
+def _both(config: Config, task: str, resources: Resources) -> None:
+    block = tok2vec_block(config, task)
+    block["output"] = copy.deepcopy(block["input"])
+
+
+def _listener(**settings: Any) -> Callable[[Config, str, Resources], None]:
+    def change(config: Config, task: str, resources: Resources) -> None:
+        tok2vec_block(config, task)["input"].update(settings)
+
+    return change
+
+
+VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
+    "baseline": _as_it_is,
+    "vectors": _vectors,
+    "pretrain": _pretrain,
+    "elmo": _as_it_is,
+    "elmo_vectors": _vectors,
+    "elmo_output": _output,
+    "elmo_both": _both,
+    "elmo_top": _listener(layers="top"),
+    "elmo_average": _listener(layers="average"),
+    "elmo_l2_1": _listener(l2=1.0),
+    "elmo_l2_0001": _listener(l2=0.001),
+}
+"""Name -> what sets it apart from the config without ELMo or, where the name begins with elmo, with it."""

@@ -1,0 +1,123 @@
+"""Labelled files to binary Docs, and parts of them."""
+
+import json
+
+import pytest
+import spacy
+from experiments.corpora import cut, make
+from experiments.plan import Corpus, Cut, Data, Plan
+from experiments.raw_text import write
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin, Span
+
+from tests.evidence.folders import EVIDENCE
+
+ANN = Data("ner", "ann")
+
+
+@pytest.fixture
+def plan():
+    converter = [str(EVIDENCE.parent / "scripts/convert_ner.py"), "{source}", "{out}"]
+    content = {"converters": {"ner": converter}, "sources": {"ner/ann": "ner/ann-{part}.tsv"}}
+    return Plan(EVIDENCE / "plan.yml", content)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    folder = tmp_path / "data"
+    (folder / "ner").mkdir(parents=True)
+    lines = [f"Ann{i}\tB-PERSON\nleft\tO\n" for i in range(20)]
+    (folder / "ner" / "ann-train.tsv").write_text("\n".join(lines))
+    (folder / "ner" / "ann-dev.tsv").write_text("Ann\tB-PERSON\tO\n")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def texts(corpus):
+    vocab = spacy.blank("en").vocab
+    return [doc.text for doc in DocBin().from_disk(corpus.path).get_docs(vocab)]
+
+
+def test_converted_once_and_cut(plan, data):
+    part, entire = Corpus(ANN, "train", Cut(limit=10, share=20)), Corpus(ANN, "train")
+    make(plan, [part], data, 1)
+    assert len(texts(entire)) == 20 and len(texts(part)) == 2
+    assert set(texts(part)) < set(texts(entire))
+    # What is there is left alone, whatever became of its source.
+    (data / "ner" / "ann-train.tsv").unlink()
+    make(plan, [entire, part, Corpus(ANN, "train", Cut(limit=3))], data, 1)
+    assert len(texts(Corpus(ANN, "train", Cut(limit=3)))) == 3
+    assert sorted(path.name for path in entire.path.parent.iterdir()) == [
+        "ann-train-limit10-share20.spacy", "ann-train-limit3.spacy", "ann-train.spacy",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_read_leaves_no_file(plan, data):
+    with pytest.raises(FileNotFoundError, match="ann-test.tsv: no such file; README.md says which"):
+        make(plan, [Corpus(ANN, "test")], data, 1)
+    with pytest.raises(ValueError, match="ann-dev.tsv:1: expected token, tab, tag"):
+        make(plan, [Corpus(ANN, "dev")], data, 1)
+    assert list((data.parent / "corpus" / "ner").iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def docs():
+    """Thirty Docs with everything that a task of the project keeps on one."""
+    Doc.set_extension("remark", default=None, force=True)
+    vocab = spacy.blank("en").vocab
+    made = DocBin(store_user_data=True)
+    for number in range(30):
+        doc = Doc(vocab, words=["Ann", str(number)], ents=["B-PERSON", "O"], tags=["NNP", "CD"])
+        doc.cats = {"NUMBER": float(number)}
+        doc.spans["sc"] = [Span(doc, 0, 1, label=f"L{number}")]
+        doc._.remark = number
+        made.add(doc)
+    # As it is when read from disk.
+    yield DocBin().from_bytes(made.to_bytes())
+    Doc.remove_extension("remark")
+
+
+def numbers(part):
+    return [cats["NUMBER"] for cats in part.cats]
+
+
+def test_a_part_keeps_all_that_a_doc_carries(docs):
+    part = DocBin().from_bytes(cut(docs, Cut(share=50)).to_bytes())
+    found = list(part.get_docs(spacy.blank("en").vocab))
+    assert len(found) == 15
+    for doc in found:
+        number = int(doc[1].text)
+        assert doc._.remark == number and doc.cats == {"NUMBER": number}
+        assert doc.spans["sc"][0].label_ == f"L{number}"
+        assert (doc.ents[0].label_, doc[0].tag_) == ("PERSON", "NNP")
+
+
+@given(
+    limits=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    shares=st.tuples(st.integers(1, 100), st.integers(1, 100)),
+)
+def test_a_smaller_part_is_contained_in_a_larger(docs, limits, shares):
+    small, large = (numbers(cut(docs, Cut(of(limits), of(shares)))) for of in (min, max))
+    assert set(small) <= set(large) and len(set(large)) == len(large)
+    # Never nothing, and not in the order of the file.
+    assert len(small) == -(-min(30, min(limits)) * min(shares) // 100)
+    assert numbers(cut(docs, Cut())) != sorted(numbers(cut(docs, Cut())))
+
+
+def test_raw_text(tmp_path):
+    (tmp_path / "a.txt").write_text("Ann left.\n\nIt was late.\nShe came.\n")
+    out = tmp_path / "rivals"
+    assert write(str(tmp_path / "a.txt"), out) == 10
+    assert (out / "raw.txt").read_text() == "Ann left .\nIt was late .\nShe came .\n"
+    # A line that begins before the limit is kept whole.
+    assert write(str(tmp_path / "a.txt"), out, words=4, jsonl_words=2) == 7
+    assert (out / "raw.txt").read_text() == "Ann left .\nIt was late .\n"
+    assert json.loads((out / "raw.jsonl").read_text()) == {"text": "Ann left."}
+
+
+def test_no_raw_text(tmp_path):
+    (tmp_path / "a.txt").write_text("\n")
+    with pytest.raises(ValueError, match="a.txt: no text in it"):
+        write(str(tmp_path / "a.txt"), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

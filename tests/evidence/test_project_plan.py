@@ -1,0 +1,155 @@
+"""What a plan means: runs, their names and files, and how long they take."""
+
+from pathlib import Path
+
+import pytest
+import srsly
+from experiments.plan import Corpus, Cut, Data, Plan
+from experiments.schedule import planned_minutes
+from experiments.stages import budget, stages
+
+from tests.evidence.folders import EVIDENCE
+
+SIZE = {
+    "documents": {"train": 40},
+    "raw_words": 1000,
+    "tok2vec_words": None,
+    "raw_minutes": {"text": 1, "floret": 2, "tok2vec": 4},
+    "tasks": {"ner": {"steps": 7, "minutes": [2, 3]}},
+}
+CONTENT = {
+    "converters": {"ner": ["convert.py", "{source}", "{out}"]},
+    "sources": {"ner/a": "ner/a-{part}.tsv", "ner/b": "ner/b.tsv"},
+    "also_scored": {"ner/a": ["ner/b"]},
+}
+
+
+def plan(*groups, **size):
+    content = {**CONTENT, "sizes": {"tiny": {**SIZE, **size, "runs": list(groups)}}}
+    return Plan(Path("plan.yml"), content)
+
+
+def group(*variants, seeds=(0,), **rest):
+    return {"data": ["ner/a"], "variants": variants, "seeds": seeds, **rest}
+
+
+def test_runs_are_the_product_of_a_group_each_once():
+    runs = plan(group("baseline", "elmo", seeds=[0, 1]), group("elmo", shares=[100, 5])).runs(
+        "tiny"
+    )
+    assert [run.name for run in runs] == [
+        "a/ner_baseline-0",
+        "a/ner_elmo-0",
+        "a/ner_baseline-1",
+        "a/ner_elmo-1",
+        "a-5pct/ner_elmo-0",
+    ]
+    assert [run.minutes for run in runs] == [2, 3, 2, 3, 3]
+    assert {run.steps for run in runs} == {7}
+
+
+def test_files_of_a_run():
+    run = plan(group("elmo_top", shares=[5], seeds=[2])).run("tiny", "a-5pct/ner_elmo_top-2")
+    assert run.folder == Path("training/tiny/a-5pct/ner_elmo_top-2")
+    assert list(run.metrics.values()) == [
+        Path("metrics/tiny/a-5pct/ner_elmo_top-2.json"),
+        Path("metrics/tiny/b-5pct/ner_elmo_top-2.json"),
+    ]
+    # Only training documents are taken away.
+    assert [str(corpus.path) for corpus in run.corpora] == [
+        "corpus/ner/a-train-limit40-share5.spacy",
+        "corpus/ner/a-dev.spacy",
+        "corpus/ner/a-test.spacy",
+        "corpus/ner/b-test.spacy",
+    ]
+
+
+def test_a_whole_corpus_has_the_plain_name():
+    assert Corpus(Data("ner", "a"), "dev", Cut()).path == Path("corpus/ner/a-dev.spacy")
+    run = plan(group("baseline"), documents=None).run("tiny", "a/ner_baseline-0")
+    assert run.corpus("train").path == Path("corpus/ner/a-train.spacy")
+
+
+@pytest.mark.parametrize(
+    "runs, message",
+    [
+        (group("glove"), "no variant 'glove'; there are baseline"),
+        (group("elmo", data=["ner/c"]), "'ner/c' is not among its sources"),
+        (group("elmo", data=["a"]), "'a' is not among its sources"),
+    ],
+)
+def test_mistakes_in_a_plan_are_named(runs, message):
+    with pytest.raises(ValueError, match=f"plan.yml: {message}"):
+        plan(runs).runs("tiny")
+
+
+def test_unknown_size_and_run():
+    with pytest.raises(ValueError, match="no size 'huge'; it has tiny"):
+        plan().runs("huge")
+    with pytest.raises(ValueError, match="size tiny has no run 'a/ner-0'"):
+        plan().run("tiny", "a/ner-0")
+
+
+def test_a_file_that_is_no_plan(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such plan"):
+        Plan.read(tmp_path / "plan.yml")
+    srsly.write_yaml(tmp_path / "plan.yml", {"sizes": {}})
+    with pytest.raises(ValueError, match="no converters, sources, also_scored in it"):
+        Plan.read(tmp_path / "plan.yml")
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """The configs are those of the project; nothing in it is made."""
+    monkeypatch.chdir(EVIDENCE)
+
+
+def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
+    text, resources, runs = stages(plan(group("vectors", "elmo_vectors")), "tiny", Path("data"))
+    assert [job.name for job in text] == ["raw text"]
+    assert text[0].command[2:] == [
+        "experiments.raw_text", "data/pretrain-en/train-*", "rivals/tiny", "--words", "1000",
+    ]  # fmt: skip
+    assert [job.name for job in resources] == ["floret vectors"]
+    text, resources, runs = stages(plan(group("pretrain")), "tiny", Path("data"))
+    assert [job.name for job in resources] == ["pretraining as for ner"]
+    text, resources, runs = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
+    assert (text, resources, len(runs)) == ([], [], 2)
+
+
+def test_budget(here):
+    jobs = stages(plan(group("baseline", "vectors", "elmo")), "tiny", Path("data"))
+    # 1 of the text, 2 of floret; in two processes 2 + 3 beside 2.
+    assert budget("tiny", jobs, 1).startswith("tiny: 3 runs, about 10 minutes in 1 processes; 3 ")
+    assert budget("tiny", jobs, 2).startswith("tiny: 3 runs, about 8 minutes in 2 processes; 3 ")
+
+
+@pytest.mark.parametrize("size, minutes", [("small", 20), ("full", 6 * 60)])
+def test_the_shipped_plan_keeps_its_budget(size, minutes, here):
+    """On two cores, as planned."""
+    jobs = stages(Plan.read(Path("plan.yml")), size, Path("data"))
+    assert sum(planned_minutes(stage, 2) for stage in jobs) <= minutes
+
+
+def test_the_shipped_plan_answers_the_papers_questions(here):
+    runs = Plan.read(Path("plan.yml")).runs("full")
+    sets = {str(run.data) for run in runs}
+    assert {data.split("/")[0] for data in sets} == {
+        "ner", "textcat", "tagger", "parser", "srl", "nli", "qa", "coref",
+    }  # fmt: skip
+    for data in sets:
+        whole = [run for run in runs if str(run.data) == data and run.share == 100]
+        seeds = {
+            name: {run.seed for run in whole if run.variant == name}
+            for name in ("baseline", "elmo", "vectors", "pretrain", "elmo_vectors")
+        }
+        assert seeds["baseline"] == seeds["elmo"] == {0, 1, 2}
+        assert seeds["vectors"] == seeds["pretrain"] == seeds["elmo_vectors"] == {0}
+    for variant in ("elmo_top", "elmo_average", "elmo_l2_1", "elmo_l2_0001", "elmo_output"):
+        assert len({run.data for run in runs if run.variant == variant}) == 2
+    shares = {(str(run.data), run.variant): set() for run in runs if run.share != 100}
+    for run in runs:
+        if (str(run.data), run.variant) in shares:
+            shares[str(run.data), run.variant].add(run.share)
+    assert len(shares) == 4
+    assert all(found == {1, 2, 5, 10, 20, 50, 100} for found in shares.values())

@@ -1,0 +1,72 @@
+"""A run of the plan from a tiny corpus to its file of scores."""
+
+import json
+
+import pytest
+import spacy
+from experiments.plan import Data, Run
+from experiments.training import carry_out
+from spacy.tokens import Doc, DocBin
+
+from tests.evidence.folders import EVIDENCE
+
+ANN = Data("ner", "ann")
+OTHER = Data("ner", "other")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder where the project could be, with its configs."""
+    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
+    folder = tmp_path / "evidence"
+    (folder / "corpus" / "ner").mkdir(parents=True)
+    vocab = spacy.blank("en").vocab
+    docs = [
+        Doc(vocab, words=[name, "left"], ents=["B-PERSON", "O"]) for name in ("Ann", "Bo", "Cy")
+    ]
+    for name in ("ann-train-share50", "ann-dev", "ann-test", "other-test"):
+        DocBin(docs=docs).to_disk(folder / "corpus" / "ner" / f"{name}.spacy")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(variant, share=50):
+    return Run(
+        size="tiny", data=ANN, variant=variant, seed=3, share=share, steps=40, minutes=1.0,
+        limits={}, also=(OTHER,),
+    )  # fmt: skip
+
+
+def test_scores_of_all_its_sets_and_how_they_came(here):
+    done = run("baseline")
+    carry_out(done)
+    for path in ("ann-50pct", "other-50pct"):
+        metrics = json.loads((here / f"metrics/tiny/{path}/ner_baseline-3.json").read_text())
+        # Three sentences are learned by heart.
+        assert metrics["ents_f"] == 1.0
+        record = metrics["run"]
+        assert record["documents"] == 3 and 0 < record["minutes"] < 10
+        steps, scores = zip(*record["dev"], strict=True)
+        assert steps == tuple(range(0, 41, 4)) and max(scores) == 1.0
+    # Nothing is left that the figures do not read.
+    assert sorted(path.name for path in (here / done.folder).iterdir()) == [
+        "config.cfg",
+        "log.jsonl",
+    ]
+    config = spacy.util.load_config(here / done.folder / "config.cfg")
+    assert config["system"]["seed"] == 3 and config["training"]["max_steps"] == 40
+
+
+def test_a_missing_corpus_is_known_before_training(here):
+    (here / "corpus/ner/other-test.spacy").unlink()
+    with pytest.raises(FileNotFoundError, match="other-test.spacy: no such corpus; experiments.r"):
+        carry_out(run("baseline"))
+    assert sorted(path.name for path in here.iterdir()) == ["corpus"]
+
+
+def test_what_fails_on_the_way_leaves_nothing(here):
+    (here / "corpus/ner/ann-dev.spacy").write_bytes(b"")
+    with pytest.raises(ValueError):
+        carry_out(run("baseline"))
+    assert not (here / "metrics").exists()
+    assert list((here / "training/tiny/ann-50pct").iterdir()) == []

@@ -1,0 +1,101 @@
+"""The commands of the project: they exist, take what they are given, and leave the data folder alone."""
+
+import importlib
+import importlib.util
+import re
+import shlex
+import signal
+import sys
+
+import pytest
+import srsly
+from weasel.util import load_project_config
+
+from tests.evidence.folders import EVIDENCE
+
+OVERRIDES = {"vars.data": "../../data", "vars.size": "small"}
+
+
+@pytest.fixture
+def config():
+    return load_project_config(EVIDENCE, overrides=OVERRIDES)
+
+
+def scripts(config):
+    return [shlex.split(line) for command in config["commands"] for line in command["script"]]
+
+
+def test_workflows_name_commands(config):
+    commands = {command["name"] for command in config["commands"]}
+    assert set(config["workflows"]["all"]) <= commands
+    assert not commands & set(config["workflows"])
+
+
+def test_asset_destinations_are_literal():
+    assets = srsly.read_yaml(EVIDENCE / "project.yml")["assets"]
+    assert assets
+    assert all(re.fullmatch(r"assets/[\w./-]+", asset["dest"]) for asset in assets)
+
+
+def test_assets_are_files_that_the_plan_reads(config):
+    """At the places where it looks for them in a data folder."""
+    sources = srsly.read_yaml(EVIDENCE / "plan.yml")["sources"].values()
+    read = {source.format(part=part) for source in sources for part in ("train", "dev", "test")}
+    assert {asset["dest"].removeprefix("assets/") for asset in config["assets"]} <= read
+
+
+def test_nothing_is_written_into_the_data_folder(config):
+    outputs = [path for command in config["commands"] for path in command.get("outputs", [])]
+    assert outputs and not any(path.startswith(OVERRIDES["vars.data"]) for path in outputs)
+    for line in scripts(config):
+        if "--out" in line:
+            assert line[line.index("--out") + 1].startswith("report/small/")
+
+
+def test_scripts_are_there(config):
+    for line in scripts(config):
+        if line[:2] == ["rm", "-rf"]:
+            continue
+        assert line[0] == "python"
+        if line[1] == "-m" and line[2].startswith("experiments."):
+            assert importlib.util.find_spec(line[2]) is not None
+        elif line[1] == "-m":
+            assert line[2:4] == ["spacy", "elmo"]
+        elif line[1] != "-c":
+            assert (EVIDENCE / line[1]).is_file()
+
+
+def test_commands_of_the_package_take_their_arguments(config):
+    """Parsed by the commands themselves, without being called."""
+    from typer.main import get_command
+
+    from spacy_elmo.cli import elmo_cli
+
+    names = []
+    for line in scripts(config):
+        if line[2:4] != ["spacy", "elmo"]:
+            continue
+        command, rest = get_command(elmo_cli), line[4:]
+        while hasattr(command, "commands"):
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context(command.name, rest)
+        names.append(command.name)
+    assert names == ["word-sense", "part-of-speech", "neighbors"]
+
+
+@pytest.mark.parametrize("module", ["run", "training", "budget", "report", "layers"])
+def test_an_error_is_one_message(module, tmp_path, monkeypatch):
+    """Of the modules that the commands call, where there is nothing to work on."""
+    arguments = {
+        "run": ["plan.yml", "small", "--data", "data"],
+        "training": ["plan.yml", "small", "a/ner_elmo-0"],
+        "budget": ["plan.yml"],
+    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *args: None)
+    monkeypatch.setattr(sys, "argv", [module, *arguments.get(module, ["small"])])
+    with pytest.raises(SystemExit) as caught:
+        importlib.import_module(f"experiments.{module}").main()
+    # With a text, Python prints it and the exit code is 1.
+    assert isinstance(caught.value.code, str) and len(caught.value.code.splitlines()) == 1
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))

@@ -1,0 +1,195 @@
+"""Every variant is its pair's config but for what it is named after, and that arrives in the network."""
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from confection import Config
+from experiments.init_tok2vec import layer_for
+from experiments.pretrained_tok2vec import block_of, train
+from experiments.variants import (
+    VARIANTS,
+    Resources,
+    config_file,
+    derive,
+    needs_elmo,
+    read_pair,
+    tok2vec_block,
+)
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_nlp
+from spacy.util import load_model_from_config, registry
+
+from tests.evidence.folders import EVIDENCE
+
+import register  # noqa: F401  isort: skip
+
+TASKS = sorted(
+    path.stem.removesuffix("_baseline")
+    for folder in (EVIDENCE / "configs", EVIDENCE.parent / "configs")
+    for path in folder.glob("*_baseline.cfg")
+)
+RESOURCES = Resources(EVIDENCE / "no-vectors", EVIDENCE / "no-weights.bin")
+
+
+def flat(config, prefix=""):
+    """Dotted key -> value."""
+    found = {}
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def changes(variant, task):
+    """Dotted keys of what a variant has and its origin has not, with the value; removed ones with "gone"."""
+    pair = read_pair(task, EVIDENCE)
+    before = flat(pair[needs_elmo(variant)])
+    after = flat(derive(variant, task, pair, RESOURCES))
+    assert flat(pair[needs_elmo(variant)]) == before
+    changed = {key: value for key, value in after.items() if before.get(key, "absent") != value}
+    return changed | {key: "gone" for key in before.keys() - after.keys()}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_only_what_it_is_named_after(task):
+    tok2vec = f"components.{task}.model.tok2vec"
+    vectors = {
+        "initialize.vectors": str(RESOURCES.vectors),
+        f"{tok2vec}.embed.include_static_vectors": True,
+    }
+    listener = flat(tok2vec_block(read_pair(task, EVIDENCE)[1], task)["input"])
+    output = {f"{tok2vec}.output.{key}": value for key, value in listener.items()}
+    input_gone = {f"{tok2vec}.input.{key}": "gone" for key in listener}
+    assert {variant: changes(variant, task) for variant in VARIANTS} == {
+        "baseline": {},
+        "vectors": vectors,
+        "pretrain": {
+            "initialize.after_init": "gone",
+            "initialize.after_init.@callbacks": "evidence.init_tok2vec.v1",
+            "initialize.after_init.component": task,
+            "initialize.after_init.path": str(RESOURCES.tok2vec),
+        },
+        "elmo": {},
+        "elmo_vectors": vectors,
+        "elmo_top": {f"{tok2vec}.input.layers": "top"},
+        "elmo_average": {f"{tok2vec}.input.layers": "average"},
+        "elmo_l2_1": {f"{tok2vec}.input.l2": 1.0},
+        "elmo_l2_0001": {f"{tok2vec}.input.l2": 0.001},
+        "elmo_both": output | {f"{tok2vec}.output": "gone"},
+        "elmo_output": output
+        | input_gone
+        | {f"{tok2vec}.input": None, f"{tok2vec}.output": "gone"},
+    }
+
+
+def test_unknown_variant():
+    with pytest.raises(ValueError, match="no variant 'glove'; there are baseline, vectors"):
+        derive("glove", "ner", read_pair("ner", EVIDENCE), RESOURCES)
+
+
+def test_configs_are_found_here_or_in_the_repository():
+    assert config_file("parser_baseline", EVIDENCE) == EVIDENCE / "configs/parser_baseline.cfg"
+    assert config_file("parser_elmo", EVIDENCE).resolve().parent == EVIDENCE.parent / "configs"
+    with pytest.raises(FileNotFoundError, match="no config lemmatizer_elmo.cfg; looked for"):
+        config_file("lemmatizer_elmo", EVIDENCE)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """One sentence with an entity."""
+    path = tmp_path_factory.mktemp("corpus") / "train.spacy"
+    words, ents = ["Anna", "left", "Harwick"], ["B-PERSON", "O", "O"]
+    DocBin(docs=[Doc(spacy.blank("en").vocab, words=words, ents=ents)]).to_disk(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """Resources whose tok2vec is that of ner, after spaCy's pretraining on three lines."""
+    folder = tmp_path_factory.mktemp("rivals")
+    lines = ["Anna left Harwick.", "She sat on the bank.", "It was late."]
+    srsly.write_jsonl(folder / "raw.jsonl", [{"text": line} for line in lines])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(EVIDENCE)
+        train("ner", folder / "raw.jsonl", folder / "tok2vec.bin")
+    return Resources(folder / "vectors", folder / "tok2vec.bin")
+
+
+def initialized(config, corpus):
+    config = config.copy()
+    config["paths"].update(train=str(corpus), dev=str(corpus))
+    return init_nlp(config)
+
+
+def parameters(model):
+    """All of them, by the layer's place and name."""
+    return {
+        (number, node.name, name): np.asarray(node.get_param(name))
+        for number, node in enumerate(model.walk())
+        for name in node.param_names
+        if node.has_param(name)
+    }
+
+
+def test_pretrained_weights_arrive(corpus, pretrained):
+    pair = read_pair("ner", EVIDENCE)
+    tok2vec = registry.resolve({"tok2vec": tok2vec_block(pair[0].interpolate(), "ner")})["tok2vec"]
+    weights = pretrained.tok2vec.read_bytes()
+    expected = parameters(tok2vec.from_bytes(weights))
+    found = {
+        variant: parameters(
+            layer_for(
+                weights,
+                initialized(derive(variant, "ner", pair, pretrained), corpus).get_pipe("ner").model,
+            )
+        )
+        for variant in ("baseline", "pretrain")
+    }
+    assert found["pretrain"].keys() == expected.keys() == found["baseline"].keys()
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found["pretrain"][key], value)
+    # Without, they would be others.
+    assert any(not np.array_equal(found["baseline"][key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_place_for_pretrained_weights(task, pretrained):
+    """The same file fits where embedding and encoder are those of ner, and nowhere else."""
+    baseline, _ = read_pair(task, EVIDENCE)
+    model = load_model_from_config(baseline).get_pipe(task).model
+    weights = pretrained.tok2vec.read_bytes()
+    if block_of(baseline, task) == block_of(read_pair("ner", EVIDENCE)[0], "ner"):
+        layer_for(weights, model).from_bytes(weights)
+        tables = [node for node in model.walk() if node.name == "hashembed"]
+        assert len(tables) == 4 and all(table.get_param("E").any() for table in tables)
+    else:
+        with pytest.raises(ValueError, match="were the weights made for another config"):
+            layer_for(weights, model)
+
+
+@pytest.mark.parametrize("variant", ["vectors", "elmo_vectors"])
+def test_vectors_arrive(variant, corpus, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.reset_vectors(width=7)
+    nlp.vocab.set_vector("Anna", np.arange(7, dtype="f"))
+    nlp.to_disk(tmp_path / "vectors")
+    resources = RESOURCES._replace(vectors=tmp_path / "vectors")
+    made = initialized(derive(variant, "ner", read_pair("ner", EVIDENCE), resources), corpus)
+    np.testing.assert_array_equal(made.make_doc("Anna")[0].vector, np.arange(7))
+    (static,) = (n for n in made.get_pipe("ner").model.walk() if n.name == "static_vectors")
+    assert static.get_dim("nM") == 7
+
+
+@pytest.mark.parametrize(
+    "variant, sides",
+    [("elmo", ["input"]), ("elmo_both", ["input", "output"]), ("elmo_output", ["output"])],
+)
+def test_place_of_elmo(variant, sides, corpus):
+    config = derive(variant, "ner", read_pair("ner", EVIDENCE), RESOURCES)
+    nlp = initialized(Config(config), corpus)
+    tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
+    assert [side for side in ("input", "output") if tok2vec.maybe_get_ref(side)] == sides
+    assert tok2vec.get_dim("nO") == 96 + (256 if "output" in sides else 0)
