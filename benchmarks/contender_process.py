@@ -90,7 +90,8 @@ def main() -> None:
     sentences = json.loads((args.files / "sentences.json").read_text("utf8"))
     for line in sys.stdin:
         start, stop, batch = json.loads(line)
-        # Brings back what the one before has driven out of the caches.
+        # Every time the same words are known, and what the one before has driven out of the caches is back.
+        contender.forget()
         contender.read(contender.prepare(sentences[-WARM_UP:], batch))
         prepared = contender.prepare(sentences[start:stop], batch)
         gc.collect()

@@ -18,6 +18,7 @@ from spacy.tokens import Doc
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.precision import Precision
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.encoder import shim_of
 
 Sentences = Sequence[Sequence[str]]
 
@@ -30,6 +31,9 @@ class Contender(Protocol):
 
     def read(self, prepared: Any) -> None:
         """Give vectors to all words."""
+
+    def forget(self) -> None:
+        """Begin anew, as if no word had been read."""
 
 
 class Network:
@@ -50,6 +54,9 @@ class Network:
         for types, words, lengths in prepared:
             self.bilm(self.bilm.token_ids(types), words, lengths)
 
+    def forget(self) -> None:
+        self.bilm.forget()
+
 
 class Pipe:
     """A pipeline, which reads a stream of Docs of one sentence each; the Docs are given up as they come."""
@@ -66,6 +73,10 @@ class Pipe:
         stream = (docs.pop() for _ in range(len(docs)))
         collections.deque(self.nlp.pipe(stream, batch_size=batch), maxlen=0)
 
+    def forget(self) -> None:
+        if "elmo" in self.nlp.pipe_names:
+            shim_of(self.nlp.get_pipe("elmo").model).forget()
+
 
 class Products:
     """The matrix products of the bare biLM: see `MatrixProducts`."""
@@ -79,6 +90,9 @@ class Products:
     def read(self, prepared: list[Any]) -> None:
         for operands in prepared:
             multiply(operands)
+
+    def forget(self) -> None:
+        self.products.forget()
 
 
 class AllenNLPs:
@@ -94,6 +108,9 @@ class AllenNLPs:
     def read(self, prepared: list[Sentences]) -> None:
         for part in prepared:
             self.net.layers(part)
+
+    def forget(self) -> None:
+        """It remembers nothing."""
 
 
 def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) -> Contender:

@@ -1,7 +1,7 @@
 """Contenders that take turns, each in a process of its own, so that whatever else the machine does hits them alike.
 
-Sentences are of like length within a batch, which is the best case of those who pad. Every round reads new ones, so
-that nobody knows a word only because he has just met it in the round before.
+Sentences are of like length within a batch, which is the best case of those who pad. Every reading begins with the same
+few words known, so that nobody knows one from another round or another batch size.
 """
 
 from __future__ import annotations

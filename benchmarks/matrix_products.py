@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 
 from spacy_elmo.bilm.char_ids import PADDING
-from spacy_elmo.bilm.character_cnn import Affine
+from spacy_elmo.bilm.character_cnn import TYPES_PER_BLOCK, Affine
 from spacy_elmo.bilm.matrices import Matrix, Plain, ready
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 from spacy_elmo.bilm.precision import Precision
-
-_TYPES_PER_BLOCK = 32
-_ROWS_PER_BLOCK = 512
+from spacy_elmo.bilm.recurrence import blocks
 
 Product = tuple[int, Tensor]
 """Rows of the left matrix, and the right matrix (k, m)."""
@@ -39,6 +37,10 @@ class MatrixProducts:
             for pair in (layer.input, layer.recurrent, layer.projection):
                 for matrix in () if pair is None else pair.detach():
                     self._matrices[matrix.data_ptr()] = ready(matrix, precision)
+
+    def forget(self) -> None:
+        """Let the words known so far be new again."""
+        self._known.clear()
 
     def operands(self, sentences: Sequence[Sequence[str]]) -> list[tuple[Tensor, Matrix]]:
         """Both sides of each product; those with the same inner dimension share their left side's memory."""
@@ -64,9 +66,9 @@ class MatrixProducts:
         rows = Packing.of([len(sentence) for sentence in sentences]).rows
         for layer in self.bilm.lstm:
             for direction in (0, 1):
-                for block in _blocks(rows):
-                    yield sum(block), layer.input[direction].detach()
-                    for n in block:
+                for steps, part in blocks(rows):
+                    yield part.stop - part.start, layer.input[direction].detach()
+                    for n in rows[steps]:
                         yield n, layer.recurrent[direction].detach()
                         if layer.projection is not None:
                             yield n, layer.projection[direction].detach()
@@ -76,7 +78,7 @@ class MatrixProducts:
         config, encoder = self.bilm.config, self.bilm.encoder
         lengths = (self.bilm.token_ids(types) != PADDING).sum(1).sort().values
         widest = max(width for width, _ in config.filters)
-        for block in lengths.split(_TYPES_PER_BLOCK):
+        for block in lengths.split(TYPES_PER_BLOCK):
             columns = min(config.max_characters, int(block[-1]) + widest)
             for weight in encoder.filters:
                 width, dim, number = weight.shape
@@ -85,18 +87,6 @@ class MatrixProducts:
         for affine in encoder.modules():
             if isinstance(affine, Affine):
                 yield len(types), affine.weight.detach()
-
-
-def _blocks(rows: list[int]) -> Iterator[list[int]]:
-    """The steps whose input halves are one product."""
-    block: list[int] = []
-    for n in rows:
-        block.append(n)
-        if sum(block) >= _ROWS_PER_BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 @torch.no_grad()

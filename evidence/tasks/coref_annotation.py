@@ -75,17 +75,21 @@ def _piece(part: Span) -> Doc:
 
 @spacy.registry.readers("evidence.CorefPieces.v1")
 def coref_pieces(
-    path: Path, max_words: int, limit: int = 0
+    path: Path | None, max_words: int, limit: int = 0
 ) -> Callable[[Language], Iterator[Example]]:
     """`spacy.Corpus.v1`, which cuts its Docs into pieces, because a step of training on a whole chapter is too long.
 
     Args:
-        path: a `.spacy` file.
+        path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
         max_words: in a piece.
         limit: read only so many Docs; 0: all.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
+        if path is None:
+            raise ValueError(
+                "no file to read: give --paths.train, a file of scripts/convert_coref.py"
+            )
         for example in Corpus(path, limit=limit)(nlp):
             for piece in pieces(example.reference, max_words):
                 words = [token.text for token in piece]

@@ -31,7 +31,7 @@ def forward(
         gates, cells: (n, 4C), in the type of `inputs`, and (n, C), written: the activated gates and the new c, for
             `backward`. Both or neither.
     """
-    same = inputs.dtype == recurrent.dtype
+    same = inputs.dtype == recurrent.dtype == hidden.dtype
     if same and (function := compiled("cell_forward", inputs, c, bias)):
         changed = map(address, (c, gates, cells, hidden))
         function(*c.shape, *map(address, (inputs, recurrent, bias)), _limit(clip), *changed)

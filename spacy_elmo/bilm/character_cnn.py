@@ -9,7 +9,7 @@ from .config import BiLMConfig
 from .pooling import maximum
 from .products import product
 
-_TYPES_PER_BLOCK = 32
+TYPES_PER_BLOCK = 32
 
 
 class Affine(nn.Module):
@@ -102,7 +102,7 @@ class CharacterCNN(nn.Module):
         order = lengths.argsort()
         widest = max(width for width, _ in self.config.filters)
         blocks = []
-        for rows in order.split(_TYPES_PER_BLOCK):
+        for rows in order.split(TYPES_PER_BLOCK):
             columns = min(self.config.max_characters, int(lengths[rows[-1]]) + widest)
             blocks.append(self._convolve_block(ids[rows, :columns]))
         return torch.cat(blocks).index_select(0, order.argsort())

@@ -6,13 +6,17 @@ VARIANTS void quantized_float32_1(int64_t rows, int64_t dim, const float *number
     for (int64_t row = 0; row < rows; row++) {
         const float *restrict x = numbers + row * dim;
         int8_t *restrict out = bytes + row * dim;
-        float most = 0.0f;
+        float most = 0.0f, nothing = 0.0f;
         LANES(max, most)
         for (int64_t k = 0; k < dim; k++) {
             float size = fabsf(x[k]);
             most = size > most ? size : most;
         }
-        scales[row] = most / 127.0f;
+        /* Bytes cannot hold what is not a number, so the scale does. */
+        LANES(+, nothing)
+        for (int64_t k = 0; k < dim; k++)
+            nothing += x[k] * 0.0f;
+        scales[row] = most / 127.0f + nothing;
         float steps = most > 0.0f ? 127.0f / most : 0.0f;
         INDEPENDENT
         for (int64_t k = 0; k < dim; k++)

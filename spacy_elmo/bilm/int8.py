@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -10,10 +12,19 @@ from .compiled import address, compiled
 LARGEST = 127
 
 
+@functools.cache
+def sums_are_exact() -> bool:
+    """Whether this processor adds up products of bytes in 32 bits. Those without VNNI (before Cascade Lake and Zen 4)
+    add pairs of them in 16 bits, and cut off what does not fit."""
+    ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
+    return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
+
+
 def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rows as whole numbers from -127 to 127, the largest magnitude of each as 127.
 
-    A row is scaled by itself alone, so that it does not depend on those that happen to be read beside it.
+    A row is scaled by itself alone, so that it does not depend on those that happen to be read beside it. Where one
+    number of a row is none, its scale is none.
 
     Args:
         x: (n, k) float32, contiguous.

@@ -118,8 +118,9 @@ class ReadyLayer(nn.Module):
     def forward(
         self, x: Tensor, rows: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `LSTMLayer.forward`."""
-        return _read_both(x, self._directions, rows, h, c)
+        """As `LSTMLayer.forward`, but in the precision that it was made for, under autocast too."""
+        with torch.autocast(x.device.type, enabled=False):
+            return _read_both(x, self._directions, rows, h, c)
 
 
 def _read_both(

@@ -94,6 +94,11 @@ class BiLM(nn.Module):
         other._modules = modules
         return other
 
+    def forget(self) -> None:
+        """Forget the words read before, where they are remembered (`ready`)."""
+        if isinstance(self.encoder, TokenTable):
+            self.encoder.forget()
+
     def set_names(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
         """Say which words and which characters the rows of the tables are (see `TokenEncoder.set_names`)."""
         self.encoder.set_names(vocabulary, alphabet)

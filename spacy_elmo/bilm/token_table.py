@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .token_encoder import TokenEncoder
 
-# Of 32,768 types are 97 of 100 English words, and with their vectors they take 16 MB at a width of 128.
+# Of 32,768 types are 97 of 100 English words; at a width of 128 a full table takes 21 MB.
 _CAPACITY = 1 << 15
 
 
@@ -48,6 +48,10 @@ class TokenTable(nn.Module):
         """As of the encoder."""
         return self.encoder.ids(words)
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self._store = None
+
     @torch.no_grad()
     def forward(self, ids: Tensor) -> Tensor:
         """(K, ...) integers -> (K, projection), as of the encoder."""
@@ -67,7 +71,9 @@ class TokenTable(nn.Module):
             where = torch.from_numpy(fresh)
             encoded = self.encoder(ids[where])
             vectors[where] = encoded
-            if len(store) + len(fresh) > self._capacity:
+            if (
+                len(store) + len(fresh) > self._capacity
+            ):  # rows, not words: threads may have added one twice
                 store = self._store = store.recent(self._capacity // 2)
             store.keep([keys[row] for row in fresh.tolist()], encoded, call)
         return vectors
@@ -87,9 +93,11 @@ class _Store:
         """The call in which each row was read last."""
         self._rows: dict[bytes, int] = {}
         self._free = iter(range(capacity))
+        self._taken = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        """Rows that are taken."""
+        return self._taken
 
     def rows_of(self, keys: Sequence[bytes]) -> np.ndarray:
         """(K,) integers, -1 for those that are not there."""
@@ -97,11 +105,13 @@ class _Store:
         return np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
     def keep(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add rows, as many as there is room for."""
-        rows = list(itertools.islice(self._free, len(keys)))
-        self.vectors[rows] = vectors[: len(rows)]
+        """Add rows, as many as there is room for; words that are read alike share one."""
+        places = {key: place for place, key in enumerate(keys) if key not in self._rows}
+        rows = list(itertools.islice(self._free, len(places)))
+        self._taken += len(rows)
+        self.vectors[rows] = vectors[list(places.values())[: len(rows)]]
         self.used[rows] = call
-        self._rows.update(zip(keys, rows, strict=False))
+        self._rows.update(zip(places, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
         """A new one with the rows read last."""

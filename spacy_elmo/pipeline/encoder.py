@@ -188,11 +188,10 @@ def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, avera
     dtype = "float32" if sequences.overlap else options.dtype
     shape = (sequences.tokens, width) if average else (n_layers, sequences.tokens, width)
     flat = own_zeros(model.ops.xp, shape, dtype)
-    target = torch.from_dlpack(flat)  # the same memory
-
     shim = shim_of(model)
 
     def read(bilm: BiLM) -> Tensor:
+        target = torch.from_dlpack(flat)  # the same memory
         for words, layers in _pieces(shim, bilm, sequences, options.max_batch_tokens):
             if average:
                 _write(target[None], [torch.stack(layers).mean(0)], sequences, words)

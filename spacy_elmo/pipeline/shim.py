@@ -17,6 +17,7 @@ from thinc.shims import Shim
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
+from ..bilm.matrices import check_precision
 from ..bilm.model import BiLM
 from ..bilm.precision import Precision
 from ..bilm.start_state import StartState
@@ -28,6 +29,10 @@ TRAINABLE = ("all", "lstm", "top")
 
 # One lock for all, because a lock as an attribute cannot be copied.
 _LOADING = threading.RLock()
+
+
+# Parameters that are made inside could never be trained.
+_outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(Shim):
@@ -115,6 +120,7 @@ class BiLMShim(Shim):
         assert self._start_state is not None, "checked when the weights were loaded"
         return self._start_state.repeated(sequences, bilm.device)
 
+    @_outside_inference_mode
     def initialize(self) -> None:
         """Read the weights file (again), or draw random weights where there is none, and count the steps anew.
 
@@ -173,16 +179,26 @@ class BiLMShim(Shim):
         Raises:
             ValueError: the device does not compute in `precision`.
         """
-        bilm, version, ready = self.bilm, self.version, self._ready
+        # What a caller has switched on must neither round what is remembered nor leave it unusable outside.
+        with torch.inference_mode(False), torch.no_grad(), self._without_autocast():
+            return read(self._ready_bilm())
+
+    def _ready_bilm(self) -> BiLM:
+        self.bilm  # noqa: B018 - loads
+        # The version first: whoever changes the parameters meanwhile sets it after them.
+        version, bilm, ready = self.version, self.bilm, self._ready
         if ready is None or ready[0] is not version:
             ready = self._ready = version, bilm.ready(self.precision)
-        with torch.no_grad():
-            return read(ready[1])
+        return ready[1]
+
+    def _without_autocast(self) -> torch.autocast:
+        return torch.autocast(self.bilm.device.type, enabled=False)
 
     def forget(self) -> None:
         """Forget the words read before: on them, and on what they were read beside, may depend how the vector of a word
         is rounded in its last digit."""
-        self._ready = None
+        if self._ready is not None:
+            self._ready[1].forget()
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take its step with the gradients gathered."""
@@ -196,7 +212,7 @@ class BiLMShim(Shim):
                 gradient: Any = torch2xp(param.grad.contiguous())
                 value, _ = optimizer((self.id, name), data, gradient)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self.version = object()
+                self.version, self._ready = object(), None
             param.grad = None
         if self._steps == self._unfreeze_at:
             _require_gradients(self._model, self.trainable)
@@ -212,12 +228,12 @@ class BiLMShim(Shim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self.version = object()
+                self.version, self._ready = object(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self.version = version
+            self.version, self._ready = version, None if changed else self._ready
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Follow the ops of the thinc model."""
@@ -242,6 +258,7 @@ class BiLMShim(Shim):
         )
         return weights.to_bytes()
 
+    @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
         """The inverse of `to_bytes`.
 
@@ -269,6 +286,7 @@ class BiLMShim(Shim):
     def __copy__(self) -> BiLMShim:
         return self.copy()
 
+    @_outside_inference_mode
     def _load(self) -> None:
         if self.weights is None:
             raise ValueError(
@@ -314,13 +332,14 @@ class BiLMShim(Shim):
 
     def _adopt(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
+        check_precision(self.precision, device)
         bilm = weights.bilm().to(device)
         _require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start
-        self.version = object()
-        # Last, because other threads look at this alone.
+        # After all that other threads look at when they see it.
         self._model = bilm
+        self.version = object()
 
 
 def _require_gradients(bilm: BiLM, trainable: str | None) -> None:

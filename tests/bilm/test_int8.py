@@ -63,3 +63,11 @@ def test_back_to_numbers(implementation, size):
     rows, columns = (torch.from_numpy(random.random(n)).float() for n in size)
     expected = sums.double() * rows[:, None].double() * columns.double()
     np.testing.assert_allclose(rescaled(sums.clone(), rows, columns), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, 64, 1000])
+def test_what_is_not_a_number_is_seen(implementation, size):
+    x = torch.ones(3, size)
+    x[1, size // 2] = torch.nan
+    scales = quantized(x)[1]
+    assert scales.isnan().tolist() == [False, True, False]

@@ -70,3 +70,30 @@ def test_what_a_gpu_does_not_do():
     with pytest.raises(ValueError, match='on a GPU take "bfloat16"'):
         ready(torch.empty(2, 2, device="meta"), "int8")
     assert ready(torch.empty(2, 2, device="meta"), "float16").dtype == torch.float16
+
+
+def test_int8_without_exact_sums(monkeypatch):
+    """Weights of 7 bits, so that no sum of two products leaves 16 bits."""
+    monkeypatch.setattr(int8, "sums_are_exact", lambda: False)
+    weight, x = numbers(64, 32), numbers(9, 64, seed=1)
+    matrix = Int8(weight)
+    assert matrix._whole.abs().max() == 63
+    expected = x.double() @ weight.double()
+    assert (matrix(x).double() - expected).abs().max() <= 4e-2 * expected.abs().max()
+
+
+def test_what_is_not_a_number_stays_none():
+    weight, x = numbers(8, 6), numbers(5, 8)
+    weight[3, 2], x[4, 0] = torch.nan, torch.nan
+    missing = Int8(weight)(x).isnan()
+    assert missing[:, 2].all() and missing[4].all() and not missing[:4, :2].any()
+
+
+def test_rows_of_any_strides():
+    weight, x = numbers(8, 6), numbers(8, 5).t()
+    torch.testing.assert_close(Int8(weight)(x), Int8(weight)(x.contiguous()))
+
+
+def test_bfloat16_where_onednn_has_none(monkeypatch):
+    monkeypatch.setattr(matrices, "_packs", lambda dtype: dtype == torch.float32)
+    assert isinstance(ready(numbers(8, 6), "bfloat16"), Plain)

@@ -84,3 +84,14 @@ def test_a_word_table_needs_no_other():
     assert isinstance(tiny.bilm(tiny.config()).ready("float32").encoder, TokenTable)
     model = tiny.bilm(tiny.config(words=8))
     assert model.ready("float32").encoder is model.encoder
+
+
+@pytest.mark.parametrize("precision", BOUNDS)
+@pytest.mark.parametrize("sentence", [["a"], ["a", "cat"], ["cat"] * 9])
+def test_autocast_changes_nothing_but_the_token_encoder(precision, sentence):
+    model = tiny.bilm(tiny.config())
+    expected = tiny.read(model, [sentence]).layers
+    with torch.autocast("cpu", torch.bfloat16):
+        found = tiny.read(model.ready(precision), [sentence]).layers
+    assert found.dtype == torch.float32
+    assert difference(found, expected) <= max(BOUNDS[precision], BOUNDS["bfloat16"])

@@ -91,3 +91,20 @@ def test_threads(capacity):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_words_that_are_read_alike_take_one_row():
+    table, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
+    vectors(table, ["a", "b"])
+    vectors(table, [f"the-same-{'x' * n}" for n in range(20, 38)])
+    vectors(table, ["a", "b", "c", "d"])
+    vectors(table, ["a", "b", "c", "d"])
+    assert counts == [2, 18, 2]
+
+
+def test_forgets():
+    table, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
+    for _ in range(2):
+        vectors(table, ["a", "b"])
+        table.forget()
+    assert counts == [2, 2]

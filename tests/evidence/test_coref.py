@@ -226,6 +226,13 @@ def test_files_keep_clusters_and_the_reader_cuts_them(tmp_path):
     assert len(list(coref_pieces(path, 8, limit=1)(nlp))) == 2
 
 
+def test_the_reader_of_a_config_without_paths():
+    """It can be made, as `spacy debug config` does, and says what it lacks once it is read."""
+    reader = coref_pieces(None, 100)
+    with pytest.raises(ValueError, match="--paths.train"):
+        next(reader(spacy.blank("en")))
+
+
 def test_scores_of_a_whole_set():
     """Sums over Docs, not means: the second one has more to find."""
     nlp = spacy.blank("en")

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.pipeline.encoder import shim_of
@@ -117,3 +118,51 @@ def test_words_are_remembered_until_the_weights_change(weights):
     np.testing.assert_array_equal(layers(nlp, "Anna met Bob"), before)
     pipelines.change(nlp, 0)
     assert difference(layers(nlp, "Anna met Bob")[0], before[0]) > 1e-2
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "mode", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode]
+)
+def test_what_the_caller_has_switched_on_is_of_no_account(weights, mode, precision):
+    """Neither meanwhile nor later, for what is remembered."""
+    nlp, texts = pipelines.blank(weights, precision=precision), ["Hi", *pipelines.TEXTS]
+    expected = [layers(nlp, text) for text in texts]
+    nlp = pipelines.blank(weights, precision=precision)
+    with mode():
+        found = [layers(nlp, text) for text in texts]
+    found_later = [layers(nlp, text) for text in [*texts, "Other words"]]
+    for got, later, wanted in zip(found, found_later, expected, strict=False):
+        np.testing.assert_allclose(got, wanted, atol=1e-6)
+        np.testing.assert_allclose(later, wanted, atol=1e-6)
+
+
+def test_weights_loaded_in_inference_mode_can_be_trained(weights):
+    nlp = pipelines.listening(weights, "tagger", frozen=False)
+    with torch.inference_mode():
+        optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    before = pipelines.parameters(nlp)
+    pipelines.step(nlp, optimizer)
+    assert any((before[name] != value).any() for name, value in pipelines.parameters(nlp).items())
+
+
+def test_no_copy_of_old_weights_is_kept(weights):
+    nlp = pipelines.listening(weights, "tagger", frozen=False)
+    optimizer = pipelines.trained(nlp)
+    pipelines.awaken(nlp, "tagger")
+    nlp("a")
+    shim = shim_of(nlp.get_pipe("elmo").model)
+    assert shim._ready is not None
+    pipelines.step(nlp, optimizer)
+    assert shim._ready is None
+
+
+def test_forgetting_words_keeps_the_matrices(weights):
+    nlp = pipelines.blank(weights)
+    before = layers(nlp, "Anna met Bob")
+    shim = shim_of(nlp.get_pipe("elmo").model)
+    ready = shim._ready
+    pipelines.bilm(nlp).encoder.characters.data += 1
+    shim.forget()
+    assert difference(layers(nlp, "Anna met Bob")[0], before[0]) > 1e-2 and shim._ready is ready
