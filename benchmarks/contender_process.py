@@ -19,9 +19,6 @@ import torch
 from contenders import make
 from memory import forget_peak, peak, resident
 
-WARM_UP = 8
-"""Sentences that are read before each reading that counts: the last of the file."""
-
 
 class Reading(TypedDict):
     """What a contender says of its reading of some sentences."""
@@ -90,9 +87,9 @@ def main() -> None:
     sentences = json.loads((args.files / "sentences.json").read_text("utf8"))
     for line in sys.stdin:
         start, stop, batch = json.loads(line)
-        # Every time the same words are known, and what the one before has driven out of the caches is back.
+        # Every time the same words are known, and what others have driven out of the caches is back.
         contender.forget()
-        contender.read(contender.prepare(sentences[-WARM_UP:], batch))
+        contender.read(contender.prepare(sentences[-contender.warm_up :], 32))
         prepared = contender.prepare(sentences[start:stop], batch)
         gc.collect()
         forget_peak()

@@ -22,9 +22,14 @@ from spacy_elmo.pipeline.encoder import shim_of
 
 Sentences = Sequence[Sequence[str]]
 
+RUNNING_TEXT, A_FEW = 512, 8
+
 
 class Contender(Protocol):
     """Whoever reads sentences."""
+
+    warm_up: int
+    """Sentences that are read before what is timed. Who remembers words gets as many as make running text of it."""
 
     def prepare(self, sentences: Sentences, batch: int) -> Any:
         """What is read from: sentences in order, `batch` of them at once. Its time does not count."""
@@ -38,6 +43,8 @@ class Contender(Protocol):
 
 class Network:
     """The bare biLM: the layers of every word, from the strings of the distinct words of a batch."""
+
+    warm_up = RUNNING_TEXT
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         self.bilm = bilm.ready(precision)
@@ -63,6 +70,7 @@ class Pipe:
 
     def __init__(self, nlp: Language) -> None:
         self.nlp = nlp
+        self.warm_up = RUNNING_TEXT if "elmo" in nlp.pipe_names else A_FEW
 
     def prepare(self, sentences: Sentences, batch: int) -> tuple[list[Doc], int]:
         return [Doc(self.nlp.vocab, words=list(words)) for words in sentences], batch
@@ -81,6 +89,8 @@ class Pipe:
 class Products:
     """The matrix products of the bare biLM: see `MatrixProducts`."""
 
+    warm_up = RUNNING_TEXT
+
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         self.products = MatrixProducts(bilm, precision)
 
@@ -97,6 +107,8 @@ class Products:
 
 class AllenNLPs:
     """AllenNLP's biLM with the same weights."""
+
+    warm_up = A_FEW
 
     def __init__(self, net: AllenNLP) -> None:
         self.net = net

@@ -1,7 +1,8 @@
 """Contenders that take turns, each in a process of its own, so that whatever else the machine does hits them alike.
 
-Sentences are of like length within a batch, which is the best case of those who pad. Every reading begins with the same
-few words known, so that nobody knows one from another round or another batch size.
+Sentences are of like length within a batch, which is the best case of those who pad. Before every reading the
+biLM forgets all words and reads the same 512 other sentences, so what is timed is the middle of a text, for every batch
+size alike.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from contender_process import WARM_UP, ContenderProcess
+from contender_process import ContenderProcess
+from contenders import RUNNING_TEXT
 from sentences import read_sentences
 from sizes import SIZES
 from targets import Side
@@ -133,7 +135,7 @@ def _plan(batches: Sequence[int], rounds: int, least: int) -> list[Round]:
 
 def _sentences(path: Path, plan: list[Round]) -> list[list[str]]:
     """What is read, in the order of the plan, and then what warms up; a short text starts again where it ends."""
-    count = plan[-1].stop + WARM_UP
+    count = plan[-1].stop + RUNNING_TEXT
     known = [words for words in read_sentences(path, 40 * count) if words]
     found = (known * -(-count // len(known)))[:count]
     for part in plan:

@@ -64,8 +64,8 @@ def make_elmo(
         start: what the biLM starts from in every sequence: "zero", or "warm", a mean state that `spacy elmo convert
             --warm` has put into the weights file, for a biLM that was trained with its state carried on.
         precision: of the LSTM's products when it reads without being trained: "float32", "bfloat16", on a CPU also
-            "int8", on a GPU "float16". A frozen biLM is read so in training too. What each costs in accuracy stands
-            in the README.
+            "int8", on a GPU "float16". A frozen biLM is read so in training too. What each costs stands in the
+            README; its matrices are kept beside the weights.
         store: what stays on Docs: "layers", or "average", which is `_.elmo` alone, and nothing can listen to it.
         cache_mb: memory for the layers of training Docs, which a frozen biLM then computes in the first epoch alone.
         cache_dir: a folder that keeps them too, for what memory cannot hold, and for other runs with the same weights.

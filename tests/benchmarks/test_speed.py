@@ -62,7 +62,7 @@ def test_contenders():
 
 def test_rounds_read_new_sentences_sorted_by_length(tmp_path):
     text = tmp_path / "text.txt"
-    text.write_text("\n".join(f"It is {'very ' * (n % 7)}n{n} ." for n in range(120)), "utf8")
+    text.write_text("\n".join(f"It is {'very ' * (n % 7)}n{n} ." for n in range(600)), "utf8")
     plan = contest._plan([1, 8], rounds=2, least=5)
     sentences = contest._sentences(text, plan)
     assert [(part.batch, part.stop - part.start) for part in plan] == [
@@ -75,10 +75,10 @@ def test_rounds_read_new_sentences_sorted_by_length(tmp_path):
     for part in plan:
         lengths = [len(words) for words in sentences[part.start : part.stop]]
         assert lengths == sorted(lengths)
-    assert len(sentences) == 26 + contest.WARM_UP
+    assert len(sentences) == 26 + contest.RUNNING_TEXT
     assert len({" ".join(words) for words in sentences}) == len(sentences)
     again = contest._sentences(text, contest._plan([256], rounds=1, least=1))
-    assert again[-1] in again[:120]  # from the start again
+    assert again[-1] in again[:600]  # from the start again
 
 
 def test_figure(tmp_path):
