@@ -21,6 +21,7 @@ def main() -> None:
         plan = Plan.read(args.plan)
         for size in plan.content["sizes"]:
             print(budget(size, stages(plan, size, Path()), args.processes))
+        print("Without conversion, probes, figures and report.")
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
 

@@ -56,9 +56,12 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
     with whole(corpus.path.with_suffix(".folder")) as folder:
         folder.mkdir()
         out = folder / corpus.path.name
-        places = {"source": path, "out": out, "folder": folder}
-        converter = plan.content["converters"][corpus.data.task]
-        command = [sys.executable, *(argument.format_map(places) for argument in converter)]
+        dev = source(plan, corpus._replace(part="dev"), data_folder)
+        places = {"source": path, "out": out, "folder": folder, "dev": dev}
+        arguments = list(plan.content["converters"][corpus.data.task])
+        if corpus.part == "train":
+            arguments += plan.content.get("train_arguments", {}).get(str(corpus.data), [])
+        command = [sys.executable, *(argument.format_map(places) for argument in arguments)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0 or not out.exists():
             raise ValueError(

@@ -142,6 +142,15 @@ class Plan:
             )
         return cls(path, content)
 
+    @property
+    def trained_on(self) -> dict[Data, Data]:
+        """Sets that are only scored on -> what is trained on."""
+        return {
+            Data.of(other): Data.of(trained)
+            for trained, others in self.content["also_scored"].items()
+            for other in others
+        }
+
     def size(self, name: str) -> Mapping[str, Any]:
         """The section of a size.
 

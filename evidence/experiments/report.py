@@ -1,17 +1,16 @@
 """The report of a size: `report.md` with its pictures, and `report.html` that needs nothing else.
 
-python -m experiments.report full
+python -m experiments.report plan.yml full
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import srsly
@@ -19,13 +18,18 @@ import srsly
 from spacy_elmo.analysis.figures import save_figure
 
 from . import tables
+from .findings import better_rivals, gains, text_read
+from .neighbor_table import neighbor_table
+from .plan import Plan
 from .probe_tables import sense_table, tag_table
-from .results import Results, mean, read_results
+from .results import Results, read_results
 from .share_chart import share_chart
 from .tables import Table
 from .whole_file import whole
 
 TITLE = "What ELMo brings to spaCy"
+ONE_ANSWER = "The F1 of qa is against the one answer of its row; SQuAD takes the best of several."
+OTHER_PART = "Ours are test scores; those of the paper's table are of its development sets."
 
 
 class Figure(NamedTuple):
@@ -56,10 +60,13 @@ class Section:
         return "\n\n".join(parts)
 
 
-def sections(results: Results, paper: dict, folder: Path) -> list[Section]:
+def sections(
+    results: Results, size: Mapping[str, Any], paper: Mapping[str, Any], folder: Path
+) -> list[Section]:
     """All that is known so far.
 
     Args:
+        size: its section of the plan.
         paper: the figures of Peters et al. (2018), as in paper.yml.
         folder: of the report; pictures and the probes' JSON are looked for in it.
     """
@@ -68,50 +75,43 @@ def sections(results: Results, paper: dict, folder: Path) -> list[Section]:
         return Table(**paper[name])
 
     found = [
-        Section(
-            "Tasks",
-            texts=[no_gain(results)],
-            tables=[tables.tasks(results), cited("tasks")],
-        ),
-        _section("Which layers", tables.weighting(results), cited("weighting")),
-        _section("Where ELMo enters", tables.place(results), cited("place")),
+        _section("Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)),
+        _section("Which layers", tables.weighting(results), cited("weighting"), OTHER_PART),
+        _section("Where ELMo enters", tables.place(results), cited("place"), OTHER_PART),
         Section(
             "Less data, fewer updates",
             texts=[paper["efficiency"].strip()],
-            tables=[t for t in (tables.shares(results), tables.updates(results)) if t is not None],
+            tables=_made(tables.shares(results), tables.updates(results)),
         ),
         _section("Word senses", sense_table(folder), cited("senses")),
         _section("Parts of speech", tag_table(folder), cited("tags")),
-        Section("Pictures"),
-        Section("Time", tables=[tables.minutes(results)]),
+        Section("A word in its context", tables=_made(neighbor_table(folder))),
+        Section("Learned weights"),
+        Section("Time", tables=_made(tables.minutes(results))),
     ]
     for section, name, caption in (
         (found[3], "shares.png", "Scores by the share of the training data; figure 1 of the paper"),
-        (found[6], "layers.png", "Learned weights of the layers; figure 2 of the paper"),
         (found[6], "neighbors.png", "Uses of a word; cf. table 4 of the paper"),
+        (found[7], "layers.png", "Learned weights of the layers; figure 2 of the paper"),
     ):
         if (folder / name).is_file():
             section.figures.append(Figure(folder / name, caption))
     return [section for section in found if section.texts or section.tables or section.figures]
 
 
-def _section(title: str, own: Table | None, cited: Table) -> Section:
-    return Section(title, tables=[own, cited] if own is not None else [])
+def _section(title: str, own: Table | None, cited: Table, *texts: str) -> Section:
+    if own is None:
+        return Section(title)
+    return Section(title, texts=[text for text in texts if text], tables=[own, cited])
 
 
-def no_gain(results: Results) -> str:
-    """Where ELMo does not help, in a sentence."""
-    worse = []
-    for task, data in results.sets:
-        baseline, elmo = (
-            results.of(task=task, data=data, variant=name, share=100)
-            for name in ("baseline", "elmo")
-        )
-        if baseline and elmo and mean(elmo) <= mean(baseline):
-            worse.append(f"{task}, {data}")
-    if not worse:
-        return "With ELMo every task scores higher than without."
-    return f"ELMo does not help with: {'; '.join(worse)}."
+def _made(*found: Table | None) -> list[Table]:
+    return [table for table in found if table is not None]
+
+
+def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
+    one_answer = ONE_ANSWER if any(task == "qa" for task, _ in results.sets) else ""
+    return [gains(results), better_rivals(results), text_read(results, size), one_answer]
 
 
 def write(found: Sequence[Section], folder: Path) -> None:
@@ -130,16 +130,19 @@ def write(found: Sequence[Section], folder: Path) -> None:
 def main() -> None:
     """Parse, write, and say where it is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")
-    size = parser.parse_args().size
-    folder = Path("report", size)
+    args = parser.parse_args()
+    folder = Path("report", args.size)
     try:
-        results = Results(read_results(Path("metrics", size)))
+        plan = Plan.read(args.plan)
+        size = plan.size(args.size)
+        results = Results(read_results(Path("metrics", args.size)), plan.trained_on)
         folder.mkdir(parents=True, exist_ok=True)
         if (chart := share_chart(results)) is not None:
             save_figure(chart, folder / "shares.png", title="Less training data")
-        write(sections(results, srsly.read_yaml("paper.yml"), folder), folder)
-    except (OSError, ValueError, json.JSONDecodeError) as error:
+        write(sections(results, size, srsly.read_yaml("paper.yml"), folder), folder)
+    except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{folder / 'report.md'}, {folder / 'report.html'}")
 

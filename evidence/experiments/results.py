@@ -6,7 +6,7 @@ import json
 import re
 import runpy
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,8 +72,19 @@ def read_results(folder: Path) -> list[Result]:
 class Results:
     """Results, to be looked up."""
 
-    def __init__(self, results: Iterable[Result]) -> None:
+    def __init__(
+        self,
+        results: Iterable[Result],
+        trained_on: Mapping[tuple[str, str], tuple[str, str]] | None = None,
+    ) -> None:
+        """Take them.
+
+        Args:
+            results: in any order.
+            trained_on: (task, data set) that is only scored on -> what was trained on, as of `Plan.trained_on`.
+        """
         self.all = list(results)
+        self._trained_on = trained_on or {}
 
     def of(self, **wanted: object) -> list[Result]:
         """Those with these values, such as task="ner", ordered by seed."""
@@ -90,6 +101,17 @@ class Results:
         order = list(METRICS)
         found = {(result.task, result.data) for result in self.all}
         return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1]))
+
+    @property
+    def trained_sets(self) -> list[tuple[str, str]]:
+        """Those of `sets` that something was trained on."""
+        return [pair for pair in self.sets if pair not in self._trained_on]
+
+    def label(self, task: str, data: str) -> str:
+        """What a set is called: "ner, wnut17", or "qa, subjqa \u2192 xquad-en" where training was on another one."""
+        if (task, data) not in self._trained_on:
+            return f"{task}, {data}"
+        return f"{task}, {self._trained_on[task, data][1]} \u2192 {data}"
 
 
 def mean(results: Iterable[Result]) -> float:

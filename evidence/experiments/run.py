@@ -10,24 +10,29 @@ import signal
 from pathlib import Path
 
 from .corpora import make
+from .lock import locked
 from .plan import Plan
 from .schedule import JobFailed, carry_out, cores
 from .stages import budget, stages
+from .whole_file import remove_abandoned
 
 
 def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
     """Carry out what is left of a size.
 
     Raises:
-        OSError, ValueError: the plan or the data cannot be used.
+        OSError, ValueError: the plan or the data cannot be used, or another process carries out this size.
         JobFailed: a process ended with an error.
     """
     jobs = stages(plan, size, data_folder)
     print(budget(size, jobs, processes), flush=True)
-    corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
-    make(plan, corpora, data_folder, processes)
-    for stage in jobs:
-        carry_out(stage, processes)
+    with locked(Path("metrics", size, ".lock")):
+        for folder in ("corpus", "metrics", "rivals", "training"):
+            remove_abandoned(Path(folder))
+        corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
+        make(plan, corpora, data_folder, processes)
+        for stage in jobs:
+            carry_out(stage, processes)
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ class JobFailed(Exception):
 
 def cores() -> int:
     """How many processes can work at a time."""
-    # Not cpu_count: a container or `taskset` may grant fewer.
+    # Not cpu_count: `taskset` or a batch system may grant fewer.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -65,7 +65,8 @@ def carry_out(
 ) -> None:
     """Do what is left of the jobs, in their order.
 
-    However this ends, no process of its own goes on: what was under way is lost, and begins anew the next time.
+    However this ends, short of SIGKILL, no process of its own goes on: what was under way is lost, and begins anew the
+    next time.
 
     Args:
         processes: at a time, each with one thread.
@@ -112,6 +113,8 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            # What can be inherited is the lock of `run`: nobody may begin anew while one of these goes on.
+            close_fds=False,
             env={**os.environ, **threads},
         )
 

@@ -19,7 +19,7 @@ def share_chart(results: Results) -> Mapping[str, Any] | None:
     ]
     rows = [
         {
-            "set": f"{result.task}, {result.data} ({METRICS[result.task]})",
+            "set": f"{results.label(result.task, result.data)} ({METRICS[result.task]})",
             "share": result.share,
             "score": result.score,
             "documents": result.documents,

@@ -42,12 +42,16 @@ class Table(NamedTuple):
         """As Markdown writes a table, numbers to the right."""
         alignment = ["---:" if numeric else "---" for numeric in self.numeric]
         lines = [self.columns, alignment, *self.rows]
-        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+        body = "\n".join("| " + " | ".join(line) + " |" for line in escaped)
         return f"*{self.caption}*\n\n{body}"
 
 
-def tasks(results: Results) -> Table:
-    """Each set: what ELMo gains over the baseline, beside what other rivals reach. Table 1 of the paper."""
+def tasks(results: Results) -> Table | None:
+    """Each set: what ELMo gains over the baseline, beside what other rivals reach. Table 1 of the paper.
+
+    None: no baseline is done.
+    """
     shown = [name for name in RIVALS if results.of(variant=name, share=100)]
     rows = []
     for task, data in results.sets:
@@ -56,21 +60,29 @@ def tasks(results: Results) -> Table:
         }
         if not by_variant.get("baseline"):
             continue
-        row = [f"{task}, {data}", METRICS[task], *(_score(found) for found in by_variant.values())]
+        row = [
+            results.label(task, data),
+            METRICS[task],
+            *(_score(found) for found in by_variant.values()),
+        ]
         elmo, baseline = by_variant.get("elmo"), by_variant["baseline"]
         row.append(fewer_errors(mean(elmo), mean(baseline)) if elmo else "-")
         rows.append(row)
-    return Table(
+    caption = (
         "Test scores in percent, ± standard deviation (n seeds); the last column is the share of the baseline's errors"
-        " that elmo does without",
-        ["task and data", "metric", *shown, "fewer errors"],
-        rows,
+        " that elmo does without"
     )
+    columns = ["task and data", "metric", *shown, "fewer errors"]
+    return Table(caption, columns, rows) if rows else None
 
 
 def weighting(results: Results) -> Table | None:
     """Which layers are read; table 2 of the paper. None: no such run is done."""
-    return _first_seed(results, WEIGHTINGS, "the layers that are read and how they are weighted")
+    what = (
+        "the layers that are read and how they are weighted (λ stands against the loss of the component: that of srl is"
+        " the mean over the tokens, that of spaCy's ner a sum, so that λ = 1 is weaker there than in the paper)"
+    )
+    return _first_seed(results, WEIGHTINGS, what)
 
 
 def place(results: Results) -> Table | None:
@@ -89,7 +101,7 @@ def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table 
         # elmo and the baseline are in other tables: a row is for what only this one shows.
         own = [name for name in variants if name not in RIVALS]
         if any(results.of(task=task, data=data, variant=name, share=100) for name in own):
-            rows.append([f"{task}, {data}", *(_score(scores) for scores in found)])
+            rows.append([results.label(task, data), *(_score(scores) for scores in found)])
     caption = f"Test scores in percent by {what}; seed 0"
     return Table(caption, ["task and data", *variants.values()], rows) if rows else None
 
@@ -108,16 +120,16 @@ def shares(results: Results) -> Table | None:
             ]
             documents = next((result.documents for scores in found for result in scores), 0)
             size = [f"{share} %", f"{documents:,}"]
-            rows.append([f"{task}, {data}", *size, *(_score(scores) for scores in found)])
+            rows.append([results.label(task, data), *size, *(_score(scores) for scores in found)])
     columns = ["task and data", "training data", "documents", "baseline", "elmo"]
     caption = "Test scores in percent by the share of the training documents; seed 0"
     return Table(caption, columns, rows) if rows else None
 
 
-def updates(results: Results) -> Table:
-    """How many updates ELMo needs to be as good on dev as the baseline ever was."""
+def updates(results: Results) -> Table | None:
+    """How many updates ELMo needs to be as good on dev as the baseline ever was. None: no pair is done."""
     rows = []
-    for task, data in results.sets:
+    for task, data in results.trained_sets:
         pairs = [
             (baseline, elmo)
             for baseline in results.of(task=task, data=data, variant="baseline", share=100)
@@ -129,29 +141,29 @@ def updates(results: Results) -> Table:
             best, needed = updates_needed(baseline, elmo)
             fewer = f"{1 - needed / best:.0%}" if needed is not None and best else "-"
             reached = f"{needed:,}" if needed is not None else "never"
-            row = [f"{task}, {data}", str(baseline.seed), f"{best:,}", reached, fewer]
+            row = [results.label(task, data), str(baseline.seed), f"{best:,}", reached, fewer]
             rows.append(row)
-    return Table(
+    caption = (
         "The step at which the baseline is best on dev, and the first at which elmo is as good there; as coarse as the"
-        " steps that are judged, ten to fifteen in a run",
-        ["task and data", "seed", "baseline's best", "elmo as good at", "fewer updates"],
-        rows,
+        " steps that are judged, ten to fifteen in a run"
     )
+    columns = ["task and data", "seed", "baseline's best", "elmo as good at", "fewer updates"]
+    return Table(caption, columns, rows) if rows else None
 
 
-def minutes(results: Results) -> Table:
-    """What a run costs."""
+def minutes(results: Results) -> Table | None:
+    """What a run costs. None: no pair is done."""
     rows = []
-    for task, data in results.sets:
+    for task, data in results.trained_sets:
         found = {
             name: results.of(task=task, data=data, variant=name, share=100)
             for name in ("baseline", "elmo")
         }
         if all(found.values()):
             cells = [statistics.mean(r.minutes for r in scores) for scores in found.values()]
-            rows.append([f"{task}, {data}", *(f"{cell:.1f}" for cell in cells)])
+            rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells)])
     caption = "Minutes of one core for a run, its scoring included; mean of the seeds"
-    return Table(caption, ["task and data", "baseline", "elmo"], rows)
+    return Table(caption, ["task and data", "baseline", "elmo"], rows) if rows else None
 
 
 def _score(found: Sequence[Result]) -> str:

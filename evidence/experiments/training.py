@@ -84,8 +84,7 @@ def carry_out(run: Run) -> None:
         # The figures of learned layer weights read these; all others would be gigabytes that nobody reads.
         if (run.variant, run.seed, run.share) != ("elmo", 0, 100):
             shutil.rmtree(folder / "model-best")
-    # Those of its own set last: they say that the run is done.
-    for data in reversed(run.metrics):
+    for data in run.metrics:
         with whole(run.metrics[data]) as file:
             file.write_text(json.dumps({**scores[data], "run": record}, indent=2), "utf8")
 

@@ -8,9 +8,7 @@ A line is a document: {"sentences": [["Ann", ...], ...], "clusters": [[[0, 0, 1]
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +16,8 @@ from typing import Any, NamedTuple
 import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
+
+from spacy_elmo.pretrain.documents import json_lines
 
 # A script sees its own folder only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -41,71 +41,56 @@ class Counts(NamedTuple):
     mentions: int
 
 
-def read_jsonl(path: Path) -> Iterator[Document]:
+def read_jsonl(path: Path) -> list[Document]:
     """The documents of a file. Empty lines are passed over.
 
     Raises:
         ValueError: a line that cannot be right, or no document at all; it names file and line.
     """
-    empty = True
-    try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _parsed(line, f"{path}:{number}")
-                    empty = False
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error}); save it as UTF-8 first") from error
-    if empty:
+    found = list(json_lines(path, _parsed, "strict"))
+    if not found:
         raise ValueError(
             f'{path}: no document in it; expected lines of {{"sentences": ..., "clusters": ...}}'
         )
+    return found
 
 
-def _parsed(line: str, where: str) -> Document:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error}): {line.strip()[:80]!r}") from error
+def _parsed(record: Any) -> Document:
     try:
         sentences = record["sentences"]
         lengths = [len(sentence) for sentence in sentences]
         clusters = [
-            [_mention(place, lengths, where) for place in cluster] for cluster in record["clusters"]
+            [_mention(place, lengths) for place in cluster] for cluster in record["clusters"]
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f'{where}: expected {{"sentences": [["word", ...], ...], '
+            f'expected {{"sentences": [["word", ...], ...], '
             f'"clusters": [[[sentence, start, end], ...], ...]}} ({type(error).__name__}: {error})'
         ) from error
-    _check(clusters, where)
+    _check(clusters)
     return Document([word for sentence in sentences for word in sentence], clusters)
 
 
-def _mention(place: list[Any], lengths: list[int], where: str) -> Mention:
+def _mention(place: list[Any], lengths: list[int]) -> Mention:
     if len(place) < 3:
         raise TypeError(f"{place} is no [sentence, start, end]")
     sentence, start, end = place[:3]
     if sentence not in range(len(lengths)) or not 0 <= start < end <= lengths[sentence]:
         there = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
-        raise ValueError(
-            f"{where}: a mention is [{start}, {end}) in sentence {sentence}, which is {there}"
-        )
+        raise ValueError(f"a mention is [{start}, {end}) in sentence {sentence}, which is {there}")
     before = [0, *accumulate(lengths)][sentence]
     return before + start, before + end
 
 
-def _check(clusters: list[Cluster], where: str) -> None:
+def _check(clusters: list[Cluster]) -> None:
     seen: set[Mention] = set()
     for cluster in clusters:
         if len(cluster) < 2:
-            raise ValueError(
-                f"{where}: {cluster} is a cluster of {len(cluster)}; write it under singletons"
-            )
+            raise ValueError(f"{cluster} is a cluster of {len(cluster)}; write it under singletons")
         for start, end in cluster:
             if (start, end) in seen:
                 raise ValueError(
-                    f"{where}: the mention at tokens [{start}, {end}) of the document stands twice; "
+                    f"the mention at tokens [{start}, {end}) of the document stands twice; "
                     "it belongs to one cluster, once"
                 )
             seen.add((start, end))
@@ -121,7 +106,7 @@ def make_doc(vocab: Vocab, document: Document) -> Doc:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file and say what was written."""
-    documents = list(read_jsonl(path))
+    documents = read_jsonl(path)
     vocab = spacy.blank(lang).vocab
     out.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=[make_doc(vocab, document) for document in documents]).to_disk(out)

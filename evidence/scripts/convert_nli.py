@@ -7,13 +7,13 @@ premise, a line break, the hypothesis. Every Doc gets all labels of the file: it
 """
 
 import argparse
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.tokens import DocBin
+
+from spacy_elmo.pretrain.documents import json_lines
 
 
 class LabelledPair(NamedTuple):
@@ -32,38 +32,27 @@ class Counts(NamedTuple):
     labels: int
 
 
-def read_jsonl(path: Path) -> Iterator[LabelledPair]:
+def read_jsonl(path: Path) -> list[LabelledPair]:
     """The labelled pairs of a file. Empty lines are passed over.
 
     Raises:
         ValueError: a line that cannot be right, or no pair at all; it names file and line.
     """
-    empty = True
-    try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _parsed(line, f"{path}:{number}")
-                    empty = False
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error}); save it as UTF-8 first") from error
-    if empty:
+    found = list(json_lines(path, _parsed, "strict"))
+    if not found:
         raise ValueError(
             f"{path}: no pair in it; expected lines of "
             '{"premise": ..., "hypothesis": ..., "label": ...}'
         )
+    return found
 
 
-def _parsed(line: str, where: str) -> LabelledPair:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error}): {line.strip()[:80]!r}") from error
+def _parsed(record: Any) -> LabelledPair:
     for key in LabelledPair._fields:
         value = record.get(key) if isinstance(record, dict) else None
         if not isinstance(value, str) or not value.strip():
             raise ValueError(
-                f'{where}: expected {{"premise": ..., "hypothesis": ..., "label": ...}} with three strings '
+                f'expected {{"premise": ..., "hypothesis": ..., "label": ...}} with three strings '
                 f"that are not empty; {key} is {value!r}"
             )
     # One space for whitespace of any kind: the only line break of the Doc is that between the two.
@@ -72,7 +61,7 @@ def _parsed(line: str, where: str) -> LabelledPair:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file, tokenized by the blank pipeline of a language, and say what was written."""
-    pairs = list(read_jsonl(path))
+    pairs = read_jsonl(path)
     labels = sorted({pair.label for pair in pairs})
     nlp = spacy.blank(lang)
     docs = DocBin()

@@ -1,22 +1,23 @@
 """Turn questions on contexts in JSONL into the binary Docs that the qa configs read.
 
-    python scripts/convert_qa.py IN.jsonl OUT.spacy
+    python scripts/convert_qa.py IN.jsonl OUT.spacy [--without OTHER.jsonl]
 
 A line is {"question": "...", "context": "...", "answers": [{"text": "...", "start": 34}, ...]} where `start` counts
 characters of the context; other keys are left out. A question becomes one Doc: the question, a line break, the context.
-Its answer is the first one, widened to whole tokens. Questions without an answer are left out.
+Its answer is the first one, widened to whole tokens. Questions without an answer are left out, and with --without those
+that another file asks on the same context.
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.pretrain.documents import json_lines
 
 # A script sees its own folder only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -33,41 +34,31 @@ class Question(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a conversion wrote, and how many questions it left out."""
+    """What a conversion wrote, and how many questions it left out: without an answer, or in another file."""
 
     docs: int
     tokens: int
     widened: int
     without: int
+    elsewhere: int
 
 
-def read_jsonl(path: Path) -> Iterator[Question]:
+def read_jsonl(path: Path) -> list[Question]:
     """The questions of a file. Empty lines are passed over.
 
     Raises:
         ValueError: a line that cannot be right, or no question at all; it names file and line.
     """
-    empty = True
-    try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _parsed(line, f"{path}:{number}")
-                    empty = False
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error}); save it as UTF-8 first") from error
-    if empty:
+    found = list(json_lines(path, _parsed, "strict"))
+    if not found:
         raise ValueError(
             f"{path}: no question in it; expected lines of "
             '{"question": ..., "context": ..., "answers": [...]}'
         )
+    return found
 
 
-def _parsed(line: str, where: str) -> Question:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error}): {line.strip()[:80]!r}") from error
+def _parsed(record: Any) -> Question:
     try:
         # One space for whitespace of any kind: the first line break of the Doc is that behind the question.
         question = " ".join(record["question"].split())
@@ -76,17 +67,17 @@ def _parsed(line: str, where: str) -> Question:
         blank = not question or not context.strip()
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(
-            f'{where}: expected {{"question": "...", "context": "...", "answers": [{{"text": "...", "start": ...}}]}} '
+            f'expected {{"question": "...", "context": "...", "answers": [{{"text": "...", "start": ...}}]}} '
             f"({type(error).__name__}: {error})"
         ) from error
     if blank:
         raise ValueError(
-            f"{where}: the question is {question!r} on the context {context[:60]!r}; neither may be empty"
+            f"the question is {question!r} on the context {context[:60]!r}; neither may be empty"
         )
     for text, start in answers:
         if not text or context[start : start + len(text)] != text:
             raise ValueError(
-                f"{where}: the answer is {text!r}, but from character {start} the context says "
+                f"the answer is {text!r}, but from character {start} the context says "
                 f"{context[start : start + len(text)]!r}"
             )
     return Question(
@@ -103,18 +94,28 @@ def make_doc(nlp: Language, asked: Question) -> tuple[Doc, bool]:
     return doc, (span.start_char, span.end_char) != (start, end)
 
 
-def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
-    """Convert one file, tokenized by the blank pipeline of a language, and say what was written."""
-    questions = list(read_jsonl(path))
+def convert(path: Path, out: Path, *, other: Path | None = None, lang: str = "en") -> Counts:
+    """Convert one file and say what was written.
+
+    Args:
+        path: what is read.
+        out: what is written.
+        other: a file whose questions are left out where they are asked on the same context, answered or not.
+        lang: the language whose blank pipeline tokenizes.
+    """
+    questions = read_jsonl(path)
+    known = set() if other is None else {each[:2] for each in read_jsonl(other)}
+    answered = [each for each in questions if each.answer]
     nlp = spacy.blank(lang)
-    made = [make_doc(nlp, each) for each in questions if each.answer]
+    made = [make_doc(nlp, each) for each in answered if each[:2] not in known]
     out.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=[doc for doc, _ in made]).to_disk(out)
     return Counts(
         docs=len(made),
         tokens=sum(len(doc) for doc, _ in made),
         widened=sum(widened for _, widened in made),
-        without=len(questions) - len(made),
+        without=len(questions) - len(answered),
+        elsewhere=len(answered) - len(made),
     )
 
 
@@ -123,15 +124,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, metavar="IN.jsonl")
     parser.add_argument("out", type=Path, metavar="OUT.spacy")
+    parser.add_argument(
+        "--without", type=Path, metavar="OTHER.jsonl", help="leave out what this file asks, too"
+    )
     parser.add_argument("--lang", default="en", help="language whose tokenizer splits the text")
     args = parser.parse_args()
     try:
-        counts = convert(args.path, args.out, lang=args.lang)
+        counts = convert(args.path, args.out, other=args.without, lang=args.lang)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(
         f"{args.out}: {counts.docs} Docs, {counts.tokens} tokens, {counts.widened} answers widened to whole tokens; "
-        f"{counts.without} questions without an answer left out"
+        f"left out: {counts.without} questions without an answer, {counts.elsewhere} of another file"
     )
 
 

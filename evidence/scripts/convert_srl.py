@@ -9,15 +9,15 @@ predicates.
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
+
+from spacy_elmo.pretrain.documents import json_lines
 
 # A script sees its own folder only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -49,32 +49,21 @@ class Counts(NamedTuple):
     without: int
 
 
-def read_jsonl(path: Path) -> Iterator[Sentence]:
+def read_jsonl(path: Path) -> list[Sentence]:
     """The sentences of a file. Empty lines are passed over.
 
     Raises:
         ValueError: a line that cannot be right, or no sentence at all; it names file and line.
     """
-    empty = True
-    try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _parsed(line, f"{path}:{number}")
-                    empty = False
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error}); save it as UTF-8 first") from error
-    if empty:
+    found = list(json_lines(path, _parsed, "strict"))
+    if not found:
         raise ValueError(
             f'{path}: no sentence in it; expected lines of {{"tokens": ..., "predicates": ...}}'
         )
+    return found
 
 
-def _parsed(line: str, where: str) -> Sentence:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error}): {line.strip()[:80]!r}") from error
+def _parsed(record: Any) -> Sentence:
     try:
         words = record["tokens"]
         found = [
@@ -83,28 +72,26 @@ def _parsed(line: str, where: str) -> Sentence:
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f'{where}: expected {{"tokens": [...], "predicates": [{{"index": ..., "frame": ..., '
+            f'expected {{"tokens": [...], "predicates": [{{"index": ..., "frame": ..., '
             f'"args": [[start, end, label], ...]}}]}} ({type(error).__name__}: {error})'
         ) from error
     for proposition in found:
-        _check(proposition, words, where)
+        _check(proposition, words)
     return Sentence(words, found)
 
 
-def _check(proposition: Proposition, words: list[str], where: str) -> None:
+def _check(proposition: Proposition, words: list[str]) -> None:
     index, frame, arguments = proposition
     if index not in range(len(words)):
-        raise ValueError(f"{where}: {frame!r} is at token {index} of {len(words)}")
+        raise ValueError(f"{frame!r} is at token {index} of {len(words)}")
     taken: set[int] = set()
     for start, end, label in arguments:
         places = set(range(start, end))
         if not places or not places <= set(range(len(words))):
-            raise ValueError(
-                f"{where}: {label} of {frame!r} is [{start}, {end}) of {len(words)} tokens"
-            )
+            raise ValueError(f"{label} of {frame!r} is [{start}, {end}) of {len(words)} tokens")
         if places & taken:
             raise ValueError(
-                f"{where}: {label} of {frame!r} at [{start}, {end}) overlaps another argument of it; "
+                f"{label} of {frame!r} at [{start}, {end}) overlaps another argument of it; "
                 "a token has one role for each predicate"
             )
         taken |= places
@@ -121,7 +108,7 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file and say what was written."""
-    sentences = list(read_jsonl(path))
+    sentences = read_jsonl(path)
     spoken = [sentence for sentence in sentences if sentence.propositions]
     vocab = spacy.blank(lang).vocab
     out.parent.mkdir(parents=True, exist_ok=True)

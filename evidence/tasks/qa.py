@@ -15,7 +15,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from . import qa_model, qa_scorer  # noqa: F401  (the model registers what the configs name)
-from .nli import line_break
+from .pairs import line_break
 from .qa_annotation import aligned_answer, answer, set_answer
 
 _SAMPLE = 10

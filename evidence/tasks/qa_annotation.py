@@ -1,8 +1,7 @@
 """Where question, context and answer stand on a Doc.
 
-The Doc is the question, a line break, the context. spaCy makes the break a whitespace token, which also ends a sequence
-of elmo, so that the biLM reads the two apart. `doc.spans["answer"]` holds the answer, a span of the context; it
-survives `.spacy` files.
+The Doc is the question, a line break, the context, as of `pairs`. `doc.spans["answer"]` holds the answer, a span of the
+context; it survives `.spacy` files.
 """
 
 from spacy.tokens import Doc, Span, SpanGroup

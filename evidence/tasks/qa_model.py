@@ -18,7 +18,7 @@ from thinc.api import (
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
-from .nli import Pair, padded, pairs
+from .pairs import Pair, padded, pairs
 from .qa_bidaf import Bidaf
 
 

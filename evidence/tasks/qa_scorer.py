@@ -1,4 +1,8 @@
-"""`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 counts them."""
+"""`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 computes them for one answer.
+
+A Doc holds one answer. Where a question has several, each in a row of its own, this is stricter than SQuAD, which takes
+the best over all of them.
+"""
 
 import re
 import string

@@ -61,15 +61,19 @@ def set_arguments(doc: Doc, found: Mapping[int, Iterable[Argument]]) -> None:
 
 
 @spacy.registry.readers("evidence.PredicateCorpus.v1")
-def predicate_corpus(path: Path, limit: int = 0) -> Callable[[Language], Iterator[Example]]:
+def predicate_corpus(path: Path | None, limit: int = 0) -> Callable[[Language], Iterator[Example]]:
     """`spacy.Corpus.v1`, whose Docs for the pipeline know their predicates, which spaCy's own reader leaves out.
 
     Args:
-        path: a `.spacy` file.
+        path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
         limit: read only so many Docs; 0: all.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
+        if path is None:
+            raise ValueError(
+                "no file to read: give --paths.train and --paths.dev, files of scripts/convert_srl.py"
+            )
         for example in Corpus(path, limit=limit)(nlp):
             given = example.reference.spans.get(PREDICATES)
             if given is None:

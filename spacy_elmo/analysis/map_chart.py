@@ -19,6 +19,7 @@ _MARGIN = 1.1
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _GREY, _DARK_GREY = "#999999", "#555555"
 _NO_SENSE = "no sense given"
+_POINTS, _QUERIES = "occurrences", "queries"
 
 
 def map_chart(
@@ -71,10 +72,12 @@ def map_chart(
                 "views": [f"points {number}" for number in range(len(planes))],
             }
         ],
+        # Once, though every panel draws them.
+        "datasets": {_POINTS: points, _QUERIES: numbered},
         "columns": _COLUMNS,
         "spacing": 24,
         "concat": [
-            _panel(number, plane, points, numbered, _colour(senses))
+            _panel(number, plane, _colour(senses), queries=bool(queries))
             for number, plane in enumerate(planes)
         ],
     }
@@ -93,17 +96,11 @@ def _tooltip(occurrence: Occurrence) -> dict[str, str]:
     return {"sentence": sentence, "file": occurrence.source}
 
 
-def _panel(
-    number: int,
-    plane: Plane,
-    points: list[dict[str, Any]],
-    numbered: list[dict[str, Any]],
-    colour: dict[str, Any],
-) -> Spec:
+def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) -> Spec:
     place = _axes(number, plane)
     occurrences = {
         "name": f"points {number}",
-        "data": {"values": points},
+        "data": {"name": _POINTS},
         "mark": {"type": "circle", "stroke": "white", "strokeWidth": 0.5, "opacity": 0.8},
         "encoding": {
             **place,
@@ -117,7 +114,7 @@ def _panel(
         },
     }
     query = {
-        "data": {"values": numbered},
+        "data": {"name": _QUERIES},
         "encoding": {**place, "tooltip": [{"field": "query"}, {"field": "sentence"}]},
         "layer": [
             {"mark": {"type": "circle", "color": "black", "opacity": 1, "size": 230}},
@@ -131,7 +128,7 @@ def _panel(
         "title": plane.view,
         "width": _SIZE,
         "height": _SIZE,
-        "layer": [occurrences, query] if numbered else [occurrences],
+        "layer": [occurrences, query] if queries else [occurrences],
     }
 
 

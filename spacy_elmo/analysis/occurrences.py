@@ -77,14 +77,14 @@ def find_occurrences(
 
     Args:
         nlp: with an elmo; what comes after elmo does not run.
-        word: in any case, with spaces if it is several words. Where senses are annotated it is the lemma, and only what
-            has a sense is found.
+        word: in any case, with spaces if it is several words; the tokenizer may split it, as "don't". Where senses are
+            annotated it is the lemma, and only what has a sense is found.
         layers: "all" gives a view for each layer, "average" and "top" give one.
 
     Raises:
-        ValueError: as of `elmo_of`; or the word does not occur.
+        ValueError: as of `elmo_of`; there is no word, or it does not occur.
     """
-    occurrences = _search(nlp, passages, {_form(word)}, layers)
+    occurrences = _search(nlp, passages, _forms(nlp, word), layers)
     if occurrences is None:
         raise ValueError(f"{word!r} does not occur in the text")
     return occurrences
@@ -100,9 +100,10 @@ def find_in_sentences(
         layers: those of `corpus`.
 
     Raises:
-        ValueError: a sentence does not have it.
+        ValueError: there is no word, or a sentence does not have it.
     """
-    forms = {_form(form) for form in (word, *(occurrence.word for occurrence in corpus.found))}
+    spelt = {word, *(occurrence.word for occurrence in corpus.found)}
+    forms = {form for spelling in spelt for form in _forms(nlp, spelling)}
     found, vectors = [], [corpus.vectors[:, :0]]
     for sentence in sentences:
         read = _search(nlp, [Passage(sentence, "query")], forms, layers)
@@ -146,7 +147,7 @@ def _may_hold(passage: Passage, forms: Collection[_Form]) -> bool:
         return any(_lemma(instance) in forms for instance in passage.senses)
     item = passage.item
     text = (item if isinstance(item, str) else " ".join(item)).casefold()
-    return any(form[0] in text for form in forms)
+    return any(all(part in text for part in form) for form in forms)
 
 
 def _spans(
@@ -164,6 +165,16 @@ def _spans(
                 yield doc[start : start + length], None
 
 
+def _forms(nlp: Language, word: str) -> set[_Form]:
+    """Its words by its spaces, as in text that came as words; and as the tokenizer splits it, "don't" in two."""
+    spelt = _form(word)
+    if not spelt:
+        raise ValueError(f"{word!r} is no word: give one that occurs in the text")
+    # Its exceptions know a word in lower case, and some of them as it is.
+    made = (nlp.make_doc(text) for text in {" ".join(spelt), " ".join(word.split())})
+    return {spelt, *(tuple(token.text.casefold() for token in doc) for doc in made)}
+
+
 def _form(word: str) -> _Form:
     return tuple(word.casefold().split())
 
@@ -178,13 +189,16 @@ def _gather(elmo: Elmo, read: Iterable[_Read], layers: Layers) -> Occurrences | 
     vectors = []
     total, words = np.zeros(()), 0
     for batch in minibatch(read, _DOCS_AT_ONCE):
-        computed = elmo.model.predict([doc for doc, _, _ in batch])
-        for (doc, source, spans), own in zip(batch, computed, strict=True):
+        docs = [doc for doc, _, _ in batch]
+        computed = elmo.model.predict(docs)
+        for (doc, source, spans), own, sentences in zip(
+            batch, computed, rule_spans(docs), strict=True
+        ):
             viewed = _viewed(elmo.model.ops.to_numpy(own), layers)
             total = total + viewed.sum(axis=1, keepdims=True, dtype="float64")
             words += sum(not token.is_space for token in doc)
             for span, sense in spans:
-                found.append(_occurrence(span, source, sense))
+                found.append(_occurrence(span, sentences, source, sense))
                 vectors.append(viewed[:, span.start : span.end].mean(axis=1))
     if not found:
         return None
@@ -211,9 +225,11 @@ def _names(elmo: Elmo, wanted: Layers) -> list[str]:
     return names[-1:] if wanted == "top" else names
 
 
-def _occurrence(span: Span, source: str, sense: str | None) -> Occurrence:
+def _occurrence(
+    span: Span, sentences: Iterable[Span], source: str, sense: str | None
+) -> Occurrence:
     doc = span.doc
-    around = next(s for s in rule_spans([doc])[0] if s.start <= span.start < s.end)
+    around = next(s for s in sentences if s.start <= span.start < s.end)
     return Occurrence(
         left=_text(doc[around.start : span.start].text_with_ws).lstrip(),
         word=_text(span.text),

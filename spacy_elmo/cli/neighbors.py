@@ -62,8 +62,8 @@ def neighbors_cli(
     """Nearest neighbours in context, as table 4 of Peters et al. (2018), and a map of a word's occurrences.
 
     For each sentence given with --query, the occurrences of the word in the text that have the most similar vectors.
-    --out draws all occurrences as points, those of the queries as crosses, coloured by sense where the text is
-    labelled (.jsonl with "tokens", "lemma" and "sense").
+    --out draws all occurrences as points, coloured by sense where the text is labelled (.jsonl with "tokens" and
+    "sense"), and those of the queries as their numbers.
     """
     with one_message():
         import_code(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -115,8 +115,17 @@ def query_cli(
 
         index = SearchIndex.from_disk(index_dir)
         read = query_reader(index, pipeline)
-        for text in _lines() if query == "-" else [query]:
-            _show(text, index.search(read(text), hits), json)
+        if query != "-":
+            _show(query, index.search(read(query), hits), json)
+            return
+        for number, line in enumerate(sys.stdin.buffer, 1):
+            try:
+                text = line.decode("utf8").strip()
+                found = index.search(read(text), hits) if text else None
+            except ValueError as error:
+                raise ValueError(f"Standard input, line {number}: {error}") from error
+            if found is not None:
+                _show(text, found, json)
 
 
 def _check_out_dir(out_dir: Path, force: bool) -> None:
@@ -124,10 +133,6 @@ def _check_out_dir(out_dir: Path, force: bool) -> None:
         raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to make")
     if out_dir.is_dir() and any(out_dir.iterdir()) and not force:
         raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index that is there")
-
-
-def _lines() -> Iterator[str]:
-    return (line.strip() for line in sys.stdin if line.strip())
 
 
 def _show(query: str, hits: Sequence[Hit], json: bool) -> None:

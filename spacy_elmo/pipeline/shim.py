@@ -174,14 +174,12 @@ class BiLMShim(Shim):
         return output.detach(), backprop
 
     def predict(self, read: Callable[[BiLM], Tensor]) -> Tensor:
-        """Run the network without a graph, its matrices made ready once for these values of the parameters.
-
-        Raises:
-            ValueError: the device does not compute in `precision`.
-        """
+        """Run the network without a graph, its matrices made ready once for these values of the parameters."""
         # What a caller has switched on must neither round what is remembered nor leave it unusable outside.
-        with torch.inference_mode(False), torch.no_grad(), self._without_autocast():
-            return read(self._ready_bilm())
+        with torch.inference_mode(False), torch.no_grad():
+            bilm = self._ready_bilm()
+            with torch.autocast(bilm.device.type, enabled=False):
+                return read(bilm)
 
     def _ready_bilm(self) -> BiLM:
         self.bilm  # noqa: B018 - loads
@@ -191,12 +189,8 @@ class BiLMShim(Shim):
             ready = self._ready = version, bilm.ready(self.precision)
         return ready[1]
 
-    def _without_autocast(self) -> torch.autocast:
-        return torch.autocast(self.bilm.device.type, enabled=False)
-
     def forget(self) -> None:
-        """Forget the words read before: on them, and on what they were read beside, may depend how the vector of a word
-        is rounded in its last digit."""
+        """Forget the words read before, on which may depend how the vector of a word is rounded in its last digit."""
         if self._ready is not None:
             self._ready[1].forget()
 

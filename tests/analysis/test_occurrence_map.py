@@ -1,5 +1,7 @@
 """The plane of a word's occurrences, by its geometry; and what the chart makes of it."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,13 +82,24 @@ def chart(senses, queries=()):
 def test_legend():
     """The most frequent seven have colours; the rest shares one; what has no sense is grey."""
     senses = [name for n, name in enumerate("abcdefghi") for _ in range(10 - n)]
-    panel = chart([*senses, None])["concat"][0]["layer"][0]
-    scale = panel["encoding"]["color"]["scale"]
+    spec = chart([*senses, None])
+    scale = spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
     names = [f"{name} ({10 - n})" for n, name in enumerate("abcdefg")]
     assert scale["domain"] == [*names, "2 other senses (5)", "no sense given"]
     assert len(set(scale["range"])) == 9
-    drawn = [point["sense"] for point in panel["data"]["values"]]
+    drawn = [point["sense"] for point in spec["datasets"]["occurrences"]]
     assert drawn[0] == "a (10)" and drawn[-2:] == ["2 other senses (5)", "no sense given"]
+
+
+def test_each_occurrence_is_written_once():
+    found = [Occurrence(f"sentence{number} ", "w", "", "f") for number in range(3)]
+    corpus = occurrences(found, np.random.default_rng(0).normal(size=(3, 3, 4)))
+    asked = occurrences([Occurrence("query0 ", "w", "", "f")], np.ones((3, 1, 4)))
+    spec = map_chart(planes(corpus, asked), found, asked.found, title="t", source="s")
+    written = json.dumps([spec["datasets"], spec["concat"]])
+    assert len(spec["concat"]) == 3
+    for text in ("sentence0", "sentence1", "sentence2", "query0"):
+        assert written.count(text) == 1
 
 
 def test_without_senses_there_is_one_colour_and_no_legend():
@@ -96,12 +109,19 @@ def test_without_senses_there_is_one_colour_and_no_legend():
 
 
 def test_every_point_is_inside_its_panel_and_both_axes_have_one_scale():
-    for number, panel in enumerate(chart("abcab", ["w"])["concat"]):
+    spec = chart("abcab", ["w"])
+    for number, panel in enumerate(spec["concat"]):
         points, queries = panel["layer"]
         spans = {}
         for axis in "xy":
             low, high = points["encoding"][axis]["scale"]["domain"]
             spans[axis] = high - low
-            for row in [*points["data"]["values"], *queries["data"]["values"]]:
+            rows = [
+                row
+                for layer in (points, queries)
+                for row in spec["datasets"][layer["data"]["name"]]
+            ]
+            assert len(rows) == 6
+            for row in rows:
                 assert low < row[f"{axis}{number}"] < high
         assert spans["x"] == pytest.approx(spans["y"])

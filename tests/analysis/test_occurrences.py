@@ -11,6 +11,7 @@ from spacy_elmo.analysis.occurrences import find_in_sentences, find_occurrences
 from spacy_elmo.analysis.passages import Passage, passages
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encoder import shim_of
+from spacy_elmo.pipeline.spans import rule_spans
 from tests import pipelines, tiny
 
 TEXTS = [
@@ -88,8 +89,55 @@ def test_only_passages_with_the_word_are_read(nlp, monkeypatch):
     monkeypatch.setattr(nlp, "make_doc", lambda text: made.append(text) or make_doc(text))
     monkeypatch.setattr(shim, "predict", spy)
     find(nlp, TEXTS[1:], "bank")
-    assert made == TEXTS[2:]
+    assert made == ["bank", *TEXTS[2:]]
     assert len(read) == 1  # one batch, of the last text
+
+
+@pytest.mark.parametrize(
+    "word, text, found, tokens",
+    [
+        ("don't", "No, I don't.", ("No, I ", "don't", "."), [3, 4]),
+        ("don't", "Don't go.", ("", "Don't", " go."), [0, 1]),
+        ("DON'T", "Don't go.", ("", "Don't", " go."), [0, 1]),
+        ("Don't", "DON'T GO.", ("", "DON'T", " GO."), [0]),  # which it does not split
+        ("well-known", "A Well-Known bank", ("A ", "Well-Known", " bank"), [1, 2, 3]),
+        (
+            "well-known banks",
+            "Two well-known banks",
+            ("Two ", "well-known banks", ""),
+            [1, 2, 3, 4],
+        ),
+        ("don't", ["I", "don't", "."], ("I ", "don't", " ."), [1]),
+        ("don't", ["I", "do", "n't", "."], ("I ", "do n't", " ."), [1, 2]),
+    ],
+)
+def test_words_that_the_tokenizer_splits(nlp, word, text, found, tokens):
+    corpus = find(nlp, ["I do, you do not.", text, "Well, known."], word)
+    assert [(o.left, o.word, o.right) for o in corpus.found] == [found]
+    doc = nlp(text if isinstance(text, str) else Doc(nlp.vocab, words=text))
+    expected = doc._.elmo_layers[:, tokens].mean(axis=1)
+    np.testing.assert_allclose(corpus.vectors[:, 0], expected, atol=1e-5)
+    queries = find_in_sentences(nlp, [text], word, corpus)
+    assert [(o.left, o.word, o.right) for o in queries.found] == [found]
+
+
+@pytest.mark.parametrize("word", ["", " \t"])
+def test_no_word(nlp, word):
+    with pytest.raises(ValueError, match="is no word: give one that occurs in the text"):
+        find(nlp, TEXTS, word)
+    corpus = find(nlp, TEXTS, "bank")
+    with pytest.raises(ValueError, match="is no word"):
+        find_in_sentences(nlp, ["My bank."], word, corpus)
+
+
+def test_sentences_of_a_doc_are_found_once(nlp, monkeypatch):
+    cut = []
+    monkeypatch.setattr(
+        "spacy_elmo.analysis.occurrences.rule_spans",
+        lambda docs: cut.extend(doc.text for doc in docs) or rule_spans(docs),
+    )
+    assert len(find(nlp, TEXTS, "bank").found) == 4
+    assert cut == [TEXTS[0], TEXTS[3]]
 
 
 def test_word_that_is_not_there(nlp):

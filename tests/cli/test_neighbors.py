@@ -51,7 +51,7 @@ def test_bundled_model(text):
 
 
 def test_all_files(weights, tmp_path):
-    record = {"tokens": ["My", "banks", "."], "lemma": ["my", "bank", "."]}
+    record = {"tokens": ["My", "banks", "."]}
     senses = ["bank%1:17:01::", "bank%1:14:00::"]
     (tmp_path / "in.jsonl").write_text(
         "\n".join(json.dumps({**record, "sense": [None, sense, None]}) for sense in senses)
@@ -97,6 +97,7 @@ def test_tokenized(weights, tmp_path):
     [
         (["bank"], "Nothing to show: give --query SENTENCE for neighbours, --out FILE for a map"),
         (["tree", "-q", "A tree."], "'tree' does not occur in the text"),
+        (["", "-q", "A tree."], "'' is no word: give one that occurs in the text"),
         (["bank", "-q", "A tree."], "The query 'A tree.' does not have the word 'bank'"),
         (["bank", "-o", "out.txt"], "--out out.txt: its name must end in .png, .html or .json"),
     ],
@@ -104,6 +105,13 @@ def test_tokenized(weights, tmp_path):
 def test_what_cannot_be_shown(weights, text, arguments, problem):
     code, output = invoke(weights, text, *arguments)
     assert (code, problem in output) == (1, True)
+
+
+def test_help_says_what_is_read_and_drawn():
+    code, output = invoke("--help")
+    assert code == 0
+    assert '.jsonl with "tokens" and' in output and "lemma" in output and '"lemma"' not in output
+    assert "as their numbers" in output and "cross" not in output
 
 
 def test_no_such_text(weights, tmp_path):

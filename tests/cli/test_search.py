@@ -106,6 +106,30 @@ def test_query_without_words(folder):
     assert code == 1 and "The query ' ' has no words" in output
 
 
+def test_lines_that_are_no_queries(folder):
+    assert make(folder)[0] == 0
+    given = "The boat\n \n\u3000\nCaf\u00e9\n".encode() + b"A caf\xe9\nIt\n"
+    code, output = run("query", folder / "index", "-", "-n", 1, stdin=given)
+    assert code == 1
+    assert "Cosine Where The boat" in output and "Cosine Where Caf\u00e9" in output
+    assert output.count("Cosine Where") == 2
+    assert "Standard input, line 5: 'utf-8' codec can't decode byte 0xe9" in output
+
+
+def test_damaged_index(folder):
+    assert make(folder)[0] == 0
+    settings = json.loads((folder / "index" / "index.json").read_text())
+    for name in ("layer", "width", "about"):
+        left = {key: value for key, value in settings.items() if key != name}
+        (folder / "index" / "index.json").write_text(json.dumps(left))
+        code, output = run("query", folder / "index", "It")
+        assert code == 1 and f"nothing as its {name}; it is damaged, make it again" in output
+    (folder / "index" / "index.json").write_text(json.dumps(settings))
+    (folder / "index" / "spans.jsonl").write_text("[1]\n")
+    code, output = run("query", folder / "index", "It")
+    assert code == 1 and "spans.jsonl, line 1: expected" in output
+
+
 def test_missing_usearch(folder, monkeypatch):
     monkeypatch.delitem(sys.modules, "spacy_elmo.analysis.search.hnsw", raising=False)
     monkeypatch.setitem(sys.modules, "usearch.index", None)

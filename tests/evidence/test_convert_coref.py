@@ -45,29 +45,29 @@ def changed(*mentions):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'sentences'", ":2: not JSON .*\"{'sentences'\""),
-        ("[]", ":2: expected {.*TypeError"),
-        ({"sentences": [["a"]]}, ":2: expected {.*KeyError: 'clusters'"),
-        (changed([0, 0], [1, 0, 1]), ":2: expected {.*TypeError"),
+        ("{'sentences'", ": no JSON record"),
+        ("[]", ": expected {.*TypeError"),
+        ({"sentences": [["a"]]}, ": expected {.*KeyError: 'clusters'"),
+        (changed([0, 0], [1, 0, 1]), ": expected {.*TypeError"),
         (
             changed([0, 0, 4], [1, 0, 1]),
-            r":2: a mention is \[0, 4\) in sentence 0, which is of 3 tok",
+            r": a mention is \[0, 4\) in sentence 0, which is of 3 tok",
         ),
         (
             changed([0, 1, 1], [1, 0, 1]),
-            r":2: a mention is \[1, 1\) in sentence 0, which is of 3 tok",
+            r": a mention is \[1, 1\) in sentence 0, which is of 3 tok",
         ),
         (
             changed([2, 0, 1], [1, 0, 1]),
-            r":2: a mention is \[0, 1\) in sentence 2, which is not there",
+            r": a mention is \[0, 1\) in sentence 2, which is not there",
         ),
-        (changed([0, 0, 1]), ":2: .* is a cluster of 1; write it under singletons"),
-        (changed([0, 0, 1], [0, 0, 1]), r":2: the mention at tokens \[0, 1\) .* stands twice"),
+        (changed([0, 0, 1]), ": .* is a cluster of 1; write it under singletons"),
+        (changed([0, 0, 1], [0, 0, 1]), r": the mention at tokens \[0, 1\) .* stands twice"),
     ],
 )
 def test_bad_lines(tmp_path, line, message):
     out = tmp_path / "a.spacy"
-    with pytest.raises(ValueError, match=r"a\.jsonl" + message):
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2" + message):
         convert(write(tmp_path / "a.jsonl", GOOD, line), out)
     assert not out.exists()
 

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from scripts.convert_nli import convert, main
 from spacy.tokens import DocBin
-from tasks.nli import line_break
+from tasks.pairs import line_break
 
 from tests.evidence.folders import EVIDENCE
 
@@ -36,15 +36,15 @@ def test_pairs(tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'premise'", ":2: not JSON .*\"{'premise'\""),
-        ("[]", ":2: expected {.*premise is None"),
-        ({**NO, "hypothesis": " "}, ":2: expected {.*hypothesis is ' '"),
-        ({**NO, "label": 1}, ":2: expected {.*label is 1"),
+        ("{'premise'", ": no JSON record"),
+        ("[]", ": expected {.*premise is None"),
+        ({**NO, "hypothesis": " "}, ": expected {.*hypothesis is ' '"),
+        ({**NO, "label": 1}, ": expected {.*label is 1"),
     ],
 )
 def test_bad_lines(tmp_path, line, message):
     out = tmp_path / "a.spacy"
-    with pytest.raises(ValueError, match=r"a\.jsonl" + message):
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2" + message):
         convert(write(tmp_path / "a.jsonl", NO, line), out)
     assert not out.exists()
 

@@ -43,22 +43,22 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'tokens'", ":2: not JSON .*\"{'tokens'\""),
-        ("[]", ":2: expected {.*TypeError"),
-        ({"tokens": ["a"]}, ":2: expected {.*KeyError: 'predicates'"),
-        (changed(args=[[0, 1]]), ":2: expected {.*TypeError"),
-        (changed(index=4), ":2: 'rain.01' is at token 4 of 4"),
-        (changed(args=[[3, 5, "ARG1"]]), r":2: ARG1 of 'rain.01' is \[3, 5\) of 4 tokens"),
-        (changed(args=[[1, 1, "ARG1"]]), r":2: ARG1 of 'rain.01' is \[1, 1\) of 4 tokens"),
+        ("{'tokens'", ": no JSON record"),
+        ("[]", ": expected {.*TypeError"),
+        ({"tokens": ["a"]}, ": expected {.*KeyError: 'predicates'"),
+        (changed(args=[[0, 1]]), ": expected {.*TypeError"),
+        (changed(index=4), ": 'rain.01' is at token 4 of 4"),
+        (changed(args=[[3, 5, "ARG1"]]), r": ARG1 of 'rain.01' is \[3, 5\) of 4 tokens"),
+        (changed(args=[[1, 1, "ARG1"]]), r": ARG1 of 'rain.01' is \[1, 1\) of 4 tokens"),
         (
             changed(args=[[0, 2, "ARG1"], [1, 2, "ARG0"]]),
-            r":2: ARG0 .* at \[1, 2\) overlaps another",
+            r": ARG0 .* at \[1, 2\) overlaps another",
         ),
     ],
 )
 def test_bad_lines(tmp_path, line, message):
     out = tmp_path / "a.spacy"
-    with pytest.raises(ValueError, match=r"a\.jsonl" + message):
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2" + message):
         convert(write(tmp_path / "a.jsonl", GOOD, line), out)
     assert not out.exists()
 

@@ -7,8 +7,9 @@ import torch
 from numpy.testing import assert_allclose
 from spacy.training import Example
 from tasks import nli  # noqa: F401
-from tasks.nli import line_break, make_nli_scorer, padded
+from tasks.nli import make_nli_scorer
 from tasks.nli_esim import Esim, attend, pool
+from tasks.pairs import line_break, padded
 from thinc.api import Model, fix_random_seed
 
 # Neither sentence tells the label: it is whether they name the same.
@@ -103,7 +104,7 @@ def test_elmo_reads_the_two_apart():
 
 @pytest.mark.parametrize("text", ["one sentence", "premise\n", "\nhypothesis", "\n"])
 def test_no_pair(text):
-    with pytest.raises(ValueError, match="is no pair: write the premise, a line break"):
+    with pytest.raises(ValueError, match="is not two texts: write the one, a line break"):
         line_break(spacy.blank("en").make_doc(text))
 
 

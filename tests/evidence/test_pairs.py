@@ -1,20 +1,23 @@
-"""The parser's two configs, which lie in two folders."""
+"""The two configs of each task differ by ELMo alone."""
 
+import pytest
 from experiments.variants import read_pair, tok2vec_block
 
 from tests.evidence.folders import EVIDENCE
 
 
-def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding():
-    baseline, elmo = read_pair("parser", EVIDENCE)
-    enhanced = tok2vec_block(elmo, "parser")
+@pytest.mark.parametrize("task", ["parser", "srl", "nli", "qa", "coref"])
+def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(task):
+    baseline, elmo = read_pair(task, EVIDENCE)
+    _, ner = read_pair("ner", EVIDENCE)
+    enhanced = tok2vec_block(elmo, task)
     assert enhanced["@architectures"] == "spacy-elmo.ElmoEnhanced.v1"
-    assert enhanced.pop("input")["upstream"] == "elmo"
+    assert enhanced.pop("input") == tok2vec_block(ner, "ner")["input"]
     assert enhanced.pop("output") is None
     assert elmo["nlp"]["pipeline"] == ["elmo", *baseline["nlp"]["pipeline"]]
+    assert elmo["components"].pop("elmo") == ner["components"]["elmo"]
 
     # Taking ELMo out leaves the baseline, key by key.
-    del elmo["components"]["elmo"]
     enhanced["@architectures"] = "spacy.Tok2Vec.v2"
     elmo["nlp"]["pipeline"] = baseline["nlp"]["pipeline"]
     assert elmo == baseline

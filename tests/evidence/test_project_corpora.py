@@ -53,6 +53,20 @@ def test_converted_once_and_cut(plan, data):
     ]  # fmt: skip
 
 
+def test_only_the_training_part_has_its_further_arguments(data, tmp_path):
+    script = "import sys; open(sys.argv[1], 'w').write('|'.join(sys.argv[2:]))"
+    content = {
+        "converters": {"ner": ["-c", script, "{out}"]},
+        "sources": {"ner/ann": "ner/ann-{part}.tsv", "ner/bo": "ner/ann-{part}.tsv"},
+        "train_arguments": {"ner/ann": ["--without", "{dev}"]},
+    }
+    corpora = [Corpus(ANN, "train"), Corpus(ANN, "dev"), Corpus(Data("ner", "bo"), "train")]
+    make(Plan(tmp_path / "plan.yml", content), corpora, data, 1)
+    assert [corpus.path.read_text() for corpus in corpora] == [
+        f"--without|{data / 'ner' / 'ann-dev.tsv'}", "", "",
+    ]  # fmt: skip
+
+
 def test_what_cannot_be_read_leaves_no_file(plan, data):
     with pytest.raises(FileNotFoundError, match="ann-test.tsv: no such file; README.md says which"):
         make(plan, [Corpus(ANN, "test")], data, 1)

@@ -64,6 +64,10 @@ def test_files_of_a_run():
     ]
 
 
+def test_what_is_only_scored_on():
+    assert plan().trained_on == {("ner", "b"): ("ner", "a")}
+
+
 def test_a_whole_corpus_has_the_plain_name():
     assert Corpus(Data("ner", "a"), "dev", Cut()).path == Path("corpus/ner/a-dev.spacy")
     run = plan(group("baseline"), documents=None).run("tiny", "a/ner_baseline-0")

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from experiments.lock import locked
 from experiments.schedule import Job, JobFailed, carry_out, left, planned_minutes
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
@@ -99,6 +100,36 @@ def test_killed_and_begun_again(tmp_path, how):
     (tmp_path / "go").touch()
     carry_out(jobs(tmp_path, "a", "b", "c", waiting="b"), 1, pause=0.01)
     assert begun(tmp_path) == ["a", "b", "b", "c"]
+
+
+def test_a_job_holds_the_lock_that_its_parent_was_killed_with(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": f"{EVIDENCE}{os.pathsep}{EVIDENCE.parent}"}
+    lock = tmp_path / "metrics" / ".lock"
+    script = f"""
+from experiments.lock import locked
+from pathlib import Path
+with locked(Path({str(lock)!r})):
+    {DRIVER.strip().replace(chr(10), chr(10) + "    ")}
+"""
+    driver = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], env=environment)
+    wait_until(lambda: (tmp_path / "begun").exists() and begun(tmp_path) == ["a", "b"])
+    for _ in range(2):
+        with pytest.raises(BlockingIOError, match="locked; another `run` of this size"):
+            with locked(lock):
+                pass
+        driver.kill()
+        driver.wait(20)
+    (tmp_path / "go").touch()
+
+    def free():
+        try:
+            with locked(lock):
+                return True
+        except BlockingIOError:
+            return False
+
+    wait_until(free)
+    assert (tmp_path / "b.json").exists()
 
 
 def test_failure_shows_the_end_of_its_log_and_stops(tmp_path):

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import shlex
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -48,8 +49,8 @@ def test_nothing_is_written_into_the_data_folder(config):
     outputs = [path for command in config["commands"] for path in command.get("outputs", [])]
     assert outputs and not any(path.startswith(OVERRIDES["vars.data"]) for path in outputs)
     for line in scripts(config):
-        if "--out" in line:
-            assert line[line.index("--out") + 1].startswith("report/small/")
+        for option, value in zip(line, line[1:], strict=False):
+            assert option != "--out" or value.startswith("report/small/")
 
 
 def test_scripts_are_there(config):
@@ -80,7 +81,38 @@ def test_commands_of_the_package_take_their_arguments(config):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(command.name, rest)
         names.append(command.name)
-    assert names == ["word-sense", "part-of-speech", "neighbors"]
+    assert names == ["part-of-speech", "neighbors"]
+
+
+@pytest.mark.parametrize("first_senses", ["", "index.sense"])
+def test_first_senses_are_passed_on_where_they_are_given(first_senses, tmp_path, monkeypatch):
+    from experiments import senses
+    from typer.main import get_command
+
+    from spacy_elmo.cli.probe import probe_cli
+
+    overrides = {**OVERRIDES, "vars.first_senses": first_senses}
+    (line,) = (
+        line
+        for line in scripts(load_project_config(EVIDENCE, overrides=overrides))
+        if line[2] == "experiments.senses"
+    )
+    called = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", line[2:])
+    monkeypatch.setattr(
+        senses.subprocess, "run", lambda it: called.append(it) or subprocess.CompletedProcess(it, 3)
+    )
+    with pytest.raises(SystemExit) as caught:
+        senses.main()
+    assert caught.value.code == 3 and (tmp_path / "report" / "small").is_dir()
+    command = get_command(probe_cli).commands["word-sense"]
+    options = command.make_context("word-sense", called[0][6:]).params
+    assert str(options["first_senses"] or "") == first_senses
+    assert [path.stem for path in options["tests"]] == [
+        "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015",
+    ]  # fmt: skip
+    assert str(options["out"]) == "report/small/word-sense.json"
 
 
 @pytest.mark.parametrize("module", ["run", "training", "budget", "report", "layers"])
@@ -90,6 +122,7 @@ def test_an_error_is_one_message(module, tmp_path, monkeypatch):
         "run": ["plan.yml", "small", "--data", "data"],
         "training": ["plan.yml", "small", "a/ner_elmo-0"],
         "budget": ["plan.yml"],
+        "report": ["plan.yml", "small"],
     }
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(signal, "signal", lambda *args: None)

@@ -7,8 +7,10 @@ import re
 import pytest
 import srsly
 from experiments import tables
+from experiments.findings import better_rivals, gains, text_read
+from experiments.neighbor_table import neighbor_table
 from experiments.probe_tables import sense_table, tag_table
-from experiments.report import Figure, Section, no_gain, sections, write
+from experiments.report import Figure, Section, sections, write
 from experiments.results import METRICS, Result, Results, read_results, updates_needed
 from experiments.share_chart import share_chart
 from experiments.tables import Table
@@ -16,6 +18,7 @@ from experiments.tables import Table
 from spacy_elmo.analysis.figures import save_figure
 from tests.evidence.folders import EVIDENCE
 
+SIZE = {"raw_words": None, "tok2vec_words": 5_000_000}
 PAPER = srsly.read_yaml(EVIDENCE / "paper.yml")
 RUN = {"minutes": 2.0, "documents": 400, "dev": [[10, 0.3], [20, 0.5], [30, 0.4]]}
 
@@ -71,13 +74,84 @@ def test_tasks():
     ]
 
 
-def test_where_elmo_does_not_help_is_said():
-    assert "every task scores higher" in no_gain(
-        Results([result("baseline", 1), result("elmo", 2)])
+SPREAD = "than the larger of both standard deviations over the seeds on:"
+
+
+def seeds(variant, *scores, **rest):
+    return [result(variant, score, seed=seed, **rest) for seed, score in enumerate(scores)]
+
+
+def test_gains_are_held_against_the_spread_over_seeds():
+    # Deviations of 1 and 2.
+    better = seeds("baseline", 29, 30, 31) + seeds("elmo", 31, 33, 35)
+    rte = {"task": "nli", "data": "rte"}
+    level = seeds("baseline", 29, 30, 31, **rte) + seeds("elmo", 30, 32, 34, **rte)
+    sick = {"task": "nli", "data": "sick"}
+    worse = seeds("baseline", 29, 30, 31, **sick) + seeds("elmo", 27.5, 27.5, 27.5, **sick)
+    assert gains(Results(better + level + worse)) == (
+        f"ELMo is above the baseline by more {SPREAD} ner, wnut17."
+        f" ELMo is below the baseline by more {SPREAD} nli, sick."
+        f" ELMo and the baseline differ by no more {SPREAD} nli, rte."
     )
+
+
+def test_a_single_seed_has_no_spread():
+    pair = [result("baseline", 30), result("elmo", 30.01)]
     same = [result(name, 3, task="nli", data="rte") for name in ("baseline", "elmo")]
-    worse = [result("baseline", 3), result("elmo", 2)]
-    assert no_gain(Results(same + worse)) == "ELMo does not help with: ner, wnut17; nli, rte."
+    assert gains(Results(pair + same)) == (
+        "With a single seed, so that chance cannot be ruled out, ELMo is above the baseline on: ner, wnut17."
+        " With a single seed ELMo is not above the baseline on: nli, rte."
+    )
+
+
+@pytest.mark.parametrize("variants", [["baseline"], ["elmo"], ["baseline", "vectors"]])
+def test_nothing_is_claimed_without_a_pair(variants):
+    found = Results([result(name, 30) for name in variants])
+    assert gains(found) == better_rivals(found) == ""
+    # Of a part of the data, neither.
+    pair = [result(name, 30, share=10) for name in ("baseline", "elmo")]
+    assert gains(Results(pair)) == ""
+
+
+def test_rivals_above_elmo_are_named():
+    found = [*seeds("elmo", 30, 99, 99), result("vectors", 40), result("pretrain", 20)]
+    assert better_rivals(Results(found)) == (
+        "On the same seeds `vectors` is above `elmo` on: ner, wnut17."
+        " On the same seeds `pretrain` is above `elmo` on no set."
+    )
+
+
+def test_how_much_text_the_rivals_have_read():
+    assert text_read(Results([result("elmo", 1)]), SIZE) == ""
+    assert text_read(Results([result("vectors", 1)]), SIZE) == (
+        "`vectors` learned from all of the raw text, `pretrain` from the first 5,000,000 words of the raw text, in one"
+        " pass; what the biLM has read is on the card of its weights."
+    )
+
+
+def test_a_set_that_is_only_scored_on_says_what_was_trained_on():
+    xquad = {"task": "qa", "data": "xquad-en"}
+    dev = [(10, 30.0)]
+    found = Results(
+        [
+            result(variant, score, dev=dev, **data)
+            for variant, score in (("baseline", 20), ("elmo", 60))
+            for data in (xquad, {"task": "qa", "data": "subjqa"})
+        ],
+        {("qa", "xquad-en"): ("qa", "subjqa")},
+    )
+    both = ["qa, subjqa", "qa, subjqa → xquad-en"]
+    assert [row[0] for row in tables.tasks(found).rows] == both
+    assert gains(found).endswith(f"on: {'; '.join(both)}.")
+    for table in (tables.updates(found), tables.minutes(found)):
+        assert [row[0] for row in table.rows] == ["qa, subjqa"]
+
+
+def test_tables_without_rows_are_none():
+    for alone in ("baseline", "elmo"):
+        found = Results([result(alone, 1)])
+        assert tables.updates(found) is tables.minutes(found) is None
+    assert tables.tasks(found) is None
 
 
 def test_weighting_and_place_compare_one_seed():
@@ -146,19 +220,51 @@ def test_minutes():
 
 
 def test_markdown_sets_numbers_to_the_right():
-    table = Table("What", ["name", "share", "left out"], [["a", "5.0%", "-"], ["b", "-", "x"]])
+    table = Table("What", ["name", "share", "left out"], [["a", "5.0%", "-"], ["b", "-", "x|y"]])
     assert table.markdown().splitlines() == [
         "*What*", "", "| name | share | left out |", "| --- | ---: | --- |",
-        "| a | 5.0% | - |", "| b | - | x |",
+        "| a | 5.0% | - |", "| b | - | x\\|y |",
     ]  # fmt: skip
 
 
-def test_probe_tables(tmp_path):
-    senses = {"layers": [0.5, 0.6], "most_frequent": 0.55, "instances": 1000, "ambiguous": 400}
-    srsly.write_json(
-        tmp_path / "word-sense.json",
-        {**senses, "files": {"wsd/senseval2.jsonl": {**senses, "layers": [0.1, 0.2]}}},
+def write_senses(path, first):
+    senses = {
+        "layers": [0.5, 0.6], "most_frequent": 0.55, "first": first, "instances": 1000, "ambiguous": 400,
+    }  # fmt: skip
+    files = {"wsd/senseval2.jsonl": {**senses, "layers": [0.1, 0.2]}}
+    srsly.write_json(path, {**senses, "files": files})
+
+
+def test_first_senses_are_shown_where_they_are_known(tmp_path):
+    write_senses(tmp_path / "word-sense.json", None)
+    unknown = sense_table(tmp_path)
+    assert unknown.caption.endswith(
+        "words that do not occur in training have no answer here; the paper gives them the first sense"
     )
+    write_senses(tmp_path / "word-sense.json", 0.65)
+    known = sense_table(tmp_path)
+    assert known.caption.endswith("training get the first sense, as in the paper")
+    assert cells(known) == [*cells(unknown), ["first sense of WordNet", "65.0", "65.0"]]
+
+
+def test_neighbors(tmp_path):
+    assert neighbor_table(tmp_path) is None
+    use = {"word": "bank", "source": "a.jsonl", "sense": None, "points": {"layer 1": [0, 0]}}
+    near = {**use, "left": "a | b c d e the ", "right": " .", "sense": "bank%1:14:00::"}
+    query = {**use, "left": "The ", "right": " lends", "source": "query"}
+    query["neighbors"] = {"layer 1": [{**near, "cosine": 0.756}, {**near, "cosine": 0.5}]}
+    written = {"occurrences": [near, near], "queries": [query]}
+    srsly.write_json(tmp_path / "neighbors.json", written)
+    table = neighbor_table(tmp_path)
+    sense = "bank%1:14:00::"
+    assert cells(table) == [["The BANK lends", "layer 1", "0.76", "b c d e the BANK .", sense]]
+    assert table.caption.startswith("Of 2 uses in a.jsonl, ")
+    srsly.write_json(tmp_path / "neighbors.json", {**written, "queries": []})
+    assert neighbor_table(tmp_path) is None
+
+
+def test_probe_tables(tmp_path):
+    write_senses(tmp_path / "word-sense.json", None)
     tags = {"layers": [0.9, 0.95], "most_frequent": 0.8, "words": 2000, "tags": 17}
     srsly.write_json(tmp_path / "part-of-speech.json", tags)
     assert sense_table(tmp_path).columns == ["vectors", "senseval2", "all"]
@@ -176,7 +282,7 @@ def test_probe_tables(tmp_path):
 
 
 def test_relative_gains_of_the_paper_follow_from_its_scores():
-    for _, baseline, elmo, gain in PAPER["tasks"]["rows"]:
+    for *_, baseline, elmo, gain in PAPER["tasks"]["rows"]:
         before, after = float(baseline), float(elmo.split()[0])
         assert round(100 * (after - before) / (100 - before), 1) == pytest.approx(
             float(gain.rstrip("%")), abs=0.15
@@ -193,10 +299,10 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
         ]
     )
     save_figure(share_chart(found), tmp_path / "shares.png", title="")
-    write(sections(found, PAPER, tmp_path), tmp_path)
+    write(sections(found, SIZE, PAPER, tmp_path), tmp_path)
     text = (tmp_path / "report.md").read_text("utf8")
     assert "| ner, wnut17 | ents_f | 40.0 | 55.0 | 25.0% |" in text
-    assert "| SRL (semantic roles) | 81.4 | 84.6 | 17.2% |" in text
+    assert "| SRL (semantic roles) | F1 | 81.4 | 84.6 | 17.2% |" in text
     assert "![Scores by the share of the training data; figure 1 of the paper](shares.png)" in text
     # Nothing of ours to set beside it, so nothing of the paper's either.
     assert "Table 2 of the paper" not in text and "Word senses" not in text
@@ -205,6 +311,25 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
     (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
     assert base64.b64decode(picture) == (tmp_path / "shares.png").read_bytes()
     assert not re.search(r"(src|href)=\"(?!data:)", page)
+
+
+def test_baselines_alone_make_a_report(tmp_path):
+    write(sections(Results([result("baseline", 40)]), SIZE, PAPER, tmp_path), tmp_path)
+    text = (tmp_path / "report.md").read_text("utf8")
+    assert "| ner, wnut17 | ents_f | 40.0 | - |" in text and "## Time" not in text
+
+
+def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):
+    scores = [
+        result(name, 40, task=task, data="a", dev=[(10, 30.0)])
+        for task in ("qa", "srl")
+        for name in ("baseline", "elmo", "elmo_top", "elmo_both", "vectors")
+    ]
+    found = {s.title: s for s in sections(Results(scores), SIZE, PAPER, tmp_path)}
+    assert "SQuAD takes the best of several" in " ".join(found["Tasks"].texts)
+    assert "the first 5,000,000 words" in " ".join(found["Tasks"].texts)
+    for title in ("Which layers", "Where ELMo enters"):
+        assert "of its development sets" in " ".join(found[title].texts)
 
 
 def test_names_are_text_and_no_markup(tmp_path):

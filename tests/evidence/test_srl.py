@@ -199,6 +199,11 @@ def test_files_keep_roles_and_the_reader_hands_on_predicates(tmp_path):
     assert len(list(predicate_corpus(path, limit=2)(nlp))) == 2
 
 
+def test_a_reader_without_a_file_says_what_to_give():
+    with pytest.raises(ValueError, match=r"give --paths.train and --paths.dev, .*convert_srl\.py"):
+        list(predicate_corpus(None)(spacy.blank("en")))
+
+
 def test_files_without_predicates_are_refused(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"

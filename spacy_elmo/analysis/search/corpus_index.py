@@ -73,7 +73,7 @@ def query_reader(index: SearchIndex, source: str | None = None) -> Callable[[str
         ValueError: it is another pipeline; or nothing is known of the index's.
     """
     about = index.about
-    if "pipeline" not in about:
+    if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
             "The index does not say how its text was read: search it from Python, with SearchIndex.search"
         )

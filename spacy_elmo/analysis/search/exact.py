@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+# A matrix product rounds its rows in different ways, equal ones too: by less than this where they are of length 1.
+_ROUNDING = 1e-5
+
 
 class ExactNeighbours:
     """Vectors of length 1 in one matrix, each of which is compared with the query.
@@ -28,13 +31,14 @@ class ExactNeighbours:
         """The numbers and the cosines of the k vectors that are nearest to a (width,) one of length 1; of all vectors,
         if there are fewer. Nearest first; of equals, the one that came first.
         """
-        cosines = self._matrix() @ vector
-        k = min(k, len(cosines))
-        # All that are as near as the k-th are sorted, so that equals keep their order.
-        least = np.partition(cosines, len(cosines) - k)[len(cosines) - k] if k else 0
-        candidates = np.flatnonzero(cosines >= least)
-        nearest = candidates[np.argsort(-cosines[candidates], kind="stable")][:k]
-        return nearest, cosines[nearest]
+        matrix = self._matrix()
+        rough = matrix @ vector
+        k = min(k, len(rough))
+        least = np.partition(rough, len(rough) - k)[len(rough) - k] if k else 0
+        candidates = np.flatnonzero(rough >= least - _ROUNDING)
+        cosines = (matrix[candidates] * vector).sum(axis=1)
+        order = np.argsort(-cosines, kind="stable")[:k]
+        return candidates[order], cosines[order]
 
     def to_disk(self, path: Path) -> None:
         """Write a file of numpy's."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import srsly
 
+from ...pretrain.documents import json_lines
 from ..unit import unit
 from .exact import ExactNeighbours
 from .vector import Tokens, as_span, vector_of
@@ -20,6 +21,7 @@ FORMAT = "spacy-elmo search 1"
 _SETTINGS = "index.json"
 _SPANS = "spans.jsonl"
 _VECTORS = "vectors"
+_TYPES: dict[str, Any] = {"layer": int | None, "method": str, "width": int, "about": dict}
 
 
 class Hit(NamedTuple):
@@ -174,7 +176,7 @@ class SearchIndex:
         index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         index._width = settings["width"]
         index._neighbours = index._kind.from_disk(folder / _VECTORS)
-        index._entries = [Entry(*row) for row in srsly.read_jsonl(folder / _SPANS)]
+        index._entries = list(json_lines(folder / _SPANS, _entry, "strict"))
         if len(index._neighbours) != len(index):
             raise ValueError(
                 f"{folder}: {len(index._neighbours)} vectors and {len(index)} spans; it is damaged, make it again"
@@ -206,4 +208,17 @@ def _read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: no JSON, or damaged ({error})") from error
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         raise ValueError(f"{path}: expected the format {FORMAT!r}")
+    for name, expected in _TYPES.items():
+        if name not in settings or not isinstance(settings[name], expected):
+            found = json.dumps(settings[name]) if name in settings else "nothing"
+            raise ValueError(f"{path}: {found:.100} as its {name}; it is damaged, make it again")
     return settings
+
+
+def _entry(row: object) -> Entry:
+    if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
+        return Entry(*row)
+    raise ValueError(
+        "expected [name of a Doc, first token, token after the last, text], found"
+        f" {json.dumps(row):.100}; it is damaged, make the index again"
+    )

@@ -101,5 +101,7 @@ def test_another_pipeline_is_refused(nlp, weights, tmp_path):
     Weights.of(tiny.bilm(tiny.config(), seed=1), card={"language": "en"}).write(moved)
     with pytest.raises(ValueError, match="another pipeline, or has changed"):
         query_reader(index, str(moved))
-    with pytest.raises(ValueError, match="does not say how its text was read"):
-        query_reader(SearchIndex())
+    for about in ({}, {**index.about, "lang": None}, {"pipeline": 1}):
+        about.pop("lang", None)
+        with pytest.raises(ValueError, match="does not say how its text was read"):
+            query_reader(SearchIndex(about=about))

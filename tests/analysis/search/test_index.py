@@ -158,6 +158,33 @@ def test_damaged_folder(docs, tmp_path):
             SearchIndex.from_disk(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
+@pytest.mark.parametrize("value, found", [(None, "nothing"), ([1], r"\[1\]")])
+def test_damaged_settings(docs, tmp_path, name, value, found):
+    filled(docs).to_disk(tmp_path)
+    settings = json.loads((tmp_path / "index.json").read_text())
+    del settings[name]
+    if value is not None:
+        settings[name] = value
+    (tmp_path / "index.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=rf"index\.json: {found} as its {name}; .* make it again"):
+        SearchIndex.from_disk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[1]", "5", '["a", 0, 1]', '["a", 0, "1", "b"]', '["a", 0, 1, "b", 2]', '"a01b"', "null"],
+)
+def test_damaged_spans(docs, tmp_path, row):
+    filled(docs).to_disk(tmp_path)
+    spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "spans.jsonl").write_text("".join([*spans[:2], row + "\n", *spans[3:]]))
+    with pytest.raises(ValueError) as raised:
+        SearchIndex.from_disk(tmp_path)
+    assert "spans.jsonl, line 3: expected" in str(raised.value)
+    assert f"found {row}; it is damaged, make the index again" in str(raised.value)
+
+
 def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     index = filled(docs)
     install_extensions()
@@ -203,9 +230,27 @@ def test_exact_is_brute_force(vectors, query, k, cut):
     for part in np.split(rows, [min(cut, len(rows))]):
         found.add(part)
     numbers, cosines = found.search(query, k)
-    expected = sorted(range(len(rows)), key=lambda i: (-(rows @ query)[i], i))[:k]
+    exact = (rows * query).sum(axis=1)
+    expected = sorted(range(len(rows)), key=lambda i: (-exact[i], i))[:k]
     assert numbers.tolist() == expected
-    assert np.array_equal(cosines, (rows @ query)[expected])
+    assert np.array_equal(cosines, exact[expected])
+    np.testing.assert_allclose(cosines, rows.astype("d")[numbers] @ query, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [3, 128, 1024])
+@pytest.mark.parametrize("n", [2, 37, 1001])
+def test_equals_keep_their_order(n, width):
+    """A matrix product rounds its last rows in another way."""
+    rng = np.random.default_rng(n + width)
+    same, other, query = unit(rng.normal(size=(3, width)).astype(np.float32))
+    found = ExactNeighbours(width)
+    found.add(np.stack([other, *[same] * n]))
+    for asked in (query, same):
+        numbers, cosines = found.search(asked, n + 1)
+        assert numbers[numbers > 0].tolist() == list(range(1, n + 1))
+        assert len(set(cosines.tolist())) == 2
+        numbers, _ = found.search(same, n // 2)
+        assert numbers.tolist() == list(range(1, n // 2 + 1))
 
 
 def test_the_graph_finds_nearly_all():

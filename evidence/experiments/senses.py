@@ -1,0 +1,30 @@
+"""Probe the layers for word senses: `spacy elmo probe word-sense`, with WordNet's first senses where given.
+
+python -m experiments.senses report/full/word-sense.json "" en_mini_v3 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Parse and call."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, metavar="OUT.json")
+    parser.add_argument("first_senses", metavar="INDEX_SENSE", help="WordNet's; empty: none")
+    parser.add_argument("weights", metavar="WEIGHTS")
+    parser.add_argument("train", metavar="TRAIN", help="a file or a pattern")
+    parser.add_argument("tests", nargs="+", metavar="TEST")
+    args = parser.parse_args()
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "spacy", "elmo", "probe", "word-sense", args.weights]
+    command += [args.train, *args.tests, "--out", str(args.out)]
+    if args.first_senses:
+        command += ["--first-senses", args.first_senses]
+    raise SystemExit(subprocess.run(command).returncode)
+
+
+if __name__ == "__main__":
+    main()
