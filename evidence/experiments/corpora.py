@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spacy.tokens import DocBin
 
-from .plan import Corpus, Cut, Plan
+from .plan import Corpus, Cut, Plan, Run
 from .whole_file import whole
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
@@ -40,6 +40,13 @@ def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: in
             docs = DocBin().from_disk(corpus._replace(cut=Cut()).path)
             with whole(corpus.path) as file:
                 cut(docs, corpus.cut).to_disk(file)
+
+
+def absent(plan: Plan, run: Run, data_folder: Path) -> list[Path]:
+    """The files that a run needs and that are not there: neither they nor what was made of them."""
+    needed = [corpus._replace(cut=Cut()) for corpus in run.corpora if not corpus.path.exists()]
+    files = [source(plan, corpus, data_folder) for corpus in needed if not corpus.path.exists()]
+    return [file for file in files if not file.is_file()]
 
 
 def source(plan: Plan, corpus: Corpus, data_folder: Path) -> Path:

@@ -123,6 +123,8 @@ class Plan:
 
     path: Path
     content: Mapping[str, Any]
+    passed_over: frozenset[str] = frozenset()
+    """Names of runs that are not to be done."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -163,12 +165,13 @@ class Plan:
         return sizes[name]
 
     def runs(self, size: str) -> list[Run]:
-        """The runs of a size in the order of the file, each once.
+        """The runs of a size in the order of the file, each once, but for those to be passed over.
 
         Raises:
             ValueError: an unknown size, variant, task or set.
         """
-        return list({run.name: run for run in self._runs(size)}.values())
+        found = {run.name: run for run in self._runs(size)}
+        return [run for name, run in found.items() if name not in self.passed_over]
 
     def _runs(self, size: str) -> Iterator[Run]:
         section = self.size(size)

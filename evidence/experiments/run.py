@@ -6,10 +6,11 @@ What is done is passed over, so the same command goes on after a stop.
 """
 
 import argparse
+import dataclasses
 import signal
 from pathlib import Path
 
-from .corpora import make
+from .corpora import absent, make
 from .lock import locked
 from .plan import Plan
 from .schedule import JobFailed, carry_out, cores
@@ -24,6 +25,7 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
         OSError, ValueError: the plan or the data cannot be used, or another process carries out this size.
         JobFailed: a process ended with an error.
     """
+    plan = without_absent(plan, size, data_folder)
     jobs = stages(plan, size, data_folder)
     print(budget(size, jobs, processes), flush=True)
     with locked(Path("metrics", size, ".lock")):
@@ -33,6 +35,25 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
         make(plan, corpora, data_folder, processes)
         for stage in jobs:
             carry_out(stage, processes)
+
+
+def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
+    """The plan without the runs whose data are not there, after a line for each set of data that names what is missing.
+
+    Raises:
+        FileNotFoundError: there are no data for any run.
+    """
+    runs = plan.runs(size)
+    missing = [(run, files) for run in runs if (files := absent(plan, run, data_folder))]
+    if runs and len(missing) == len(runs):
+        raise FileNotFoundError(
+            f"{data_folder}: nothing that size {size} reads; README.md says which files the data folder has"
+            " (--vars.data)"
+        )
+    by_set = {str(run.data): files for run, files in missing}
+    for name, files in by_set.items():
+        print(f"{name} is passed over: no {', '.join(map(str, files))}", flush=True)
+    return dataclasses.replace(plan, passed_over=frozenset(run.name for run, _ in missing))
 
 
 def main() -> None:

@@ -1,14 +1,15 @@
 """One process at a time carries out a size, and it clears what killed ones have left."""
 
+import shutil
 import subprocess
 import sys
 
 import pytest
 from experiments.lock import locked
 from experiments.plan import Plan
-from experiments.run import run
+from experiments.run import run, without_absent
 
-SECTION = {"documents": None, "tasks": {}, "runs": []}
+SECTION = {"documents": None, "raw_minutes": {}, "tasks": {}, "runs": []}
 
 
 @pytest.fixture
@@ -24,6 +25,36 @@ def test_one_at_a_time_for_each_size(plan, tmp_path):
             run(plan, "tiny", tmp_path, 1)
         run(plan, "other", tmp_path, 1)
     run(plan, "tiny", tmp_path, 1)
+
+
+def test_runs_without_data_are_passed_over_with_a_line_for_each_set(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = ["ner/a", "ner/b", "ner/c"]
+    group = {"data": names, "variants": ["baseline", "elmo"], "seeds": [0]}
+    tasks = {"ner": {"steps": 1, "minutes": [1, 1]}}
+    content = {
+        "converters": {}, "sources": {**{name: name + "-{part}" for name in names}, "ner/d": "ner/d"},
+        "also_scored": {"ner/c": ["ner/d"]}, "sizes": {"tiny": {**SECTION, "tasks": tasks, "runs": [group]}},
+    }  # fmt: skip
+    plan = Plan(tmp_path / "plan.yml", content)
+    (tmp_path / "ner").mkdir()
+    for name in ("a-train", "a-dev", "a-test", "b-train", "b-test", "c-train", "c-dev", "c-test"):
+        (tmp_path / "ner" / name).touch()
+    left = without_absent(plan, "tiny", tmp_path)
+    assert [run.name for run in left.runs("tiny")] == ["a/ner_baseline-0", "a/ner_elmo-0"]
+    assert capsys.readouterr().out.splitlines() == [
+        f"ner/b is passed over: no {tmp_path / 'ner' / 'b-dev'}",
+        f"ner/c is passed over: no {tmp_path / 'ner' / 'd'}",
+    ]
+    # What was converted once needs its source no more.
+    shutil.rmtree(tmp_path / "ner")
+    with pytest.raises(FileNotFoundError, match="nothing that size tiny reads; README.md"):
+        without_absent(plan, "tiny", tmp_path)
+    (tmp_path / "corpus" / "ner").mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        (tmp_path / "corpus" / "ner" / f"b-{part}.spacy").touch()
+    left = without_absent(plan, "tiny", tmp_path)
+    assert [run.name for run in left.runs("tiny")] == ["b/ner_baseline-0", "b/ner_elmo-0"]
 
 
 def test_what_killed_processes_left_is_cleared(plan, tmp_path):
