@@ -12,6 +12,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
 from .errors import one_message
 from .evaluate import GpuOption, TokenizedOption
 
@@ -57,20 +58,8 @@ class EngineName(str, Enum):
 
 
 def embed_cli(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="PIPELINE_OR_WEIGHTS",
-            help="Pipeline with an elmo, weights file (.safetensors), or bundled name",
-        ),
-    ],
-    text: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="File, directory or glob pattern: text, .jsonl or .conllu (.gz, .xz, .zst), .spacy",
-        ),
-    ],
+    source: SourceArgument,
+    text: CorpusArgument,
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="Folder to make; hdf5, parquet: file to write")
     ],
@@ -85,9 +74,7 @@ def embed_cli(
         Pooling | None, typer.Option(help="One vector per item, over its tokens")
     ] = None,
     tokenized: TokenizedOption = False,
-    lang: Annotated[
-        str | None, typer.Option(help="Language, for a weights file that does not say it")
-    ] = None,
+    lang: SourceLangOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the vectors in OUT")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Delete the vectors in OUT")] = False,
     gpu_id: GpuOption = -1,
@@ -95,7 +82,7 @@ def embed_cli(
         EngineName,
         typer.Option(help="This process, or a Ray cluster with a process per core (or GPU, -g 0)"),
     ] = EngineName.here,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+    code: CodeOption = None,
 ) -> None:
     """Write the vectors of a corpus to disk: a line, record, Doc or sentence of it is an item, and they are numbered.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import srsly
@@ -11,6 +10,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from .corpus_arguments import CodeOption
 from .errors import one_message
 from .figure_files import OutOption, check_figure_files
 
@@ -23,7 +23,7 @@ def layers_cli(
         typer.Argument(metavar="PIPELINE...", help="Trained pipelines: folders or package names"),
     ],
     out: OutOption = None,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+    code: CodeOption = None,
 ) -> None:
     """The weight of each layer of the biLM in every listener of trained pipelines, as figure 2 of Peters et al. (2018).
 

@@ -12,6 +12,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
 from .embed import Layers
 from .errors import one_message
 from .evaluate import GpuOption, TokenizedOption
@@ -26,20 +27,8 @@ _WIDEST = 120
 
 
 def neighbors_cli(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="PIPELINE_OR_WEIGHTS",
-            help="Pipeline with an elmo, weights file (.safetensors), or bundled name",
-        ),
-    ],
-    text: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="File, directory or glob pattern: text, .jsonl or .conllu (.gz, .xz, .zst), .spacy",
-        ),
-    ],
+    source: SourceArgument,
+    text: CorpusArgument,
     word: Annotated[
         str, typer.Argument(metavar="WORD", help="In any case; of labelled text, the lemma")
     ],
@@ -53,11 +42,9 @@ def neighbors_cli(
     ] = Layers.all,
     out: OutOption = None,
     tokenized: TokenizedOption = False,
-    lang: Annotated[
-        str | None, typer.Option(help="Language, for a weights file that does not say it")
-    ] = None,
+    lang: SourceLangOption = None,
     gpu_id: GpuOption = -1,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+    code: CodeOption = None,
 ) -> None:
     """Nearest neighbours in context, as table 4 of Peters et al. (2018), and a map of a word's occurrences.
 

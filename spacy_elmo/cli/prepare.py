@@ -10,6 +10,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from .corpus_arguments import CodeOption
 from .errors import one_message
 from .settings import read_settings
 
@@ -28,7 +29,7 @@ def prepare_cli(
     gpu_id: Annotated[
         int, typer.Option("--gpu-id", "-g", help="GPU of the estimate, or -1 for the CPU")
     ] = -1,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+    code: CodeOption = None,
 ) -> None:
     """Tokenize raw text once, for any number of pretraining runs (their paths.corpus).
 

@@ -12,6 +12,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg, row
 
+from .corpus_arguments import CodeOption
 from .errors import one_message
 from .prepare import show_corpus
 from .settings import read_settings
@@ -39,7 +40,7 @@ def pretrain_cli(
             "--init", help="Weights to start from, a file or a bundled name (sets paths.init)"
         ),
     ] = None,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")] = None,
+    code: CodeOption = None,
 ) -> None:
     """Train a biLM on raw text. Settings can be changed: --training.max_steps 1000
 

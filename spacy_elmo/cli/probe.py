@@ -12,6 +12,7 @@ import srsly
 import typer
 from wasabi import msg
 
+from .corpus_arguments import SourceArgument
 from .errors import one_message
 from .evaluate import GpuOption
 from .out_file import check_out_file
@@ -36,13 +37,6 @@ class Column(str, Enum):
     xpos = "xpos"
 
 
-SourceArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PIPELINE_OR_WEIGHTS",
-        help="Pipeline with an elmo, weights file (.safetensors), or bundled name",
-    ),
-]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the figures")]
 
 

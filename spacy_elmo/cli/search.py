@@ -13,6 +13,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
 from .errors import one_message
 from .evaluate import GpuOption, TokenizedOption
 
@@ -33,25 +34,10 @@ class Method(str, Enum):
     hnsw = "hnsw"
 
 
-CodeOption = Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")]
-
-
 @search_cli.command("index")
 def index_cli(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="PIPELINE_OR_WEIGHTS",
-            help="Pipeline with an elmo, weights file (.safetensors), or bundled name",
-        ),
-    ],
-    text: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="File, directory or glob pattern: text, .jsonl or .conllu (.gz, .xz, .zst), .spacy",
-        ),
-    ],
+    source: SourceArgument,
+    text: CorpusArgument,
     out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to make")],
     layer: Annotated[
         int | None, typer.Option(help="Layer of the vectors, 0 to L; else the average of all")
@@ -60,9 +46,7 @@ def index_cli(
         Method, typer.Option(help="Compare with all, or search a graph, for millions")
     ] = Method.exact,
     tokenized: TokenizedOption = False,
-    lang: Annotated[
-        str | None, typer.Option(help="Language, for a weights file that does not say it")
-    ] = None,
+    lang: SourceLangOption = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an index in OUT_DIR")
     ] = False,
