@@ -9,8 +9,8 @@ setup(
     ext_modules=[
         Extension(
             "spacy_elmo.bilm._compiled",
-            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "int8", "pooling", "powers")],
-            depends=["spacy_elmo/bilm/numbers.h"],
+            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "int8", "pooling", "powers", "team")],
+            depends=["spacy_elmo/bilm/numbers.h", "spacy_elmo/bilm/team.h"],
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -105,7 +105,7 @@ def main() -> None:
     # What configs name; the folder that this runs in is on the path of modules.
     import register  # noqa: F401
 
-    from . import init_tok2vec  # noqa: F401
+    from . import init_tok2vec, numpy_ops  # noqa: F401
 
     try:
         carry_out(Plan.read(args.plan).run(args.size, args.name))

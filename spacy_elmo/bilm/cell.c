@@ -4,6 +4,7 @@
    of Python or torch. */
 
 #include "numbers.h"
+#include "team.h"
 
 /* Number k of a row: its gates, and the new c. */
 #define STEP(LOAD)                                                                                                     \
@@ -13,15 +14,29 @@
     float o = sigmoid(LOAD(x[3 * dim + k]) + LOAD(h[3 * dim + k]) + bias[3 * dim + k]);                                \
     float next = clipped(f * c[k] + i * j, clip);
 
+typedef struct {
+    int64_t dim;
+    const void *inputs, *recurrent;
+    const float *bias;
+    float clip;
+    float *state;
+    void *gates;
+    float *cells;
+    void *hidden;
+} Step;
+
 /* Rows of all tensors lie end to end; `gates` and `cells` may be NULL. Sizes are in elements. */
 #define FORWARD(NAME, LOW, LOAD, STORE)                                                                                \
-    VARIANTS void NAME(int64_t rows, int64_t dim, const LOW *inputs, const LOW *recurrent, const float *bias,          \
-                       float clip, float *state, LOW *gates, float *cells, LOW *hidden) {                              \
-        for (int64_t row = 0; row < rows; row++) {                                                                     \
-            const LOW *restrict x = inputs + row * 4 * dim, *restrict h = recurrent + row * 4 * dim;                   \
-            float *restrict c = state + row * dim;                                                                     \
-            LOW *restrict out = hidden + row * dim;                                                                    \
-            if (gates == NULL) {                                                                                       \
+    VARIANTS void NAME##_rows(const void *arguments, int64_t first, int64_t last) {                                    \
+        const Step step = *(const Step *)arguments;                                                                    \
+        const int64_t dim = step.dim;                                                                                  \
+        const float clip = step.clip, *restrict bias = step.bias;                                                      \
+        for (int64_t row = first; row < last; row++) {                                                                 \
+            const LOW *restrict x = (const LOW *)step.inputs + row * 4 * dim;                                          \
+            const LOW *restrict h = (const LOW *)step.recurrent + row * 4 * dim;                                       \
+            float *restrict c = step.state + row * dim;                                                                \
+            LOW *restrict out = (LOW *)step.hidden + row * dim;                                                        \
+            if (step.gates == NULL) {                                                                                  \
                 INDEPENDENT                                                                                            \
                 for (int64_t k = 0; k < dim; k++) {                                                                    \
                     STEP(LOAD)                                                                                         \
@@ -30,8 +45,8 @@
                 }                                                                                                      \
                 continue;                                                                                              \
             }                                                                                                          \
-            LOW *restrict kept = gates + row * 4 * dim;                                                                \
-            float *restrict cell = cells + row * dim;                                                                  \
+            LOW *restrict kept = (LOW *)step.gates + row * 4 * dim;                                                    \
+            float *restrict cell = step.cells + row * dim;                                                             \
             INDEPENDENT                                                                                                \
             for (int64_t k = 0; k < dim; k++) {                                                                        \
                 STEP(LOAD)                                                                                             \
@@ -41,6 +56,12 @@
                 out[k] = STORE(o * hyperbolic(next));                                                                  \
             }                                                                                                          \
         }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    void NAME(int64_t threads, int64_t rows, int64_t dim, const LOW *inputs, const LOW *recurrent, const float *bias,  \
+              float clip, float *state, LOW *gates, float *cells, LOW *hidden) {                                       \
+        const Step step = {dim, inputs, recurrent, bias, clip, state, gates, cells, hidden};                           \
+        share_rows(threads, rows, dim, NAME##_rows, &step);                                                            \
     }
 
 FOR_BOTH(FORWARD, cell_forward)

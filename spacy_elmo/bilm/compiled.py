@@ -7,6 +7,7 @@ for other types, on other devices, and where nothing was compiled.
 from __future__ import annotations
 
 import ctypes
+import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
@@ -17,18 +18,18 @@ from torch import Tensor
 
 _SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 _ARGUMENTS = {
-    "cell_forward": [_SIZE] * 2 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
+    "cell_forward": [_SIZE] * 3 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
     "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
     "maximum": [_SIZE] * 3 + [_POINTER] * 3,
     "spread": [_SIZE] * 3 + [_POINTER] * 3,
     "powers": [_SIZE] * 2 + [_POINTER] * 5,
-    "quantized": [_SIZE] * 2 + [_POINTER] * 3,
-    "rescaled": [_SIZE] * 2 + [_POINTER] * 3,
+    "quantized": [_SIZE] * 3 + [_POINTER] * 3,
+    "rescaled": [_SIZE] * 3 + [_POINTER] * 3,
 }
 _FLOAT32_ALONE = ("quantized", "rescaled")
 # The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
 # which was built before is not called with them.
-_TYPES = {torch.float32: "float32_1", torch.bfloat16: "bfloat16_1"}
+_TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
 def compiled(name: str, tensor: Tensor, *sums: Tensor) -> Any:
@@ -44,12 +45,18 @@ def address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
+def path() -> Path:
+    """Where the library is, if one was built."""
+    return Path(__file__).with_name(f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}")
+
+
 @cache
 def library() -> dict[tuple[str, torch.dtype], Any]:
     """All functions by name and type; empty if nothing was compiled."""
-    path = Path(__file__).with_name(f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}")
     try:
-        return _functions(ctypes.CDLL(str(path)))
+        library = ctypes.CDLL(str(path()))
+        _give_team(library)
+        return _functions(library)
     except (
         OSError,
         AttributeError,
@@ -66,3 +73,13 @@ def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
             function = found[name, dtype] = getattr(library, f"{name}_{suffix}")
             function.argtypes, function.restype = types, None
     return found
+
+
+def _give_team(library: ctypes.CDLL) -> None:
+    """Let C share rows among torch's own threads (`team.c`), where their OpenMP is GCC's or speaks as it does."""
+    if sys.platform == "win32":
+        return  # which has no way to ask for what is in the process already
+    process = ctypes.CDLL(None)
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    if all(hasattr(process, name) for name in names):
+        library.use_team(*(getattr(process, name) for name in names))

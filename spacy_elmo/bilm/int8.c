@@ -1,37 +1,66 @@
 /* Rows of float32 as bytes with a scale each, and back; see int8.py. */
 
 #include "numbers.h"
+#include "team.h"
 
-VARIANTS void quantized_float32_1(int64_t rows, int64_t dim, const float *numbers, int8_t *bytes, float *scales) {
-    for (int64_t row = 0; row < rows; row++) {
-        const float *restrict x = numbers + row * dim;
-        int8_t *restrict out = bytes + row * dim;
+typedef struct {
+    int64_t dim;
+    const float *numbers;
+    int8_t *bytes;
+    float *scales;
+} Quantized;
+
+VARIANTS void quantized_rows(const void *arguments, int64_t first, int64_t last) {
+    const Quantized of = *(const Quantized *)arguments;
+    for (int64_t row = first; row < last; row++) {
+        const float *restrict x = of.numbers + row * of.dim;
+        int8_t *restrict out = of.bytes + row * of.dim;
         float most = 0.0f, nothing = 0.0f;
         LANES(max, most)
-        for (int64_t k = 0; k < dim; k++) {
+        for (int64_t k = 0; k < of.dim; k++) {
             float size = fabsf(x[k]);
             most = size > most ? size : most;
         }
         /* Bytes cannot hold what is not a number, so the scale does. */
         LANES(+, nothing)
-        for (int64_t k = 0; k < dim; k++)
+        for (int64_t k = 0; k < of.dim; k++)
             nothing += x[k] * 0.0f;
-        scales[row] = most / 127.0f + nothing;
+        of.scales[row] = most / 127.0f + nothing;
         float steps = most > 0.0f ? 127.0f / most : 0.0f;
         INDEPENDENT
-        for (int64_t k = 0; k < dim; k++)
+        for (int64_t k = 0; k < of.dim; k++)
             /* Adding and taking away 1.5 * 2^23 rounds to the nearest whole number. */
             out[k] = (int8_t)(int32_t)((x[k] * steps + 12582912.0f) - 12582912.0f);
     }
 }
 
-/* Each number takes the place of its sum. */
-VARIANTS void rescaled_float32_1(int64_t rows, int64_t dim, int32_t *sums, const float *scales, const float *columns) {
-    for (int64_t row = 0; row < rows; row++) {
-        int32_t *restrict x = sums + row * dim;
-        float scale = scales[row];
+void quantized_float32_2(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
+                         float *scales) {
+    const Quantized of = {dim, numbers, bytes, scales};
+    share_rows(threads, rows, dim, quantized_rows, &of);
+}
+
+typedef struct {
+    int64_t dim;
+    int32_t *sums;
+    const float *scales, *columns;
+} Rescaled;
+
+VARIANTS void rescaled_rows(const void *arguments, int64_t first, int64_t last) {
+    const Rescaled of = *(const Rescaled *)arguments;
+    const float *restrict columns = of.columns;
+    for (int64_t row = first; row < last; row++) {
+        int32_t *restrict x = of.sums + row * of.dim;
+        float scale = of.scales[row];
         INDEPENDENT
-        for (int64_t k = 0; k < dim; k++)
+        for (int64_t k = 0; k < of.dim; k++)
             x[k] = (int32_t)to_bits((float)x[k] * scale * columns[k]);
     }
+}
+
+/* Each number takes the place of its sum. */
+void rescaled_float32_2(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
+                        const float *columns) {
+    const Rescaled of = {dim, sums, scales, columns};
+    share_rows(threads, rows, dim, rescaled_rows, &of);
 }

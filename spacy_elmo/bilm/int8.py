@@ -34,7 +34,7 @@ def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     if function := compiled("quantized", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
-        function(*x.shape, *map(address, (x, whole, scales)))
+        function(torch.get_num_threads(), *x.shape, *map(address, (x, whole, scales)))
         return whole, scales
     most = x.abs().amax(1)
     steps = torch.where(most > 0, LARGEST / most, 0.0)
@@ -53,6 +53,6 @@ def rescaled(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         (n, m) float32.
     """
     if function := compiled("rescaled", rows, columns):
-        function(*sums.shape, *map(address, (sums, rows, columns)))
+        function(torch.get_num_threads(), *sums.shape, *map(address, (sums, rows, columns)))
         return sums.view(torch.float32)
     return sums.float().mul_(rows[:, None]).mul_(columns)

@@ -86,5 +86,5 @@ INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
 /* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. compiled.py says what the
    number is. */
 #define FOR_BOTH(DEFINE, name)                                                                                         \
-    DEFINE(name##_float32_1, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
-    DEFINE(name##_bfloat16_1, uint16_t, raised, lowered)
+    DEFINE(name##_float32_2, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
+    DEFINE(name##_bfloat16_2, uint16_t, raised, lowered)
