@@ -1,7 +1,7 @@
 """thinc's operations on a CPU with matrix products by numpy's BLAS.
 
-On the machine of the committed report BLIS, which thinc takes for them, has a third of the speed of numpy's OpenBLAS (40
-against 120 GFLOP/s), and products are most of what a run without ELMo costs.
+On the machine of the committed report BLIS, which thinc takes for them, has a third of the speed of numpy's OpenBLAS
+(40 against 120 GFLOP/s), and products are most of what a run without ELMo costs.
 """
 
 from typing import Any
