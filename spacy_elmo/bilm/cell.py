@@ -35,7 +35,9 @@ def forward(
     if same and (function := compiled("cell_forward", inputs, c, bias)):
         changed = map(address, (c, gates, cells, hidden))
         threads = torch.get_num_threads()
-        function(threads, *c.shape, *map(address, (inputs, recurrent, bias)), _limit(clip), *changed)
+        function(
+            threads, *c.shape, *map(address, (inputs, recurrent, bias)), _limit(clip), *changed
+        )
         return
     z = inputs.to(c.dtype) + recurrent + bias
     i, j, f, o = z.chunk(4, 1)
