@@ -52,9 +52,13 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
     return list(needed.values())
 
 
+def needs_raw_text(run: Run) -> bool:
+    """Whether a run reads what is made of raw text."""
+    return run.variant in ("vectors", "elmo_vectors", "pretrain")
+
+
 def _users(plan: Plan, size: str) -> list[Run]:
-    rivals = ("vectors", "elmo_vectors", "pretrain")
-    return [run for run in plan.runs(size) if run.variant in rivals]
+    return [run for run in plan.runs(size) if needs_raw_text(run)]
 
 
 def _job(name: str, command: list[str], outputs: Iterable[Path], minutes: float) -> Job:

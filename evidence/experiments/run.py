@@ -2,19 +2,21 @@
 
     python -m experiments.run plan.yml small --data ../../data
 
-What is done is passed over, so the same command goes on after a stop.
+What is done is passed over, unless its config has changed, so the same command goes on after a stop.
 """
 
 import argparse
 import dataclasses
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 from .corpora import absent, make
 from .lock import locked
-from .plan import Plan
+from .plan import Plan, Run
 from .schedule import JobFailed, carry_out, cores
 from .stages import budget, stages
+from .training import changed
 from .whole_file import remove_abandoned
 
 
@@ -26,11 +28,12 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
         JobFailed: a process ended with an error.
     """
     plan = without_absent(plan, size, data_folder)
-    jobs = stages(plan, size, data_folder)
-    print(budget(size, jobs, processes), flush=True)
     with locked(Path("metrics", size, ".lock")):
         for folder in ("corpus", "metrics", "rivals", "training"):
             remove_abandoned(Path(folder))
+        forget_changed(plan.runs(size))
+        jobs = stages(plan, size, data_folder)
+        print(budget(size, jobs, processes), flush=True)
         corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
         make(plan, corpora, data_folder, processes)
         for stage in jobs:
@@ -54,6 +57,16 @@ def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
     for name, files in by_set.items():
         print(f"{name} is passed over: no {', '.join(map(str, files))}", flush=True)
     return dataclasses.replace(plan, passed_over=frozenset(run.name for run, _ in missing))
+
+
+def forget_changed(runs: Iterable[Run]) -> None:
+    """Remove the scores of runs whose config has changed since, so that they are done again, and name them."""
+    for run in runs:
+        scores = [path for path in run.metrics.values() if path.is_file()]
+        if scores and changed(run):
+            print(f"{run.name} is done again: its config has changed", flush=True)
+            for path in scores:
+                path.unlink()
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The jobs of a size, stage by stage: raw text, what the rivals make of it, the runs."""
+"""The jobs of a size, stage by stage: most runs, raw text, what the rivals make of it, the runs of the rivals."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import sys
 from pathlib import Path
 
 from .plan import Plan, Run
-from .rivals import resource_jobs, text_jobs
+from .rivals import needs_raw_text, resource_jobs, text_jobs
 from .schedule import Job, left, planned_minutes
 
 
 def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
-    """Lists of jobs; those of one need what those before have made."""
+    """Lists of jobs; those of one need what those before have made.
+
+    What the rivals need takes as long as a dozen runs, so those that can do without come first.
+    """
     raw_text = str(data_folder / "pretrain-en" / "train-*")
-    return [
-        text_jobs(plan, size, raw_text),
-        resource_jobs(plan, size),
-        [training_job(plan, run) for run in plan.runs(size)],
-    ]
+    without, of_rivals = (
+        [training_job(plan, run) for run in plan.runs(size) if needs_raw_text(run) == needs]
+        for needs in (False, True)
+    )
+    return [without, text_jobs(plan, size, raw_text), resource_jobs(plan, size), of_rivals]
 
 
 def training_job(plan: Plan, run: Run) -> Job:
@@ -32,12 +35,17 @@ def training_job(plan: Plan, run: Run) -> Job:
 
 
 def budget(size: str, jobs: list[list[Job]], processes: int) -> str:
-    """How long a size takes as planned, and what of it is left, in one line."""
+    """How long a size takes as planned, and what of it is left, in one line.
+
+    Args:
+        jobs: of `stages`.
+    """
     whole, rest = (
         sum(planned_minutes(stage, processes) for stage in of)
         for of in (jobs, [left(stage) for stage in jobs])
     )
-    count, to_do = len(jobs[-1]), len(left(jobs[-1]))
+    runs = [*jobs[0], *jobs[-1]]
+    count, to_do = len(runs), len(left(runs))
     return (
         f"{size}: {count} runs, about {_duration(whole)} in {processes} processes;"
         f" {to_do} runs left, about {_duration(rest)}"

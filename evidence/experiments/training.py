@@ -53,6 +53,17 @@ def run_config(run: Run, log: Path) -> Config:
     return config
 
 
+def changed(run: Run) -> bool:
+    """Whether a run that is done was trained by another config than the one that it has now."""
+    path = run.folder / "config.cfg"
+    if not path.is_file():
+        return False
+    before, now = Config().from_disk(path, interpolate=False), run_config(run, Path())
+    # Where the log went is no part of what was trained.
+    del before["training"]["logger"], now["training"]["logger"]
+    return before != now
+
+
 def test_examples(nlp: Language, path: Path) -> list[Example]:
     """A corpus as the pipeline reads its dev corpus: a task may need more of it than its words."""
     reader = Config({"paths": {"dev": str(path)}, "corpora": {"dev": nlp.config["corpora"]["dev"]}})

@@ -109,21 +109,25 @@ def here(monkeypatch):
 
 
 def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
-    text, resources, runs = stages(plan(group("vectors", "elmo_vectors")), "tiny", Path("data"))
+    first, text, resources, runs = stages(
+        plan(group("vectors", "elmo", "elmo_vectors")), "tiny", Path("data")
+    )
+    assert [job.name for job in first] == ["a/ner_elmo-0"]
+    assert [job.name for job in runs] == ["a/ner_vectors-0", "a/ner_elmo_vectors-0"]
     assert [job.name for job in text] == ["raw text"]
     assert text[0].command[2:] == [
         "experiments.raw_text", "data/pretrain-en/train-*", "rivals/tiny", "--words", "1000",
     ]  # fmt: skip
     assert [job.name for job in resources] == ["floret vectors"]
-    text, resources, runs = stages(plan(group("pretrain")), "tiny", Path("data"))
+    _, _, resources, _ = stages(plan(group("pretrain")), "tiny", Path("data"))
     assert [job.name for job in resources] == ["pretraining as for ner"]
-    text, resources, runs = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
-    assert (text, resources, len(runs)) == ([], [], 2)
+    first, *others = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
+    assert len(first) == 2 and others == [[], [], []]
 
 
 def test_budget(here):
     jobs = stages(plan(group("baseline", "vectors", "elmo")), "tiny", Path("data"))
-    # 1 of the text, 2 of floret; in two processes 2 + 3 beside 2.
+    # In two processes 3 beside 2; then 1 of the text, 2 of floret, and 2.
     assert budget("tiny", jobs, 1).startswith("tiny: 3 runs, about 10 minutes in 1 processes; 3 ")
     assert budget("tiny", jobs, 2).startswith("tiny: 3 runs, about 8 minutes in 2 processes; 3 ")
 
@@ -141,14 +145,17 @@ def test_the_shipped_plan_answers_the_papers_questions(here):
     assert {data.split("/")[0] for data in sets} == {
         "ner", "textcat", "tagger", "parser", "srl", "nli", "qa", "coref",
     }  # fmt: skip
+    six = {"ner/wnut17", "srl/ewt", "textcat/sst5", "nli/sick", "qa/subjqa", "coref/litbank"}
     for data in sets:
         whole = [run for run in runs if str(run.data) == data and run.share == 100]
         seeds = {
             name: {run.seed for run in whole if run.variant == name}
             for name in ("baseline", "elmo", "vectors", "pretrain", "elmo_vectors")
         }
-        assert seeds["baseline"] == seeds["elmo"] == {0, 1, 2}
-        assert seeds["vectors"] == seeds["pretrain"] == seeds["elmo_vectors"] == {0}
+        assert seeds["baseline"] == seeds["elmo"] and 0 in seeds["elmo"]
+        if data in six:
+            assert seeds["elmo"] == {0, 1, 2}
+            assert seeds["vectors"] == seeds["pretrain"] == seeds["elmo_vectors"] == {0}
     for variant in ("elmo_top", "elmo_average", "elmo_l2_1", "elmo_l2_0001", "elmo_output"):
         assert len({run.data for run in runs if run.variant == variant}) == 2
     shares = {(str(run.data), run.variant): set() for run in runs if run.share != 100}
@@ -156,4 +163,4 @@ def test_the_shipped_plan_answers_the_papers_questions(here):
         if (str(run.data), run.variant) in shares:
             shares[str(run.data), run.variant].add(run.share)
     assert len(shares) == 4
-    assert all(found == {1, 2, 5, 10, 20, 50, 100} for found in shares.values())
+    assert all(found == {1, 3, 10, 30, 100} for found in shares.values())

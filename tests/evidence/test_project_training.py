@@ -1,10 +1,12 @@
 """A run of the plan from a tiny corpus to its file of scores."""
 
+import dataclasses
 import json
 
 import pytest
 import spacy
 from experiments.plan import Data, Run
+from experiments.run import forget_changed
 from experiments.training import carry_out
 from spacy.tokens import Doc, DocBin
 
@@ -70,3 +72,16 @@ def test_what_fails_on_the_way_leaves_nothing(here):
         carry_out(run("baseline"))
     assert not (here / "metrics").exists()
     assert list((here / "training/tiny/ann-50pct").iterdir()) == []
+
+
+def test_what_was_trained_by_another_config_is_forgotten(here, capsys):
+    done, more = run("baseline"), dataclasses.replace(run("baseline"), steps=41)
+    carry_out(done)
+    capsys.readouterr()
+    forget_changed([done])
+    assert all(path.is_file() for path in done.metrics.values())
+    forget_changed([more])
+    assert capsys.readouterr().out == (
+        "ann-50pct/ner_baseline-3 is done again: its config has changed\n"
+    )
+    assert not any(path.exists() for path in done.metrics.values())
