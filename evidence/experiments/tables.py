@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from .results import METRICS, Result, Results, fewer_errors, mean, updates_needed
+from .variants import own_variant
 
 RIVALS = ("baseline", "vectors", "pretrain", "elmo", "elmo_vectors")
 WEIGHTINGS = {
@@ -19,10 +21,11 @@ WEIGHTINGS = {
 }
 PLACES = {
     "baseline": "baseline",
-    "elmo": "input",
+    "elmo_input": "input",
     "elmo_both": "input and output",
     "elmo_output": "output",
 }
+_PROJECT = Path(__file__).parents[1]
 
 
 class Table(NamedTuple):
@@ -95,13 +98,18 @@ def place(results: Results) -> Table | None:
 def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table | None:
     rows = []
     for task, data in results.sets:
-        found = [
-            results.of(task=task, data=data, variant=name, share=100, seed=0) for name in variants
-        ]
+        by_variant = {
+            name: results.of(task=task, data=data, variant=name, share=100, seed=0)
+            for name in variants
+        }
         # elmo and the baseline are in other tables: a row is for what only this one shows.
-        own = [name for name in variants if name not in RIVALS]
-        if any(results.of(task=task, data=data, variant=name, share=100) for name in own):
-            rows.append([results.label(task, data), *(_score(scores) for scores in found)])
+        if any(by_variant[name] for name in variants if name not in RIVALS):
+            own = own_variant(task, _PROJECT)
+            if own in by_variant:
+                by_variant[own] = results.of(
+                    task=task, data=data, variant="elmo", share=100, seed=0
+                )
+            rows.append([results.label(task, data), *map(_score, by_variant.values())])
     caption = f"Test scores in percent by {what}; seed 0"
     return Table(caption, ["task and data", *variants.values()], rows) if rows else None
 

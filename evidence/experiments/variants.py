@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from confection import Config
 from spacy.util import load_config
+
+PLACES = ("input", "output")
+"""Where ELMo may be: beside what the encoder reads, beside what it writes."""
 
 
 class Resources(NamedTuple):
@@ -68,6 +71,13 @@ def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
     return baseline, elmo
 
 
+def own_variant(task: str, folder: Path = Path()) -> str:
+    """The variant by place that the config of a task with ELMo is already, such as elmo_input."""
+    block = tok2vec_block(read_pair(task, folder)[1], task)
+    (place,) = (place for place in PLACES if block[place] is not None)
+    return f"elmo_{place}"
+
+
 def tok2vec_block(config: Config, task: str) -> dict[str, Any]:
     """Embedding and encoder inside a component."""
     return config["components"][task]["model"]["tok2vec"]
@@ -90,21 +100,27 @@ def _pretrain(config: Config, task: str, resources: Resources) -> None:
     }
 
 
-def _output(config: Config, task: str, resources: Resources) -> None:
-    _both(config, task, resources)
-    tok2vec_block(config, task)["input"] = None
+def _placed(*places: str) -> Callable[[Config, str, Resources], None]:
+    def change(config: Config, task: str, resources: Resources) -> None:
+        block = tok2vec_block(config, task)
+        listener = _listeners(block)[0]
+        block.update(
+            {place: copy.deepcopy(listener) if place in places else None for place in PLACES}
+        )
 
-
-def _both(config: Config, task: str, resources: Resources) -> None:
-    block = tok2vec_block(config, task)
-    block["output"] = copy.deepcopy(block["input"])
+    return change
 
 
 def _listener(**settings: Any) -> Callable[[Config, str, Resources], None]:
     def change(config: Config, task: str, resources: Resources) -> None:
-        tok2vec_block(config, task)["input"].update(settings)
+        for listener in _listeners(tok2vec_block(config, task)):
+            listener.update(settings)
 
     return change
+
+
+def _listeners(block: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [block[place] for place in PLACES if block[place] is not None]
 
 
 VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
@@ -113,8 +129,9 @@ VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
     "pretrain": _pretrain,
     "elmo": _as_it_is,
     "elmo_vectors": _vectors,
-    "elmo_output": _output,
-    "elmo_both": _both,
+    "elmo_input": _placed("input"),
+    "elmo_output": _placed("output"),
+    "elmo_both": _placed(*PLACES),
     "elmo_top": _listener(layers="top"),
     "elmo_average": _listener(layers="average"),
     "elmo_l2_1": _listener(l2=1.0),

@@ -6,14 +6,18 @@ from experiments.variants import read_pair, tok2vec_block
 from tests.evidence.folders import EVIDENCE
 
 
-@pytest.mark.parametrize("task", ["parser", "srl", "nli", "qa", "coref"])
-def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(task):
+@pytest.mark.parametrize(
+    "task, place, empty",
+    [("parser", "input", "output"), ("srl", "input", "output"), ("nli", "output", "input"),
+     ("qa", "output", "input"), ("coref", "output", "input")],
+)  # fmt: skip
+def test_elmo_config_is_the_baseline_with_elmo_at_one_place(task, place, empty):
     baseline, elmo = read_pair(task, EVIDENCE)
     _, ner = read_pair("ner", EVIDENCE)
     enhanced = tok2vec_block(elmo, task)
     assert enhanced["@architectures"] == "spacy-elmo.ElmoEnhanced.v1"
-    assert enhanced.pop("input") == tok2vec_block(ner, "ner")["input"]
-    assert enhanced.pop("output") is None
+    assert enhanced.pop(place) == tok2vec_block(ner, "ner")["input"]
+    assert enhanced.pop(empty) is None
     assert elmo["nlp"]["pipeline"] == ["elmo", *baseline["nlp"]["pipeline"]]
     assert elmo["components"].pop("elmo") == ner["components"]["elmo"]
 

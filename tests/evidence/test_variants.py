@@ -13,6 +13,7 @@ from experiments.variants import (
     config_file,
     derive,
     needs_elmo,
+    own_variant,
     read_pair,
     tok2vec_block,
 )
@@ -60,9 +61,13 @@ def test_only_what_it_is_named_after(task):
         "initialize.vectors": str(RESOURCES.vectors),
         f"{tok2vec}.embed.include_static_vectors": True,
     }
-    listener = flat(tok2vec_block(read_pair(task, EVIDENCE)[1], task)["input"])
-    output = {f"{tok2vec}.output.{key}": value for key, value in listener.items()}
-    input_gone = {f"{tok2vec}.input.{key}": "gone" for key in listener}
+    block = tok2vec_block(read_pair(task, EVIDENCE)[1], task)
+    (own,) = (place for place in ("input", "output") if block[place] is not None)
+    other = {"input": "output", "output": "input"}[own]
+    listener = flat(block[own])
+    there = {f"{tok2vec}.{other}.{key}": value for key, value in listener.items()}
+    there[f"{tok2vec}.{other}"] = "gone"
+    not_here = {f"{tok2vec}.{own}.{key}": "gone" for key in listener} | {f"{tok2vec}.{own}": None}
     assert {variant: changes(variant, task) for variant in VARIANTS} == {
         "baseline": {},
         "vectors": vectors,
@@ -74,15 +79,15 @@ def test_only_what_it_is_named_after(task):
         },
         "elmo": {},
         "elmo_vectors": vectors,
-        "elmo_top": {f"{tok2vec}.input.layers": "top"},
-        "elmo_average": {f"{tok2vec}.input.layers": "average"},
-        "elmo_l2_1": {f"{tok2vec}.input.l2": 1.0},
-        "elmo_l2_0001": {f"{tok2vec}.input.l2": 0.001},
-        "elmo_both": output | {f"{tok2vec}.output": "gone"},
-        "elmo_output": output
-        | input_gone
-        | {f"{tok2vec}.input": None, f"{tok2vec}.output": "gone"},
+        "elmo_top": {f"{tok2vec}.{own}.layers": "top"},
+        "elmo_average": {f"{tok2vec}.{own}.layers": "average"},
+        "elmo_l2_1": {f"{tok2vec}.{own}.l2": 1.0},
+        "elmo_l2_0001": {f"{tok2vec}.{own}.l2": 0.001},
+        "elmo_both": there,
+        f"elmo_{own}": {},
+        f"elmo_{other}": there | not_here,
     }
+    assert own_variant(task, EVIDENCE) == f"elmo_{own}"
 
 
 def test_unknown_variant():
@@ -185,7 +190,7 @@ def test_vectors_arrive(variant, corpus, tmp_path):
 
 @pytest.mark.parametrize(
     "variant, sides",
-    [("elmo", ["input"]), ("elmo_both", ["input", "output"]), ("elmo_output", ["output"])],
+    [("elmo_input", ["input"]), ("elmo_both", ["input", "output"]), ("elmo_output", ["output"])],
 )
 def test_place_of_elmo(variant, sides, corpus):
     config = derive(variant, "ner", read_pair("ner", EVIDENCE), RESOURCES)
