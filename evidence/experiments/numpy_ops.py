@@ -1,4 +1,4 @@
-"""thinc's operations on a CPU with matrix products by numpy's BLAS.
+"""thinc's operations on a CPU with the matrix products of models by numpy's BLAS.
 
 On the machine of the committed report BLIS, which thinc takes for them, has a third of the speed of numpy's OpenBLAS
 (40 against 120 GFLOP/s), and products are most of what a run without ELMo costs.

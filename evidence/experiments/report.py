@@ -137,7 +137,8 @@ def main() -> None:
     try:
         plan = Plan.read(args.plan)
         size = plan.size(args.size)
-        results = Results(read_results(Path("metrics", args.size)), plan.trained_on)
+        planned = {path for run in plan.runs(args.size) for path in run.metrics.values()}
+        results = Results(read_results(Path("metrics", args.size), planned), plan.trained_on)
         folder.mkdir(parents=True, exist_ok=True)
         if (chart := share_chart(results)) is not None:
             save_figure(chart, folder / "shares.png", title="Less training data")

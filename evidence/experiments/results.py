@@ -6,7 +6,7 @@ import json
 import re
 import runpy
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +38,11 @@ class Result:
     """(step, score in percent) of every time that it was judged on dev."""
 
 
-def read_results(folder: Path) -> list[Result]:
-    """All results under metrics/SIZE.
+def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
+    """Results under metrics/SIZE.
+
+    Args:
+        planned: the files that count. What another plan has left is passed over.
 
     Raises:
         ValueError: there is none, or a file is not what a run writes.
@@ -48,6 +51,8 @@ def read_results(folder: Path) -> list[Result]:
     for (dataset, task, config), by_seed in _SCORE_TABLE["read_scores"](folder).items():
         for seed, score in by_seed.items():
             path = folder / dataset / f"{config}-{seed}.json"
+            if path not in planned:
+                continue
             record = json.loads(path.read_text("utf8")).get("run")
             if record is None:
                 raise ValueError(f'{path}: no "run" in it; it is not of experiments.training')

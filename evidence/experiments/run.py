@@ -7,6 +7,7 @@ What is done is passed over, unless its config has changed, so the same command 
 
 import argparse
 import dataclasses
+import json
 import signal
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from .lock import locked
 from .plan import Plan, Run
 from .schedule import JobFailed, carry_out, cores
 from .stages import budget, stages
-from .training import changed
+from .training import config_digest
 from .whole_file import remove_abandoned
 
 
@@ -63,7 +64,8 @@ def forget_changed(runs: Iterable[Run]) -> None:
     """Remove the scores of runs whose config has changed since, so that they are done again, and name them."""
     for run in runs:
         scores = [path for path in run.metrics.values() if path.is_file()]
-        if scores and changed(run):
+        trained_by = {json.loads(path.read_text("utf8"))["run"]["config"] for path in scores}
+        if scores and trained_by != {config_digest(run)}:
             print(f"{run.name} is done again: its config has changed", flush=True)
             for path in scores:
                 path.unlink()

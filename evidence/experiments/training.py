@@ -7,6 +7,7 @@ documents, and the score on dev at each step that was judged.
 """
 
 import argparse
+import hashlib
 import json
 import shutil
 import time
@@ -53,15 +54,12 @@ def run_config(run: Run, log: Path) -> Config:
     return config
 
 
-def changed(run: Run) -> bool:
-    """Whether a run that is done was trained by another config than the one that it has now."""
-    path = run.folder / "config.cfg"
-    if not path.is_file():
-        return False
-    before, now = Config().from_disk(path, interpolate=False), run_config(run, Path())
-    # Where the log went is no part of what was trained.
-    del before["training"]["logger"], now["training"]["logger"]
-    return before != now
+def config_digest(run: Run) -> str:
+    """Of its config: what it would be trained by now. Its scores keep that by which it was trained."""
+    config = run_config(run, Path())
+    # Where the log goes is no part of what is trained.
+    del config["training"]["logger"]
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
@@ -103,7 +101,12 @@ def carry_out(run: Run) -> None:
 def _record(run: Run, log: Path) -> dict[str, Any]:
     documents = len(DocBin().from_disk(run.corpus("train").path))
     judged = [(row["step"], row["score"]) for row in srsly.read_jsonl(log)]
-    return {"minutes": time.process_time() / 60, "documents": documents, "dev": judged}
+    return {
+        "minutes": time.process_time() / 60,
+        "documents": documents,
+        "dev": judged,
+        "config": config_digest(run),
+    }
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ typedef struct {
 
 /* Rows of all tensors lie end to end; `gates` and `cells` may be NULL. Sizes are in elements. */
 #define FORWARD(NAME, LOW, LOAD, STORE)                                                                                \
-    VARIANTS void NAME##_rows(const void *arguments, int64_t first, int64_t last) {                                    \
+    VARIANTS static void NAME##_rows(const void *arguments, int64_t first, int64_t last) {                             \
         const Step step = *(const Step *)arguments;                                                                    \
         const int64_t dim = step.dim;                                                                                  \
         const float clip = step.clip, *restrict bias = step.bias;                                                      \
@@ -61,7 +61,7 @@ typedef struct {
     void NAME(int64_t threads, int64_t rows, int64_t dim, const LOW *inputs, const LOW *recurrent, const float *bias,  \
               float clip, float *state, LOW *gates, float *cells, LOW *hidden) {                                       \
         const Step step = {dim, inputs, recurrent, bias, clip, state, gates, cells, hidden};                           \
-        share_rows(threads, rows, dim, NAME##_rows, &step);                                                            \
+        spacy_elmo_share_rows(threads, rows, dim, NAME##_rows, &step);                                                 \
     }
 
 FOR_BOTH(FORWARD, cell_forward)

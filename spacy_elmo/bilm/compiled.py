@@ -54,9 +54,9 @@ def path() -> Path:
 def library() -> dict[tuple[str, torch.dtype], Any]:
     """All functions by name and type; empty if nothing was compiled."""
     try:
-        library = ctypes.CDLL(str(path()))
-        _give_team(library)
-        return _functions(library)
+        found = ctypes.CDLL(str(path()))
+        _give_team(found)
+        return _functions(found)
     except (
         OSError,
         AttributeError,
@@ -82,4 +82,4 @@ def _give_team(library: ctypes.CDLL) -> None:
     process = ctypes.CDLL(None)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(process, name) for name in names):
-        library.use_team(*(getattr(process, name) for name in names))
+        library.spacy_elmo_use_team(*(getattr(process, name) for name in names))

@@ -3,6 +3,9 @@
 #include "numbers.h"
 #include "team.h"
 
+/* Numbers of these that take as long as the gates of one cell. */
+enum { CHEAPER = 2 };
+
 typedef struct {
     int64_t dim;
     const float *numbers;
@@ -10,7 +13,7 @@ typedef struct {
     float *scales;
 } Quantized;
 
-VARIANTS void quantized_rows(const void *arguments, int64_t first, int64_t last) {
+VARIANTS static void quantized_rows(const void *arguments, int64_t first, int64_t last) {
     const Quantized of = *(const Quantized *)arguments;
     for (int64_t row = first; row < last; row++) {
         const float *restrict x = of.numbers + row * of.dim;
@@ -37,7 +40,7 @@ VARIANTS void quantized_rows(const void *arguments, int64_t first, int64_t last)
 void quantized_float32_2(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
                          float *scales) {
     const Quantized of = {dim, numbers, bytes, scales};
-    share_rows(threads, rows, dim, quantized_rows, &of);
+    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, quantized_rows, &of);
 }
 
 typedef struct {
@@ -46,7 +49,7 @@ typedef struct {
     const float *scales, *columns;
 } Rescaled;
 
-VARIANTS void rescaled_rows(const void *arguments, int64_t first, int64_t last) {
+VARIANTS static void rescaled_rows(const void *arguments, int64_t first, int64_t last) {
     const Rescaled of = *(const Rescaled *)arguments;
     const float *restrict columns = of.columns;
     for (int64_t row = first; row < last; row++) {
@@ -62,5 +65,5 @@ VARIANTS void rescaled_rows(const void *arguments, int64_t first, int64_t last) 
 void rescaled_float32_2(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
                         const float *columns) {
     const Rescaled of = {dim, sums, scales, columns};
-    share_rows(threads, rows, dim, rescaled_rows, &of);
+    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, rescaled_rows, &of);
 }

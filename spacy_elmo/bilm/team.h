@@ -5,5 +5,6 @@
 /* Does rows `first` to `last` (not included) of what `arguments` points to. */
 typedef void (*Rows)(const void *arguments, int64_t first, int64_t last);
 
-/* Do all rows, in up to `threads` threads if there are numbers enough for them. */
-void share_rows(int64_t threads, int64_t rows, int64_t numbers_per_row, Rows function, const void *arguments);
+/* Do all rows, in `threads` threads if there is enough to do. That is torch's number of threads, and no other; `cost` is
+   that of a row, in cells of an LSTM whose gates cost as much. */
+void spacy_elmo_share_rows(int64_t threads, int64_t rows, int64_t cost, Rows function, const void *arguments);

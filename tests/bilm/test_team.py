@@ -2,7 +2,9 @@
 
 import contextlib
 import ctypes
+import subprocess
 import sys
+import textwrap
 import threading
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm import compiled
+from spacy_elmo.bilm import cell, compiled, int8
 from spacy_elmo.bilm.cell import forward
 from spacy_elmo.bilm.int8 import quantized, rescaled
 
@@ -21,7 +23,7 @@ MANY = 2**20
 
 
 def shared(threads, rows, numbers_per_row=MANY):
-    """The parts that `share_rows` makes, sorted, and how many threads did them."""
+    """The parts that it makes, sorted, and how many threads did them."""
     parts, done_by = [], set()
 
     @ROWS
@@ -30,7 +32,7 @@ def shared(threads, rows, numbers_per_row=MANY):
         done_by.add(threading.get_native_id())
 
     sizes = map(ctypes.c_int64, (threads, rows, numbers_per_row))
-    ctypes.CDLL(str(compiled.path())).share_rows(*sizes, work, None)
+    ctypes.CDLL(str(compiled.path())).spacy_elmo_share_rows(*sizes, work, None)
     return sorted(parts), len(done_by)
 
 
@@ -51,6 +53,40 @@ def test_a_little_is_done_at_once():
     assert shared(3, 9, numbers_per_row=1) == ([(0, 9)], 1)
 
 
+def test_torchs_threads_live_on():
+    """A team that is smaller than torch's makes GCC's OpenMP end threads, which torch's next operation starts again."""
+    code = """
+        import os, torch
+        from tests.bilm.test_team import shared
+        torch.set_num_threads(4)
+        numbers, seen = torch.ones(2**20), set()
+        for _ in range(10):
+            numbers.mul_(1.0)
+            shared(4, 2)
+            seen |= set(os.listdir("/proc/self/task"))
+        numbers.mul_(1.0)
+        print(seen == set(os.listdir("/proc/self/task")))
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
+def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
+    said = []
+
+    def noted(name, *tensors):
+        function = compiled.compiled(name, *tensors)
+        return lambda threads, *rest: (said.append((name, threads)), function(threads, *rest))
+
+    for module in (cell, int8):
+        monkeypatch.setattr(module, "compiled", noted)
+    with torch_threads(3):
+        forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, *torch.ones(2, 1, 2))
+        rescaled(*(quantized(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
+    assert said == [("cell_forward", 3), ("quantized", 3), ("rescaled", 3)]
+
+
 @contextlib.contextmanager
 def torch_threads(count):
     before = torch.get_num_threads()
@@ -67,14 +103,19 @@ def test_a_step_is_the_same_in_any_number_of_threads(low):
     inputs, recurrent = torch.randn(2, 33, 4 * 512).to(low)
     bias, c = torch.randn(4 * 512), torch.randn(33, 512)
 
-    def step(threads):
+    def step(threads, kept):
+        state, hidden, cells = c.clone(), *torch.full((2, 33, 512), torch.nan)
+        hidden, gates = hidden.to(low), torch.full_like(inputs, torch.nan)
         with torch_threads(threads):
-            state, hidden = c.clone(), torch.full((33, 512), torch.nan, dtype=low)
-            forward(inputs, recurrent, bias, 3.0, state, hidden)
-        return state, hidden
+            outputs = (gates, cells) if kept else ()
+            forward(inputs, recurrent, bias, 3.0, state, hidden, *outputs)
+        return state, hidden, *outputs
 
-    for state, hidden in map(step, (2, 5)):
-        assert torch.equal(state, step(1)[0]) and torch.equal(hidden, step(1)[1])
+    for kept in (False, True):
+        expected = step(1, kept)
+        for threads in (2, 5):
+            found = step(threads, kept)
+            assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def test_bytes_are_the_same_in_any_number_of_threads():

@@ -32,21 +32,24 @@ def cells(table):
 
 
 def test_results_are_read_from_what_runs_write(tmp_path):
-    for name in ("wnut17/ner_elmo-0", "wnut17-10pct/ner_elmo_l2_0001-2"):
-        path = tmp_path / f"{name}.json"
-        path.parent.mkdir()
+    names = ("wnut17/ner_elmo-0", "wnut17-10pct/ner_elmo_l2_0001-2", "wnut17/ner_elmo-1")
+    files = [tmp_path / f"{name}.json" for name in names]
+    for path in files:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"ents_f": 0.25, "run": RUN}))
     dev = ((10, 30.0), (20, 50.0), (30, 40.0))
     whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev)
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
-    assert sorted(read_results(tmp_path), key=lambda found: found.seed) == [whole, part]
+    found = read_results(tmp_path, files[:2])  # the third is of another plan
+    assert sorted(found, key=lambda result: result.seed) == [whole, part]
 
 
 def test_scores_of_other_programs_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "ner_elmo-0.json").write_text('{"ents_f": 1.0}')
+    file = tmp_path / "a" / "ner_elmo-0.json"
+    file.write_text('{"ents_f": 1.0}')
     with pytest.raises(ValueError, match='ner_elmo-0.json: no "run" in it'):
-        read_results(tmp_path)
+        read_results(tmp_path, [file])
 
 
 def test_every_task_has_a_metric():
@@ -160,13 +163,19 @@ def test_weighting_and_place_compare_one_seed():
             result("baseline", 10), result("baseline", 99, seed=1), result("elmo", 20),
             result("elmo", 99, seed=1), result("elmo_top", 15), result("elmo_l2_1", 18),
             result("elmo_both", 21),
+            *(result(variant, score, task="nli", data="sick")
+              for variant, score in (("baseline", 50), ("elmo", 60), ("elmo_input", 55))),
             result("baseline", 1, task="tagger", data="ewt"),
         ]
     )  # fmt: skip
     assert cells(tables.weighting(found)) == [
         ["ner, wnut17", "10.0", "15.0", "-", "18.0", "-", "20.0"]
     ]
-    assert cells(tables.place(found)) == [["ner, wnut17", "10.0", "20.0", "21.0", "-"]]
+    # What the config of a task is already stands in the column of its place.
+    assert cells(tables.place(found)) == [
+        ["ner, wnut17", "10.0", "20.0", "21.0", "-"],
+        ["nli, sick", "50.0", "55.0", "-", "60.0"],
+    ]
     assert tables.weighting(Results([result("elmo", 1)])) is None
 
 
