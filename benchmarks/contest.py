@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ def compare(
 ) -> list[Result]:
     """Let contenders of a size read at all batch sizes.
 
+    One that dies, as who pads 256 sentences may for want of memory, has no result for that batch size or those after it.
+
     Args:
         sides: who takes part; see `contenders`.
         text: raw text, a paragraph a line.
@@ -102,8 +105,15 @@ def compare(
         }
         for part in plan:
             words = sum(map(len, sentences[part.start : part.stop]))
-            for side, process in processes.items():
-                reading = process.read(part.start, part.stop, part.batch)
+            for side, process in list(processes.items()):
+                try:
+                    reading = process.read(part.start, part.stop, part.batch)
+                except RuntimeError as error:
+                    print(error, file=sys.stderr)
+                    del processes[side]
+                    for batch in batches[batches.index(part.batch) :]:
+                        del found[side, batch]
+                    continue
                 result = found[side, part.batch]
                 result.speeds.append(words / reading["seconds"])
                 result.peak = max(result.peak, reading["peak"])

@@ -86,8 +86,8 @@ def table(results: list[Result]) -> Iterator[str]:
     title = f"{first.size}, threads: {first.threads}"
     yield f"{title:28}" + "".join(f"{f'batches of {batch}':>24}" for batch in batches)
     for side in dict.fromkeys(result.side for result in results):
-        row = [cells[side, batch] for batch in batches]
-        figures = (f"{r.speed:10,.0f} w/s{r.peak:7,.0f} MB" for r in row)
+        row = [cells.get((side, batch)) for batch in batches]
+        figures = (f"{r.speed:10,.0f} w/s{r.peak:7,.0f} MB" if r else f"{'-':>24}" for r in row)
         yield f"{f'{side.kind}, {side.precision}':28}" + "".join(figures)
 
 
@@ -101,9 +101,12 @@ def targets(results: list[Result]) -> Iterator[str]:
         for threads in dict.fromkeys(result.threads for result in results):
             places = [(threads, target.size, target.fast, batch) for batch in batches]
             rivals = [(threads, target.size, target.slow, batch) for batch in batches]
-            if places[0] in cells and rivals[0] in cells:
-                pairs = zip(places, rivals, strict=True)
-                found = "".join(f"{cells[a].times(cells[b]):9.2f}" for a, b in pairs)
+            quotients = [
+                cells[own].times(cells[other]) if own in cells and other in cells else None
+                for own, other in zip(places, rivals, strict=True)
+            ]
+            if any(quotients):
+                found = "".join(f"{q:9.2f}" if q else f"{'-':>9}" for q in quotients)
                 yield f"{target.what:40}{threads:9}{target.least:9.2f}{found}"
 
 

@@ -46,6 +46,38 @@ def test_targets_are_those_that_can_be_told():
     ]
 
 
+def test_who_dies_has_no_figures_from_then_on(monkeypatch, tmp_path, capsys):
+    class Process:
+        def __init__(self, kind, *_):
+            self.kind = kind
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def read(self, start, stop, batch):
+            if self.kind == "AllenNLP" and batch == 32:
+                raise RuntimeError("AllenNLP has failed: see above")
+            return {"seconds": 1.0, "peak": 5.0}
+
+    monkeypatch.setattr(contest, "ContenderProcess", Process)
+    monkeypatch.setattr(contest, "_write_files", lambda *_: None)
+    text = tmp_path / "text.txt"
+    text.write_text("Anna left . \n" * 50)
+    sides = [Side("network"), Side("AllenNLP")]
+    found = contest.compare(
+        "small", sides, batches=[1, 32, 256], rounds=2, threads=1, text=text, allennlp=None
+    )
+    assert "AllenNLP has failed" in capsys.readouterr().err
+    _, network, allennlp = speed.table(found)
+    assert len(network.split()) == 2 + 3 * 4
+    assert allennlp.split()[6:] == ["-", "-"] and allennlp.split()[3] == "w/s"
+    _, line = speed.targets(found)
+    assert line.split()[-3:] == ["1.00", "-", "-"]
+
+
 def test_limits():
     found = {"import": {"added": 41.25}, "one sentence, threads 2": {"float32": {"median": 3.456}}}
     added, one = speed.limits(found)
