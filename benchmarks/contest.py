@@ -80,7 +80,7 @@ def compare(
 ) -> list[Result]:
     """Let contenders of a size read at all batch sizes.
 
-    One that dies, as who pads 256 sentences may for want of memory, has no result for that batch size or those after it.
+    One that dies, as who pads 256 sentences may for want of memory, has no result for that batch size and later ones.
 
     Args:
         sides: who takes part; see `contenders`.
