@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .plan import Run
 from .results import Result, Results, mean
 
 _SPREAD = "than the larger of both standard deviations over the seeds"
@@ -38,6 +39,14 @@ def gains(results: Results) -> str:
             "With a single seed ELMo is not above the baseline on": not_higher,
         }
     )
+
+
+def progress(runs: Sequence[Run]) -> str:
+    """How many of the planned runs have scores."""
+    done = sum(all(path.exists() for path in run.metrics.values()) for run in runs)
+    if done == len(runs):
+        return f"All {done} planned runs are in this report."
+    return f"Only {done} of {len(runs)} planned runs are in this report: the others are still to be done."
 
 
 def better_rivals(results: Results) -> str:

@@ -18,7 +18,7 @@ import srsly
 from spacy_elmo.analysis.figures import save_figure
 
 from . import tables
-from .findings import better_rivals, gains, text_read
+from .findings import better_rivals, gains, progress, text_read
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
@@ -137,12 +137,15 @@ def main() -> None:
     try:
         plan = Plan.read(args.plan)
         size = plan.size(args.size)
-        planned = {path for run in plan.runs(args.size) for path in run.metrics.values()}
+        runs = plan.runs(args.size)
+        planned = {path for run in runs for path in run.metrics.values()}
         results = Results(read_results(Path("metrics", args.size), planned), plan.trained_on)
         folder.mkdir(parents=True, exist_ok=True)
         if (chart := share_chart(results)) is not None:
             save_figure(chart, folder / "shares.png", title="Less training data")
-        write(sections(results, size, srsly.read_yaml("paper.yml"), folder), folder)
+        found = sections(results, size, srsly.read_yaml("paper.yml"), folder)
+        found[0].texts.insert(0, progress(runs))
+        write(found, folder)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{folder / 'report.md'}, {folder / 'report.html'}")

@@ -7,8 +7,9 @@ import re
 import pytest
 import srsly
 from experiments import tables
-from experiments.findings import better_rivals, gains, text_read
+from experiments.findings import better_rivals, gains, progress, text_read
 from experiments.neighbor_table import neighbor_table
+from experiments.plan import Data, Run
 from experiments.probe_tables import sense_table, tag_table
 from experiments.report import Figure, Section, sections, write
 from experiments.results import METRICS, Result, Results, read_results, updates_needed
@@ -42,6 +43,20 @@ def test_results_are_read_from_what_runs_write(tmp_path):
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
     found = read_results(tmp_path, files[:2])  # the third is of another plan
     assert sorted(found, key=lambda result: result.seed) == [whole, part]
+
+
+def test_a_report_says_how_many_runs_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    qa, ner = (
+        Run("full", Data(task, name), "elmo", 0, 100, None, 1.0, {}, also)
+        for task, name, also in (("qa", "a", (Data("qa", "b"),)), ("ner", "c", ()))
+    )
+    for name in ("a/qa_elmo-0", "c/ner_elmo-0"):
+        path = tmp_path / "metrics" / "full" / f"{name}.json"
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert progress([qa, ner]).startswith("Only 1 of 2 planned runs are in this report")
+    assert progress([ner]) == "All 1 planned runs are in this report."
 
 
 def test_scores_of_other_programs_are_refused(tmp_path):
