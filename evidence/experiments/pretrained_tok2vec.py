@@ -7,9 +7,7 @@ encoder can share the weights.
 """
 
 import argparse
-import json
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
 
+from .digest import digest
 from .variants import read_pair, tok2vec_block
 from .whole_file import whole
 
@@ -27,10 +26,9 @@ def block_of(config: Config, task: str) -> dict[str, Any]:
     return tok2vec_block(config.interpolate(), task)
 
 
-def digest(task: str) -> str:
+def tok2vec_digest(task: str) -> str:
     """A short name for the embedding and encoder of a task's config without ELMo: equal ones have the same."""
-    block = block_of(read_pair(task)[0], task)
-    return f"{zlib.crc32(json.dumps(block, sort_keys=True).encode()):08x}"
+    return digest(block_of(read_pair(task)[0], task))
 
 
 def pretraining_config(baseline: Config, task: str, raw_text: Path) -> Config:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .plan import Plan, Run
-from .pretrained_tok2vec import digest
+from .pretrained_tok2vec import tok2vec_digest
 from .schedule import Job
 from .variants import Resources
 
@@ -15,7 +15,7 @@ from .variants import Resources
 def resources(size: str, task: str) -> Resources:
     """The files that the variants of a task read."""
     folder = Path("rivals", size)
-    return Resources(folder / "vectors", folder / f"tok2vec-{digest(task)}.bin")
+    return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
 def text_jobs(plan: Plan, size: str, raw_text: str) -> list[Job]:

@@ -7,7 +7,6 @@ documents, and the score on dev at each step that was judged.
 """
 
 import argparse
-import hashlib
 import json
 import shutil
 import time
@@ -23,6 +22,7 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import registry
 
+from .digest import digest
 from .plan import Plan, Run
 from .rivals import resources
 from .variants import derive, read_pair
@@ -59,7 +59,7 @@ def config_digest(run: Run) -> str:
     config = run_config(run, Path())
     # Where the log goes is no part of what is trained.
     del config["training"]["logger"]
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(config)
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:

@@ -71,9 +71,8 @@ class TokenTable(nn.Module):
             where = torch.from_numpy(fresh)
             encoded = self.encoder(ids[where])
             vectors[where] = encoded
-            if (
-                len(store) + len(fresh) > self._capacity
-            ):  # rows, not words: threads may have added one twice
+            # Rows, not words: threads may have added one twice.
+            if len(store) + len(fresh) > self._capacity:
                 store = self._store = store.recent(self._capacity // 2)
             store.keep([keys[row] for row in fresh.tolist()], encoded, call)
         return vectors
