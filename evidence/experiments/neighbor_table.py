@@ -20,7 +20,7 @@ def neighbor_table(folder: Path) -> Table | None:
     if not found["queries"]:
         return None
     rows = [
-        [_excerpt(query), view, f"{near['cosine']:.2f}", _excerpt(near), near["sense"] or "-"]
+        [_excerpt(query), view, f"{near['cosine']:.2f}", _excerpt(near)]
         for query in found["queries"]
         for view, (near, *_) in query["neighbors"].items()
     ]
@@ -28,7 +28,7 @@ def neighbor_table(folder: Path) -> Table | None:
         f"Of {len(found['occurrences']):,} uses in {found['occurrences'][0]['source']}, the one with the most similar"
         " vector"
     )
-    return Table(caption, ["sentence", "vectors", "cosine", "nearest use", "sense"], rows)
+    return Table(caption, ["sentence", "vectors", "cosine", "nearest use"], rows)
 
 
 def _excerpt(record: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from confection import Config
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
+from thinc.api import require_cpu
 
 from .digest import digest
 from .variants import read_pair, tok2vec_block
@@ -70,6 +71,10 @@ def main() -> None:
     parser.add_argument("raw_text", type=Path, metavar="TEXT.jsonl")
     parser.add_argument("out", type=Path, metavar="OUT.bin")
     args = parser.parse_args()
+    # The products of the runs that read these weights; unlike spaCy's `train`, its `pretrain` asks for no operations.
+    from . import numpy_ops  # noqa: F401
+
+    require_cpu()
     try:
         train(args.task, args.raw_text, args.out)
     except (OSError, ValueError) as error:

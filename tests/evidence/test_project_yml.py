@@ -81,7 +81,7 @@ def test_commands_of_the_package_take_their_arguments(config):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(command.name, rest)
         names.append(command.name)
-    assert names == ["part-of-speech", "neighbors"]
+    assert names == ["part-of-speech", "neighbors", "neighbors"]
 
 
 @pytest.mark.parametrize("first_senses", ["", "index.sense"])

@@ -280,8 +280,7 @@ def test_neighbors(tmp_path):
     written = {"occurrences": [near, near], "queries": [query]}
     srsly.write_json(tmp_path / "neighbors.json", written)
     table = neighbor_table(tmp_path)
-    sense = "bank%1:14:00::"
-    assert cells(table) == [["The BANK lends", "layer 1", "0.76", "b c d e the BANK .", sense]]
+    assert cells(table) == [["The BANK lends", "layer 1", "0.76", "b c d e the BANK ."]]
     assert table.caption.startswith("Of 2 uses in a.jsonl, ")
     srsly.write_json(tmp_path / "neighbors.json", {**written, "queries": []})
     assert neighbor_table(tmp_path) is None
