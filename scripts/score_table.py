@@ -13,13 +13,29 @@ import re
 import statistics
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """The score that a task is judged by."""
+
+    key: str
+    """What spaCy's scores call it."""
+    name: str
+
 
 NAME = re.compile(r"(?P<config>(?P<task>[a-z]+)(_\w+)?)-(?P<seed>\d+)")
-# Of texts with one label each, the micro-averaged F1 is the accuracy.
 METRICS = {
-    "ner": "ents_f", "tagger": "tag_acc", "textcat": "cats_micro_f", "parser": "dep_las",
-    "srl": "srl_f", "nli": "nli_acc", "qa": "qa_f", "coref": "coref_f",
-}  # fmt: skip
+    "ner": Metric("ents_f", "F1"),
+    "tagger": Metric("tag_acc", "accuracy"),
+    # Of texts with one label each, the micro-averaged F1 is the accuracy.
+    "textcat": Metric("cats_micro_f", "accuracy"),
+    "parser": Metric("dep_las", "LAS"),
+    "srl": Metric("srl_f", "F1"),
+    "nli": Metric("nli_acc", "accuracy"),
+    "qa": Metric("qa_f", "F1"),
+    "coref": Metric("coref_f", "average F1"),
+}
 # Dataset, task and config -> seed -> percent.
 Scores = dict[tuple[str, str, str], dict[int, float]]
 
@@ -38,7 +54,7 @@ def read_scores(folder: Path) -> Scores:
                 f"{path}: expected a name such as ner_elmo-0.json: config and seed, the config one of"
                 f" {', '.join(METRICS)}"
             )
-        metric = METRICS[name["task"]]
+        metric = METRICS[name["task"]].key
         value = json.loads(path.read_text(encoding="utf-8")).get(metric)
         if value is None:
             raise ValueError(f"{path}: no {metric} in it; was the component evaluated?")
@@ -61,22 +77,35 @@ def table(scores: Scores) -> str:
         each = ", ".join(f"{value:.1f}" for value in values)
         mean = statistics.mean(values)
         baseline = scores.get((dataset, task, f"{task}_baseline"), by_seed)
-        fewer = "-"
+        fewer = None
         if baseline is not by_seed:
             fewer = fewer_errors(mean, statistics.mean(baseline.values()))
-        rows.append(
-            f"| {dataset} | {config} | {METRICS[task]} | {seeds} | {mean:.1f} | {spread} | {each} | {fewer} |"
-        )
+        cells = [
+            dataset,
+            config,
+            METRICS[task].name,
+            seeds,
+            f"{mean:.1f}",
+            spread,
+            each,
+            percent(fewer),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def fewer_errors(score: float, baseline: float) -> str:
-    """The share of the baseline's errors that are gone; "-": it made none.
+def fewer_errors(score: float, baseline: float) -> float | None:
+    """The share of the baseline's errors that are gone; None: it made none.
 
     Args:
         score, baseline: percent.
     """
-    return f"{(score - baseline) / (100 - baseline):.1%}" if baseline < 100 else "-"
+    return (score - baseline) / (100 - baseline) if baseline < 100 else None
+
+
+def percent(share: float | None) -> str:
+    """As a cell of a table."""
+    return "-" if share is None else f"{share:.1%}"
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from spacy_elmo.analysis.figures import save_figure
 
 from . import tables
 from .findings import better_rivals, gains, progress, text_read
+from .gain_chart import gain_chart
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
@@ -74,28 +75,36 @@ def sections(
     def cited(name: str) -> Table:
         return Table(**paper[name])
 
+    def figure(name: str, caption: str) -> list[Figure]:
+        return [Figure(folder / name, caption)] if (folder / name).is_file() else []
+
+    of_tasks = _section(
+        "Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)
+    )
+    of_tasks.figures += figure("gains.png", "Errors of the baseline that are gone")
     found = [
-        _section("Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)),
+        of_tasks,
         _section("Which layers", tables.weighting(results), cited("weighting"), OTHER_PART),
         _section("Where ELMo enters", tables.place(results), cited("place"), OTHER_PART),
         Section(
             "Less data, fewer updates",
-            texts=[paper["efficiency"].strip()],
-            tables=_made(tables.shares(results), tables.updates(results)),
+            [paper["efficiency"].strip()],
+            _made(tables.shares(results), tables.updates(results)),
+            figure("shares.png", "Scores by the share of the training data; figure 1 of the paper"),
         ),
         _section("Word senses", sense_table(folder), cited("senses")),
         _section("Parts of speech", tag_table(folder), cited("tags")),
-        Section("A word in its context", tables=_made(neighbor_table(folder))),
-        Section("Learned weights"),
+        Section(
+            "A word in its context",
+            tables=_made(neighbor_table(folder)),
+            figures=figure("neighbors.png", "Uses of a word; cf. table 4 of the paper"),
+        ),
+        Section(
+            "Learned weights",
+            figures=figure("layers.png", "Learned weights of the layers; figure 2 of the paper"),
+        ),
         Section("Time", tables=_made(tables.minutes(results))),
     ]
-    for section, name, caption in (
-        (found[3], "shares.png", "Scores by the share of the training data; figure 1 of the paper"),
-        (found[6], "neighbors.png", "Uses of a word; cf. table 4 of the paper"),
-        (found[7], "layers.png", "Learned weights of the layers; figure 2 of the paper"),
-    ):
-        if (folder / name).is_file():
-            section.figures.append(Figure(folder / name, caption))
     return [section for section in found if section.texts or section.tables or section.figures]
 
 
@@ -141,9 +150,15 @@ def main() -> None:
         planned = {path for run in runs for path in run.metrics.values()}
         results = Results(read_results(Path("metrics", args.size), planned), plan.trained_on)
         folder.mkdir(parents=True, exist_ok=True)
-        if (chart := share_chart(results)) is not None:
-            save_figure(chart, folder / "shares.png", title="Less training data")
-        found = sections(results, size, srsly.read_yaml("paper.yml"), folder)
+        paper = srsly.read_yaml("paper.yml")
+        charts = {
+            "gains.png": gain_chart(results, paper["same_kind"]),
+            "shares.png": share_chart(results),
+        }
+        for name, chart in charts.items():
+            if chart is not None:
+                save_figure(chart, folder / name, title=TITLE)
+        found = sections(results, size, paper, folder)
         found[0].texts.insert(0, progress(runs))
         write(found, folder)
     except (OSError, ValueError) as error:

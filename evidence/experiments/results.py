@@ -12,8 +12,11 @@ from pathlib import Path
 
 # The repository's own table of scores knows the metric of each task.
 _SCORE_TABLE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "score_table.py"))
-METRICS: dict[str, str] = _SCORE_TABLE["METRICS"]
+METRIC_NAMES: dict[str, str] = {
+    task: metric.name for task, metric in _SCORE_TABLE["METRICS"].items()
+}
 fewer_errors = _SCORE_TABLE["fewer_errors"]
+percent = _SCORE_TABLE["percent"]
 
 _DATASET = re.compile(r"(?P<name>.+?)(-(?P<share>\d+)pct)?")
 
@@ -103,7 +106,7 @@ class Results:
     @property
     def sets(self) -> list[tuple[str, str]]:
         """(task, data set) of all results, tasks in the order of the table of metrics."""
-        order = list(METRICS)
+        order = list(METRIC_NAMES)
         found = {(result.task, result.data) for result in self.all}
         return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1]))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .results import METRICS, Result, Results, fewer_errors, mean, updates_needed
+from .results import METRIC_NAMES, Result, Results, fewer_errors, mean, percent, updates_needed
 from .variants import own_variant
 
 RIVALS = ("baseline", "vectors", "pretrain", "elmo", "elmo_vectors")
@@ -65,11 +65,11 @@ def tasks(results: Results) -> Table | None:
             continue
         row = [
             results.label(task, data),
-            METRICS[task],
+            METRIC_NAMES[task],
             *(_score(found) for found in by_variant.values()),
         ]
         elmo, baseline = by_variant.get("elmo"), by_variant["baseline"]
-        row.append(fewer_errors(mean(elmo), mean(baseline)) if elmo else "-")
+        row.append(percent(fewer_errors(mean(elmo), mean(baseline)) if elmo else None))
         rows.append(row)
     caption = (
         "Test scores in percent, ± standard deviation (n seeds); the last column is the share of the baseline's errors"

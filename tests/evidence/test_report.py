@@ -8,11 +8,12 @@ import pytest
 import srsly
 from experiments import tables
 from experiments.findings import better_rivals, gains, progress, text_read
+from experiments.gain_chart import gain_chart
 from experiments.neighbor_table import neighbor_table
 from experiments.plan import Data, Run
 from experiments.probe_tables import sense_table, tag_table
 from experiments.report import Figure, Section, sections, write
-from experiments.results import METRICS, Result, Results, read_results, updates_needed
+from experiments.results import METRIC_NAMES, Result, Results, read_results, updates_needed
 from experiments.share_chart import share_chart
 from experiments.tables import Table
 
@@ -68,7 +69,7 @@ def test_scores_of_other_programs_are_refused(tmp_path):
 
 
 def test_every_task_has_a_metric():
-    assert set(METRICS) == set(srsly.read_yaml(EVIDENCE / "plan.yml")["converters"])
+    assert set(METRIC_NAMES) == set(srsly.read_yaml(EVIDENCE / "plan.yml")["converters"])
 
 
 def test_tasks():
@@ -87,8 +88,8 @@ def test_tasks():
     )
     assert list(found.columns)[2:] == ["baseline", "vectors", "elmo", "fewer errors"]
     assert cells(found) == [
-        ["ner, wnut17", "ents_f", "50.0 ± 10.0 (3)", "45.0", "62.5 ± 3.5 (2)", "25.0%"],
-        ["tagger, ewt", "tag_acc", "80.0", "-", "-", "-"],
+        ["ner, wnut17", "F1", "50.0 ± 10.0 (3)", "45.0", "62.5 ± 3.5 (2)", "25.0%"],
+        ["tagger, ewt", "accuracy", "80.0", "-", "-", "-"],
     ]
 
 
@@ -226,6 +227,33 @@ def test_updates_needed(elmo, expected):
     assert updates_needed(baseline, result("elmo", 0, dev=elmo)) == expected
 
 
+def test_gains_are_drawn_against_the_same_seeds_beside_the_papers():
+    found = Results(
+        [
+            result("baseline", 40),
+            result("baseline", 60, seed=1),
+            result("elmo", 60),
+            result("elmo", 80, seed=1),
+            result("vectors", 55),
+            result("pretrain", 99, seed=2),
+            result("elmo", 1, share=10),
+            result("baseline", 100, task="tagger"),
+            result("elmo", 90, task="tagger"),
+        ]
+    )
+    rows = gain_chart(found, {"ner/wnut17": 21, "tagger/wnut17": 5})["data"]["values"]
+    assert {row["set"] for row in rows} == {"ner, wnut17 (F1)"}
+    gains_of = {row["model"]: row["gain"] for row in rows}
+    paper = "ELMo in the paper, on its own data of that kind"
+    assert gains_of == {"ELMo": pytest.approx(40), "static vectors": pytest.approx(25), paper: 21}
+    assert gain_chart(Results([result("baseline", 1)]), {"ner/wnut17": 21}) is None
+
+
+def test_every_set_that_the_paper_is_beside_is_in_the_plan():
+    plan = srsly.read_yaml(EVIDENCE / "plan.yml")
+    assert set(PAPER["same_kind"]) <= set(plan["sources"])
+
+
 def test_updates():
     found = Results(
         [
@@ -322,24 +350,27 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
         ]
     )
     save_figure(share_chart(found), tmp_path / "shares.png", title="")
+    save_figure(gain_chart(found, {}), tmp_path / "gains.png", title="")
     write(sections(found, SIZE, PAPER, tmp_path), tmp_path)
     text = (tmp_path / "report.md").read_text("utf8")
-    assert "| ner, wnut17 | ents_f | 40.0 | 55.0 | 25.0% |" in text
+    assert "| ner, wnut17 | F1 | 40.0 | 55.0 | 25.0% |" in text
     assert "| SRL (semantic roles) | F1 | 81.4 | 84.6 | 17.2% |" in text
     assert "![Scores by the share of the training data; figure 1 of the paper](shares.png)" in text
     # Nothing of ours to set beside it, so nothing of the paper's either.
     assert "Table 2 of the paper" not in text and "Word senses" not in text
     page = (tmp_path / "report.html").read_text("utf8")
     assert '<td class="number">55.0</td>' in page
-    (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
-    assert base64.b64decode(picture) == (tmp_path / "shares.png").read_bytes()
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert [base64.b64decode(picture) for picture in pictures] == [
+        (tmp_path / name).read_bytes() for name in ("gains.png", "shares.png")
+    ]
     assert not re.search(r"(src|href)=\"(?!data:)", page)
 
 
 def test_baselines_alone_make_a_report(tmp_path):
     write(sections(Results([result("baseline", 40)]), SIZE, PAPER, tmp_path), tmp_path)
     text = (tmp_path / "report.md").read_text("utf8")
-    assert "| ner, wnut17 | ents_f | 40.0 | - |" in text and "## Time" not in text
+    assert "| ner, wnut17 | F1 | 40.0 | - |" in text and "## Time" not in text
 
 
 def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):

@@ -19,8 +19,8 @@ def test_mean_deviation_and_share_of_errors(tmp_path):
     write(tmp_path, "gum-named/ner_elmo-2.json", ents_f=0.40)
     write(tmp_path, "gum-named/ner_baseline-0.json", ents_f=0.20)
     assert table(read_scores(tmp_path)).splitlines()[2:] == [
-        "| gum-named | ner_baseline | ents_f | 0 | 20.0 | - | 20.0 | - |",
-        "| gum-named | ner_elmo | ents_f | 0, 2, 10 | 40.0 | 10.0 | 30.0, 40.0, 50.0 | 25.0% |",
+        "| gum-named | ner_baseline | F1 | 0 | 20.0 | - | 20.0 | - |",
+        "| gum-named | ner_elmo | F1 | 0, 2, 10 | 40.0 | 10.0 | 30.0, 40.0, 50.0 | 25.0% |",
     ]
 
 
@@ -30,10 +30,10 @@ def test_every_task_has_its_metric_and_its_own_baseline(tmp_path):
     write(tmp_path, "trec/textcat_elmo-1.json", cats_micro_f=0.5, cats_score=0.9)
     write(tmp_path, "sst5/textcat_baseline-1.json", cats_micro_f=0.4)
     assert table(read_scores(tmp_path)).splitlines()[2:] == [
-        "| ewt | tagger_baseline | tag_acc | 1 | 90.0 | - | 90.0 | - |",
-        "| ewt | tagger_elmo | tag_acc | 1 | 95.0 | - | 95.0 | 50.0% |",
-        "| sst5 | textcat_baseline | cats_micro_f | 1 | 40.0 | - | 40.0 | - |",
-        "| trec | textcat_elmo | cats_micro_f | 1 | 50.0 | - | 50.0 | - |",
+        "| ewt | tagger_baseline | accuracy | 1 | 90.0 | - | 90.0 | - |",
+        "| ewt | tagger_elmo | accuracy | 1 | 95.0 | - | 95.0 | 50.0% |",
+        "| sst5 | textcat_baseline | accuracy | 1 | 40.0 | - | 40.0 | - |",
+        "| trec | textcat_elmo | accuracy | 1 | 50.0 | - | 50.0 | - |",
     ]
 
 
