@@ -64,7 +64,7 @@ def forget_changed(runs: Iterable[Run]) -> None:
     """Remove the scores of runs whose config has changed since, so that they are done again, and name them."""
     for run in runs:
         scores = [path for path in run.metrics.values() if path.is_file()]
-        trained_by = {json.loads(path.read_text("utf8"))["run"]["config"] for path in scores}
+        trained_by = {json.loads(path.read_text("utf8"))["run"].get("config") for path in scores}
         if scores and trained_by != {config_digest(run)}:
             print(f"{run.name} is done again: its config has changed", flush=True)
             for path in scores:

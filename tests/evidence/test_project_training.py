@@ -82,8 +82,12 @@ def test_what_was_trained_by_another_config_is_forgotten(here, capsys):
     shutil.rmtree(here / "training")  # the scores themselves keep what they are of
     forget_changed([done])
     assert all(path.is_file() for path in done.metrics.values())
+    again = "ann-50pct/ner_baseline-3 is done again: its config has changed\n"
     forget_changed([more])
-    assert capsys.readouterr().out == (
-        "ann-50pct/ner_baseline-3 is done again: its config has changed\n"
-    )
+    assert capsys.readouterr().out == again
     assert not any(path.exists() for path in done.metrics.values())
+    # Nobody knows by what it was trained.
+    for path in done.metrics.values():
+        path.write_text('{"run": {}}')
+    forget_changed([done])
+    assert capsys.readouterr().out == again
