@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .plan import Run
-from .results import Result, Results, mean
-
-_SPREAD = "than the larger of both standard deviations over the seeds"
+from .results import Results, mean
 
 
 def gains(results: Results) -> str:
     """Where ELMo helps and where it does not, as far as the seeds can tell. Empty: no set has both sides."""
-    better, worse, level, higher, not_higher = [], [], [], [], []
+    better, worse, mixed, higher, not_higher = [], [], [], [], []
     for task, data in results.sets:
         baseline, elmo = (
-            results.of(task=task, data=data, variant=name, share=100)
+            [result.score for result in results.of(task=task, data=data, variant=name, share=100)]
             for name in ("baseline", "elmo")
         )
         if not (baseline and elmo):
             continue
-        gain = mean(elmo) - mean(baseline)
         if min(len(baseline), len(elmo)) == 1:
-            names = higher if gain > 0 else not_higher
-        elif abs(gain) <= max(map(_deviation, (baseline, elmo))):
-            names = level
+            names = higher if statistics.mean(elmo) > statistics.mean(baseline) else not_higher
+        elif min(elmo) > max(baseline):
+            names = better
         else:
-            names = better if gain > 0 else worse
+            names = worse if max(elmo) < min(baseline) else mixed
         names.append(results.label(task, data))
     return _sentences(
         {
-            f"ELMo is above the baseline by more {_SPREAD} on": better,
-            f"ELMo is below the baseline by more {_SPREAD} on": worse,
-            f"ELMo and the baseline differ by no more {_SPREAD} on": level,
+            "Every seed with ELMo is above every seed without it (with three on either side, chance alone does that"
+            " once in twenty sets) on": better,
+            "Every seed with ELMo is below every seed without it on": worse,
+            "Seeds with and without ELMo overlap, so that nothing is decided, on": mixed,
             "With a single seed, so that chance cannot be ruled out, ELMo is above the baseline on": higher,
             "With a single seed ELMo is not above the baseline on": not_higher,
         }
@@ -46,28 +44,30 @@ def progress(runs: Sequence[Run]) -> str:
     done = sum(all(path.exists() for path in run.metrics.values()) for run in runs)
     if done == len(runs):
         return f"All {done} planned runs are in this report."
-    return f"Only {done} of {len(runs)} planned runs are in this report: the others are still to be done."
+    found = f"Only {done} of {len(runs)} planned runs are in this report"
+    return f"{found}: the others are still to be done, or lack their data."
 
 
 def better_rivals(results: Results) -> str:
-    """Where static vectors, or spaCy's pretraining, score higher than ELMo on the seeds that both have."""
-    above: dict[str, list[str]] = {}
+    """Where static vectors, or spaCy's pretraining, score higher than ELMo."""
+    said = []
     for rival in ("vectors", "pretrain"):
+        above, compared, seeds = [], 0, set()
         for task, data in results.sets:
             its, elmo = (
-                {r.seed: r for r in results.of(task=task, data=data, variant=name, share=100)}
+                results.of(task=task, data=data, variant=name, share=100)
                 for name in (rival, "elmo")
             )
-            seeds = its.keys() & elmo.keys()
-            if not seeds:
-                continue
-            names = above.setdefault(f"On the same seeds `{rival}` is above `elmo` on", [])
-            if mean(its[seed] for seed in seeds) > mean(elmo[seed] for seed in seeds):
-                names.append(results.label(task, data))
-    return " ".join(
-        f"{said}: {'; '.join(names)}." if names else f"{said} no set."
-        for said, names in above.items()
-    )
+            if its and elmo:
+                compared += 1
+                seeds |= {result.seed for result in its}
+                if mean(its) > mean(elmo):
+                    above.append(results.label(task, data))
+        if compared:
+            chance = " (one seed, so that chance cannot be ruled out)" if len(seeds) == 1 else ""
+            names = f"{len(above)} of {compared} sets{': ' if above else ''}{'; '.join(above)}"
+            said.append(f"`{rival}`{chance} is above the mean of `elmo` on {names}.")
+    return " ".join(said)
 
 
 def text_read(results: Results, size: Mapping[str, Any]) -> str:
@@ -87,10 +87,6 @@ def text_read(results: Results, size: Mapping[str, Any]) -> str:
 
 def _amount(words: int | None) -> str:
     return "all of the raw text" if words is None else f"the first {words:,} words of the raw text"
-
-
-def _deviation(found: Iterable[Result]) -> float:
-    return statistics.stdev(result.score for result in found)
 
 
 def _sentences(said: Mapping[str, list[str]]) -> str:

@@ -89,14 +89,13 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
 
 
 def _gains(results: Results, task: str, data: str) -> dict[str, float]:
-    """Percent, by the model's name. Each is held against the baseline's seeds that it has itself."""
-    of = {r.seed: r for r in results.of(task=task, data=data, variant="baseline", share=100)}
+    """Percent, by the model's name: means of its seeds, all held against the mean of all baselines."""
+    baseline = results.of(task=task, data=data, variant="baseline", share=100)
     gains = {}
     for variant, name in _NAMES.items():
         found = results.of(task=task, data=data, variant=variant, share=100)
-        found = [result for result in found if result.seed in of]
-        if found:
-            share = fewer_errors(mean(found), mean(of[result.seed] for result in found))
+        if found and baseline:
+            share = fewer_errors(mean(found), mean(baseline))
             if share is not None:
                 gains[name] = 100 * share
     return gains

@@ -1,6 +1,6 @@
 """Draw the learned layer weights of every task's first pipeline: `spacy elmo layers` of those that the runs have left.
 
-python -m experiments.layers full
+python -m experiments.layers plan.yml full
 """
 
 import argparse
@@ -8,14 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from .plan import Plan
 
-def pipelines(size: str) -> list[Path]:
+
+def pipelines(plan: Plan, size: str) -> list[Path]:
     """Those with ELMo and all of the training data, of seed 0.
 
     Raises:
+        ValueError: the plan has no such size.
         FileNotFoundError: there are none.
     """
-    found = sorted(Path("training", size).glob("*/*_elmo-0/model-best"))
+    planned = [
+        run for run in plan.runs(size) if (run.variant, run.seed, run.share) == ("elmo", 0, 100)
+    ]
+    found = sorted(path for run in planned if (path := run.folder / "model-best").is_dir())
     if not found:
         raise FileNotFoundError(
             f"training/{size}: no trained pipeline; `spacy project run runs` makes them"
@@ -26,13 +32,14 @@ def pipelines(size: str) -> list[Path]:
 def main() -> None:
     """Parse and call."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")
-    size = parser.parse_args().size
+    args = parser.parse_args()
     try:
-        found = pipelines(size)
-    except OSError as error:
+        found = pipelines(Plan.read(args.plan), args.size)
+    except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    folder = Path("report", size)
+    folder = Path("report", args.size)
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "spacy", "elmo", "layers", *map(str, found)]
     out = ["--out", str(folder / "layers.png"), "--code", "register.py"]

@@ -24,10 +24,8 @@ def neighbor_table(folder: Path) -> Table | None:
         for query in found["queries"]
         for view, (near, *_) in query["neighbors"].items()
     ]
-    caption = (
-        f"Of {len(found['occurrences']):,} uses in {found['occurrences'][0]['source']}, the one with the most similar"
-        " vector"
-    )
+    sources = dict.fromkeys(use["source"] for use in found["occurrences"])
+    caption = f"Of {len(found['occurrences']):,} uses in {', '.join(sources)}, the one with the most similar vector"
     return Table(caption, ["sentence", "vectors", "cosine", "nearest use"], rows)
 
 

@@ -82,14 +82,15 @@ def sections(
         "Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)
     )
     of_tasks.figures += figure("gains.png", "Errors of the baseline that are gone")
+    efficiency = _made(tables.shares(results), tables.updates(results))
     found = [
         of_tasks,
         _section("Which layers", tables.weighting(results), cited("weighting"), OTHER_PART),
         _section("Where ELMo enters", tables.place(results), cited("place"), OTHER_PART),
         Section(
             "Less data, fewer updates",
-            [paper["efficiency"].strip()],
-            _made(tables.shares(results), tables.updates(results)),
+            [paper["efficiency"].strip()] if efficiency else [],
+            efficiency,
             figure("shares.png", "Scores by the share of the training data; figure 1 of the paper"),
         ),
         _section("Word senses", sense_table(folder), cited("senses")),
@@ -123,9 +124,13 @@ def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
     return [gains(results), better_rivals(results), text_read(results, size), one_answer]
 
 
-def write(found: Sequence[Section], folder: Path) -> None:
-    """Write both forms of the report."""
-    texts = [f"# {TITLE}", *(section.markdown() for section in found)]
+def write(found: Sequence[Section], folder: Path, said_first: str) -> None:
+    """Write both forms of the report.
+
+    Args:
+        said_first: a sentence on the whole of it.
+    """
+    texts = [f"# {TITLE}", said_first, *(section.markdown() for section in found)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -133,7 +138,7 @@ def write(found: Sequence[Section], folder: Path) -> None:
     with whole(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
     with whole(folder / "report.html") as file:
-        file.write_text(template.render(title=TITLE, sections=found), "utf8")
+        file.write_text(template.render(title=TITLE, said_first=said_first, sections=found), "utf8")
 
 
 def main() -> None:
@@ -156,11 +161,11 @@ def main() -> None:
             "shares.png": share_chart(results),
         }
         for name, chart in charts.items():
-            if chart is not None:
+            if chart is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
                 save_figure(chart, folder / name, title=TITLE)
-        found = sections(results, size, paper, folder)
-        found[0].texts.insert(0, progress(runs))
-        write(found, folder)
+        write(sections(results, size, paper, folder), folder, progress(runs))
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{folder / 'report.md'}, {folder / 'report.html'}")

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # The repository's own table of scores knows the metric of each task.
 _SCORE_TABLE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "score_table.py"))
@@ -56,9 +57,7 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
             path = folder / dataset / f"{config}-{seed}.json"
             if path not in planned:
                 continue
-            record = json.loads(path.read_text("utf8")).get("run")
-            if record is None:
-                raise ValueError(f'{path}: no "run" in it; it is not of experiments.training')
+            record = record_of(path)
             name = _DATASET.fullmatch(dataset)
             assert name is not None
             results.append(
@@ -75,6 +74,21 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
                 )
             )
     return results
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    """How the scores of a file came about.
+
+    Raises:
+        ValueError: `experiments.training` has not written it.
+    """
+    try:
+        record: dict[str, Any] | None = json.loads(path.read_text("utf8")).get("run")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: {error}; remove it to have its run done again") from error
+    if record is None:
+        raise ValueError(f'{path}: no "run" in it; it is not of experiments.training')
+    return record
 
 
 class Results:

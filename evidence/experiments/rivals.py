@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,21 +19,23 @@ def resources(size: str, task: str) -> Resources:
     return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
-def text_jobs(plan: Plan, size: str, raw_text: str) -> list[Job]:
-    """The job that reads the raw text, if any run of the size needs it.
+def absent_text(size: str, data_folder: Path) -> Path | None:
+    """The pattern of the raw text, if no file has such a name and nothing was made of one; else None."""
+    pattern = _raw_text(data_folder)
+    there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
+    return None if there else pattern
 
-    Args:
-        raw_text: a file, a folder or a pattern.
-    """
+
+def text_jobs(plan: Plan, size: str, data_folder: Path) -> list[Job]:
+    """The job that reads the raw text, if any run of the size needs it."""
     if not _users(plan, size):
         return []
     folder, section = Path("rivals", size), plan.size(size)
-    command = ["raw_text", raw_text, str(folder)]
+    command = ["raw_text", str(_raw_text(data_folder)), str(folder)]
     for option, key in (("--words", "raw_words"), ("--jsonl-words", "tok2vec_words")):
         if section[key] is not None:
             command += [option, str(section[key])]
-    outputs = (folder / "raw.txt", folder / "raw.jsonl")
-    return [_job("raw text", command, outputs, section["raw_minutes"]["text"])]
+    return [_job("raw text", command, _texts(size), section["raw_minutes"]["text"])]
 
 
 def resource_jobs(plan: Plan, size: str) -> list[Job]:
@@ -55,6 +58,14 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
 def needs_raw_text(run: Run) -> bool:
     """Whether a run reads what is made of raw text."""
     return run.variant in ("vectors", "elmo_vectors", "pretrain")
+
+
+def _raw_text(data_folder: Path) -> Path:
+    return data_folder / "pretrain-en" / "train-*"
+
+
+def _texts(size: str) -> tuple[Path, Path]:
+    return Path("rivals", size, "raw.txt"), Path("rivals", size, "raw.jsonl")
 
 
 def _users(plan: Plan, size: str) -> list[Run]:

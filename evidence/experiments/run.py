@@ -7,7 +7,6 @@ What is done is passed over, unless its config has changed, so the same command 
 
 import argparse
 import dataclasses
-import json
 import signal
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,8 @@ from pathlib import Path
 from .corpora import absent, make
 from .lock import locked
 from .plan import Plan, Run
+from .results import record_of
+from .rivals import absent_text, needs_raw_text
 from .schedule import JobFailed, carry_out, cores
 from .stages import budget, stages
 from .training import config_digest
@@ -42,7 +43,7 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
 
 
 def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
-    """The plan without the runs whose data are not there, after a line for each set of data that names what is missing.
+    """The plan without the runs whose data are not there, after a line for each set that names what is missing.
 
     Raises:
         FileNotFoundError: there are no data for any run.
@@ -57,14 +58,24 @@ def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
     by_set = {str(run.data): files for run, files in missing}
     for name, files in by_set.items():
         print(f"{name} is passed over: no {', '.join(map(str, files))}", flush=True)
-    return dataclasses.replace(plan, passed_over=frozenset(run.name for run, _ in missing))
+    passed_over = {run.name for run, _ in missing}
+    of_text = [run for run in runs if needs_raw_text(run) and run.name not in passed_over]
+    if of_text and (pattern := absent_text(size, data_folder)) is not None:
+        variants = ", ".join(dict.fromkeys(run.variant for run in of_text))
+        print(f"What needs raw text ({variants}) is passed over: no {pattern}", flush=True)
+        passed_over |= {run.name for run in of_text}
+    return dataclasses.replace(plan, passed_over=frozenset(passed_over))
 
 
 def forget_changed(runs: Iterable[Run]) -> None:
-    """Remove the scores of runs whose config has changed since, so that they are done again, and name them."""
+    """Remove the scores of runs whose config has changed since, so that they are done again, and name them.
+
+    Raises:
+        ValueError: as of `record_of`.
+    """
     for run in runs:
         scores = [path for path in run.metrics.values() if path.is_file()]
-        trained_by = {json.loads(path.read_text("utf8"))["run"].get("config") for path in scores}
+        trained_by = {record_of(path).get("config") for path in scores}
         if scores and trained_by != {config_digest(run)}:
             print(f"{run.name} is done again: its config has changed", flush=True)
             for path in scores:

@@ -1,9 +1,12 @@
 """Probe the layers for word senses: `spacy elmo probe word-sense`, with WordNet's first senses where given.
 
+Without the labelled text it says so, and does nothing.
+
 python -m experiments.senses report/full/word-sense.json "" en_mini_v3 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """
 
 import argparse
+import glob
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +21,10 @@ def main() -> None:
     parser.add_argument("train", metavar="TRAIN", help="a file or a pattern")
     parser.add_argument("tests", nargs="+", metavar="TEST")
     args = parser.parse_args()
+    missing = [text for text in (args.train, *args.tests) if not glob.glob(text)]
+    if missing:
+        print(f"Word senses are passed over: no {', '.join(missing)}")
+        return
     args.out.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "spacy", "elmo", "probe", "word-sense", args.weights]
     command += [args.train, *args.tests, "--out", str(args.out)]

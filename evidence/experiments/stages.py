@@ -15,12 +15,11 @@ def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
 
     What the rivals need takes as long as a dozen runs, so those that can do without come first.
     """
-    raw_text = str(data_folder / "pretrain-en" / "train-*")
     without, of_rivals = (
         [training_job(plan, run) for run in plan.runs(size) if needs_raw_text(run) == needs]
         for needs in (False, True)
     )
-    return [without, text_jobs(plan, size, raw_text), resource_jobs(plan, size), of_rivals]
+    return [without, text_jobs(plan, size, data_folder), resource_jobs(plan, size), of_rivals]
 
 
 def training_job(plan: Plan, run: Run) -> Job:

@@ -21,9 +21,9 @@ WEIGHTINGS = {
 }
 PLACES = {
     "baseline": "baseline",
-    "elmo_input": "input",
-    "elmo_both": "input and output",
-    "elmo_output": "output",
+    "elmo_input": "before the encoder",
+    "elmo_both": "before and after",
+    "elmo_output": "after it",
 }
 _PROJECT = Path(__file__).parents[1]
 
@@ -90,9 +90,12 @@ def weighting(results: Results) -> Table | None:
 
 def place(results: Results) -> Table | None:
     """Where ELMo enters; table 3 of the paper. None: no such run is done."""
-    return _first_seed(
-        results, PLACES, "the place of ELMo: beside the embedding, beside the encoder"
+    what = (
+        "the place of ELMo: beside what the window encoder reads or writes. In ner the encoder stands for the paper's"
+        " LSTM, so these are its input and output; elsewhere what it writes is read by an LSTM, so that is the paper's"
+        " input, and its output was not tried"
     )
+    return _first_seed(results, PLACES, what)
 
 
 def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table | None:
@@ -149,11 +152,13 @@ def updates(results: Results) -> Table | None:
             best, needed = updates_needed(baseline, elmo)
             fewer = f"{1 - needed / best:.0%}" if needed is not None and best else "-"
             reached = f"{needed:,}" if needed is not None else "never"
-            row = [results.label(task, data), str(baseline.seed), f"{best:,}", reached, fewer]
-            rows.append(row)
+            last = " (end)" if best == baseline.dev[-1][0] else ""
+            cells = [str(baseline.seed), f"{best:,}{last}", reached, fewer]
+            rows.append([results.label(task, data), *cells])
     caption = (
-        "The step at which the baseline is best on dev, and the first at which elmo is as good there; as coarse as the"
-        " steps that are judged, ten to fifteen in a run"
+        "The step at which the baseline is best on dev, by the score that chooses its best step, and the first at which"
+        " elmo is as good there; as coarse as the steps that are judged, ten to fifteen in a run. (end): the last step,"
+        " so that a longer run might be better still"
     )
     columns = ["task and data", "seed", "baseline's best", "elmo as good at", "fewer updates"]
     return Table(caption, columns, rows) if rows else None
@@ -168,9 +173,9 @@ def minutes(results: Results) -> Table | None:
             for name in ("baseline", "elmo")
         }
         if all(found.values()):
-            cells = [statistics.mean(r.minutes for r in scores) for scores in found.values()]
+            cells = [statistics.median(r.minutes for r in scores) for scores in found.values()]
             rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells)])
-    caption = "Minutes of one core for a run, its scoring included; mean of the seeds"
+    caption = "Minutes of one core for a run, its scoring included; median of the seeds"
     return Table(caption, ["task and data", "baseline", "elmo"], rows) if rows else None
 
 

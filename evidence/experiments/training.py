@@ -56,10 +56,14 @@ def run_config(run: Run, log: Path) -> Config:
 
 def config_digest(run: Run) -> str:
     """Of its config: what it would be trained by now. Its scores keep that by which it was trained."""
-    config = run_config(run, Path())
+    return _digest(run_config(run, Path()))
+
+
+def _digest(config: Config) -> str:
+    trained = config.copy()
     # Where the log goes is no part of what is trained.
-    del config["training"]["logger"]
-    return digest(config)
+    del trained["training"]["logger"]
+    return digest(trained)
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
@@ -89,7 +93,7 @@ def carry_out(run: Run) -> None:
             data: nlp.evaluate(test_examples(nlp, run.corpus("test", data).path))
             for data in run.metrics
         }
-        record = _record(run, folder / "log.jsonl")
+        record = {"config": _digest(config), **_record(run, folder / "log.jsonl")}
         # The figures of learned layer weights read these; all others would be gigabytes that nobody reads.
         if (run.variant, run.seed, run.share) != ("elmo", 0, 100):
             shutil.rmtree(folder / "model-best")
@@ -105,7 +109,6 @@ def _record(run: Run, log: Path) -> dict[str, Any]:
         "minutes": time.process_time() / 60,
         "documents": documents,
         "dev": judged,
-        "config": config_digest(run),
     }
 
 

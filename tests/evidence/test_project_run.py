@@ -67,3 +67,34 @@ def test_what_killed_processes_left_is_cleared(plan, tmp_path):
         (tmp_path / folder / "whole").touch()
     run(plan, "tiny", tmp_path, 1)
     assert not list(tmp_path.rglob("*.partial")) and len(list(tmp_path.rglob("whole"))) == 3
+
+
+def test_without_raw_text_its_runs_are_passed_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    group = {"data": ["ner/a"], "variants": ["elmo", "vectors", "elmo_vectors"], "seeds": [0, 1]}
+    size = {**SECTION, "tasks": {"ner": {"steps": 1, "minutes": [1, 1]}}, "runs": [group]}
+    content = {
+        "converters": {},
+        "sources": {"ner/a": "a"},
+        "also_scored": {},
+        "sizes": {"tiny": size},
+    }
+    plan = Plan(tmp_path / "plan.yml", content)
+    (tmp_path / "a").touch()
+    left = without_absent(plan, "tiny", tmp_path)
+    assert [run.name for run in left.runs("tiny")] == ["a/ner_elmo-0", "a/ner_elmo-1"]
+    pattern = tmp_path / "pretrain-en" / "train-*"
+    assert capsys.readouterr().out == (
+        f"What needs raw text (vectors, elmo_vectors) is passed over: no {pattern}\n"
+    )
+    pattern.parent.mkdir()
+    text = pattern.with_name("train-00.txt")
+    text.touch()
+    assert len(without_absent(plan, "tiny", tmp_path).runs("tiny")) == 6
+    text.unlink()
+    # What was made of it once needs it no more.
+    (tmp_path / "rivals" / "tiny").mkdir(parents=True)
+    for name in ("raw.txt", "raw.jsonl"):
+        (tmp_path / "rivals" / "tiny" / name).touch()
+    assert len(without_absent(plan, "tiny", tmp_path).runs("tiny")) == 6
+    assert capsys.readouterr().out == ""

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import spacy
+from experiments import training
 from experiments.plan import Data, Run
 from experiments.run import forget_changed
 from experiments.training import carry_out
@@ -91,3 +92,24 @@ def test_what_was_trained_by_another_config_is_forgotten(here, capsys):
         path.write_text('{"run": {}}')
     forget_changed([done])
     assert capsys.readouterr().out == again
+
+
+def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
+    """Not that which the files of the project say when it ends."""
+    done = run("baseline")
+    began = training.config_digest(done)
+    (here.parent / "configs").unlink()
+    shutil.copytree(EVIDENCE.parent / "configs", here.parent / "configs")
+    config = here.parent / "configs" / "ner_baseline.cfg"
+
+    def train(*args, **kwargs):
+        config.write_text(config.read_text().replace("dropout = 0.1", "dropout = 0.2"))
+        return spacy_train(*args, **kwargs)
+
+    spacy_train = training.train
+    monkeypatch.setattr(training, "train", train)
+    carry_out(done)
+    assert training.config_digest(done) != began
+    assert {json.loads(path.read_text())["run"]["config"] for path in done.metrics.values()} == {
+        began
+    }

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import srsly
@@ -14,6 +15,7 @@ from weasel.util import load_project_config
 
 from tests.evidence.folders import EVIDENCE
 
+TESTS = ["senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015"]
 OVERRIDES = {"vars.data": "../../data", "vars.size": "small"}
 
 
@@ -81,38 +83,87 @@ def test_commands_of_the_package_take_their_arguments(config):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(command.name, rest)
         names.append(command.name)
-    assert names == ["part-of-speech", "neighbors", "neighbors"]
+    assert names == ["part-of-speech"]
 
 
 @pytest.mark.parametrize("first_senses", ["", "index.sense"])
-def test_first_senses_are_passed_on_where_they_are_given(first_senses, tmp_path, monkeypatch):
+def test_first_senses_are_passed_on_where_they_are_given(
+    first_senses, tmp_path, monkeypatch, capsys
+):
     from experiments import senses
     from typer.main import get_command
 
     from spacy_elmo.cli.probe import probe_cli
 
-    overrides = {**OVERRIDES, "vars.first_senses": first_senses}
+    overrides = {**OVERRIDES, "vars.data": ".", "vars.first_senses": first_senses}
     (line,) = (
         line
         for line in scripts(load_project_config(EVIDENCE, overrides=overrides))
         if line[2] == "experiments.senses"
     )
     called = []
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setattr(sys, "argv", line[2:])
     monkeypatch.setattr(
         senses.subprocess, "run", lambda it: called.append(it) or subprocess.CompletedProcess(it, 3)
     )
+    senses.main()
+    said = capsys.readouterr().out
+    assert said.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
+    assert not called
+    (tmp_path / "project" / "wsd").mkdir()
+    for name in TESTS:
+        Path("wsd", f"{name}.jsonl").touch()
+    senses.main()
+    assert capsys.readouterr().out == (
+        "Word senses are passed over: no ./wsd/semcor-brown*.jsonl\n"
+    )
+    Path("wsd", "semcor-brown1.jsonl").touch()
     with pytest.raises(SystemExit) as caught:
         senses.main()
-    assert caught.value.code == 3 and (tmp_path / "report" / "small").is_dir()
+    assert caught.value.code == 3 and Path("report", "small").is_dir()
     command = get_command(probe_cli).commands["word-sense"]
     options = command.make_context("word-sense", called[0][6:]).params
     assert str(options["first_senses"] or "") == first_senses
-    assert [path.stem for path in options["tests"]] == [
-        "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015",
-    ]  # fmt: skip
+    assert [path.stem for path in options["tests"]] == TESTS
     assert str(options["out"]) == "report/small/word-sense.json"
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monkeypatch):
+    from experiments import uses
+    from typer.main import get_command
+
+    from spacy_elmo.cli import elmo_cli
+
+    config = load_project_config(EVIDENCE, overrides={**OVERRIDES, "vars.data": "."})
+    (line,) = (line for line in scripts(config) if line[2] == "experiments.uses")
+    quoted = EVIDENCE / line[7]
+    assert quoted.is_dir()
+    monkeypatch.chdir(tmp_path)
+    if labelled:
+        (tmp_path / "wsd").mkdir()
+        (tmp_path / "wsd" / "semcor-brown1.jsonl").touch()
+    called = []
+    monkeypatch.setattr(sys, "argv", line[2:])
+    monkeypatch.setattr(
+        uses.subprocess, "run", lambda it: called.append(it) or subprocess.CompletedProcess(it, 0)
+    )
+    uses.main()
+    command = get_command(elmo_cli).commands["neighbors"]
+    map_of, nearest = (
+        command.make_context("neighbors", arguments[5:]).params for arguments in called
+    )
+    assert map_of["query"] == nearest["query"] == line[8:]
+    assert str(map_of["text"]) == ("./wsd/semcor-brown1.jsonl" if labelled else line[7])
+    assert (str(nearest["text"]), nearest["word"]) == (line[7], "bank")
+    assert [str(params["out"][0]) for params in (map_of, nearest)] == [
+        "report/small/neighbors.png", "report/small/neighbors.json",
+    ]  # fmt: skip
+    monkeypatch.setattr(uses.subprocess, "run", lambda it: subprocess.CompletedProcess(it, 3))
+    with pytest.raises(SystemExit, match="3"):
+        uses.main()
 
 
 @pytest.mark.parametrize("module", ["run", "training", "budget", "report", "layers"])
@@ -123,10 +174,11 @@ def test_an_error_is_one_message(module, tmp_path, monkeypatch):
         "training": ["plan.yml", "small", "a/ner_elmo-0"],
         "budget": ["plan.yml"],
         "report": ["plan.yml", "small"],
+        "layers": ["plan.yml", "small"],
     }
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(signal, "signal", lambda *args: None)
-    monkeypatch.setattr(sys, "argv", [module, *arguments.get(module, ["small"])])
+    monkeypatch.setattr(sys, "argv", [module, *arguments[module]])
     with pytest.raises(SystemExit) as caught:
         importlib.import_module(f"experiments.{module}").main()
     # With a text, Python prints it and the exit code is 1.

@@ -10,10 +10,17 @@ from experiments import tables
 from experiments.findings import better_rivals, gains, progress, text_read
 from experiments.gain_chart import gain_chart
 from experiments.neighbor_table import neighbor_table
-from experiments.plan import Data, Run
+from experiments.plan import Data, Plan, Run
 from experiments.probe_tables import sense_table, tag_table
 from experiments.report import Figure, Section, sections, write
-from experiments.results import METRIC_NAMES, Result, Results, read_results, updates_needed
+from experiments.results import (
+    METRIC_NAMES,
+    Result,
+    Results,
+    read_results,
+    record_of,
+    updates_needed,
+)
 from experiments.share_chart import share_chart
 from experiments.tables import Table
 
@@ -68,6 +75,12 @@ def test_scores_of_other_programs_are_refused(tmp_path):
         read_results(tmp_path, [file])
 
 
+def test_a_broken_file_of_scores_is_named(tmp_path):
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(ValueError, match="a.json: Expecting .* remove it to have its run done aga"):
+        record_of(tmp_path / "a.json")
+
+
 def test_every_task_has_a_metric():
     assert set(METRIC_NAMES) == set(srsly.read_yaml(EVIDENCE / "plan.yml")["converters"])
 
@@ -93,24 +106,21 @@ def test_tasks():
     ]
 
 
-SPREAD = "than the larger of both standard deviations over the seeds on:"
-
-
 def seeds(variant, *scores, **rest):
     return [result(variant, score, seed=seed, **rest) for seed, score in enumerate(scores)]
 
 
-def test_gains_are_held_against_the_spread_over_seeds():
-    # Deviations of 1 and 2.
-    better = seeds("baseline", 29, 30, 31) + seeds("elmo", 31, 33, 35)
+def test_gains_are_told_from_chance_by_the_order_of_the_seeds():
+    better = seeds("baseline", 29, 30, 31) + seeds("elmo", 31.1, 33, 35)
     rte = {"task": "nli", "data": "rte"}
-    level = seeds("baseline", 29, 30, 31, **rte) + seeds("elmo", 30, 32, 34, **rte)
+    mixed = seeds("baseline", 29, 30, 31, **rte) + seeds("elmo", 31, 52, 54, **rte)
     sick = {"task": "nli", "data": "sick"}
-    worse = seeds("baseline", 29, 30, 31, **sick) + seeds("elmo", 27.5, 27.5, 27.5, **sick)
-    assert gains(Results(better + level + worse)) == (
-        f"ELMo is above the baseline by more {SPREAD} ner, wnut17."
-        f" ELMo is below the baseline by more {SPREAD} nli, sick."
-        f" ELMo and the baseline differ by no more {SPREAD} nli, rte."
+    worse = seeds("baseline", 29, 30, 31, **sick) + seeds("elmo", 27.5, 28.9, **sick)
+    assert gains(Results(better + mixed + worse)) == (
+        "Every seed with ELMo is above every seed without it (with three on either side, chance alone does that"
+        " once in twenty sets) on: ner, wnut17."
+        " Every seed with ELMo is below every seed without it on: nli, sick."
+        " Seeds with and without ELMo overlap, so that nothing is decided, on: nli, rte."
     )
 
 
@@ -133,10 +143,12 @@ def test_nothing_is_claimed_without_a_pair(variants):
 
 
 def test_rivals_above_elmo_are_named():
-    found = [*seeds("elmo", 30, 99, 99), result("vectors", 40), result("pretrain", 20)]
+    found = [*seeds("elmo", 30, 40), result("vectors", 36), *seeds("pretrain", 30, 39)]
+    found += [result("elmo", 30, data="b"), result("vectors", 30, data="b")]
     assert better_rivals(Results(found)) == (
-        "On the same seeds `vectors` is above `elmo` on: ner, wnut17."
-        " On the same seeds `pretrain` is above `elmo` on no set."
+        "`vectors` (one seed, so that chance cannot be ruled out) is above the mean of `elmo` on 1 of 2 sets:"
+        " ner, wnut17."
+        " `pretrain` is above the mean of `elmo` on 0 of 1 sets."
     )
 
 
@@ -227,7 +239,7 @@ def test_updates_needed(elmo, expected):
     assert updates_needed(baseline, result("elmo", 0, dev=elmo)) == expected
 
 
-def test_gains_are_drawn_against_the_same_seeds_beside_the_papers():
+def test_gains_are_drawn_as_in_the_table_beside_the_papers():
     found = Results(
         [
             result("baseline", 40),
@@ -235,23 +247,27 @@ def test_gains_are_drawn_against_the_same_seeds_beside_the_papers():
             result("elmo", 60),
             result("elmo", 80, seed=1),
             result("vectors", 55),
-            result("pretrain", 99, seed=2),
             result("elmo", 1, share=10),
             result("baseline", 100, task="tagger"),
             result("elmo", 90, task="tagger"),
+            result("elmo", 90, task="parser"),
         ]
     )
-    rows = gain_chart(found, {"ner/wnut17": 21, "tagger/wnut17": 5})["data"]["values"]
+    same_kind = {"ner/wnut17": 21, "tagger/wnut17": 5, "parser/wnut17": 5}
+    rows = gain_chart(found, same_kind)["data"]["values"]
     assert {row["set"] for row in rows} == {"ner, wnut17 (F1)"}
-    gains_of = {row["model"]: row["gain"] for row in rows}
     paper = "ELMo in the paper, on its own data of that kind"
-    assert gains_of == {"ELMo": pytest.approx(40), "static vectors": pytest.approx(25), paper: 21}
+    # All against 50, the mean of the baselines.
+    assert {row["model"]: row["gain"] for row in rows} == {
+        "ELMo": pytest.approx(40), "static vectors": pytest.approx(10), paper: 21,
+    }  # fmt: skip
+    assert [row[-1] for row in cells(tables.tasks(found))] == ["40.0%", "-"]
     assert gain_chart(Results([result("baseline", 1)]), {"ner/wnut17": 21}) is None
 
 
 def test_every_set_that_the_paper_is_beside_is_in_the_plan():
-    plan = srsly.read_yaml(EVIDENCE / "plan.yml")
-    assert set(PAPER["same_kind"]) <= set(plan["sources"])
+    runs = Plan.read(EVIDENCE / "plan.yml").runs("full")
+    assert set(PAPER["same_kind"]) <= {str(run.data) for run in runs}
 
 
 def test_updates():
@@ -262,13 +278,16 @@ def test_updates():
             result("elmo", 0, seed=2, dev=[(1, 99.0)]),
         ]
     )
-    assert cells(tables.updates(found)) == [["ner, wnut17", "1", "2,000", "500", "75%"]]
+    row = ["ner, wnut17", "1", "2,000 (end)", "500", "75%"]
+    assert cells(tables.updates(found)) == [row]
+    found.all[0] = result("baseline", 0, seed=1, dev=[(1000, 60.0), (2000, 50.0)])
+    assert cells(tables.updates(found)) == [["ner, wnut17", "1", "1,000", "never", "-"]]
 
 
 def test_minutes():
-    found = [result("baseline", 0, minutes=m, seed=m) for m in (1, 2)]
+    found = [result("baseline", 0, minutes=m, seed=m) for m in (1, 2, 9)]
     found.append(result("elmo", 0, minutes=4))
-    assert cells(tables.minutes(Results(found))) == [["ner, wnut17", "1.5", "4.0"]]
+    assert cells(tables.minutes(Results(found))) == [["ner, wnut17", "2.0", "4.0"]]
 
 
 def test_markdown_sets_numbers_to_the_right():
@@ -303,13 +322,14 @@ def test_neighbors(tmp_path):
     assert neighbor_table(tmp_path) is None
     use = {"word": "bank", "source": "a.jsonl", "sense": None, "points": {"layer 1": [0, 0]}}
     near = {**use, "left": "a | b c d e the ", "right": " .", "sense": "bank%1:14:00::"}
+    far = {**near, "source": "b.jsonl"}
     query = {**use, "left": "The ", "right": " lends", "source": "query"}
     query["neighbors"] = {"layer 1": [{**near, "cosine": 0.756}, {**near, "cosine": 0.5}]}
-    written = {"occurrences": [near, near], "queries": [query]}
+    written = {"occurrences": [near, far, near], "queries": [query]}
     srsly.write_json(tmp_path / "neighbors.json", written)
     table = neighbor_table(tmp_path)
     assert cells(table) == [["The BANK lends", "layer 1", "0.76", "b c d e the BANK ."]]
-    assert table.caption.startswith("Of 2 uses in a.jsonl, ")
+    assert table.caption.startswith("Of 3 uses in a.jsonl, b.jsonl, ")
     srsly.write_json(tmp_path / "neighbors.json", {**written, "queries": []})
     assert neighbor_table(tmp_path) is None
 
@@ -351,15 +371,16 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
     )
     save_figure(share_chart(found), tmp_path / "shares.png", title="")
     save_figure(gain_chart(found, {}), tmp_path / "gains.png", title="")
-    write(sections(found, SIZE, PAPER, tmp_path), tmp_path)
+    write(sections(found, SIZE, PAPER, tmp_path), tmp_path, "All of it.")
     text = (tmp_path / "report.md").read_text("utf8")
+    assert text.startswith("# What ELMo brings to spaCy\n\nAll of it.\n\n## Tasks\n")
     assert "| ner, wnut17 | F1 | 40.0 | 55.0 | 25.0% |" in text
     assert "| SRL (semantic roles) | F1 | 81.4 | 84.6 | 17.2% |" in text
     assert "![Scores by the share of the training data; figure 1 of the paper](shares.png)" in text
     # Nothing of ours to set beside it, so nothing of the paper's either.
     assert "Table 2 of the paper" not in text and "Word senses" not in text
     page = (tmp_path / "report.html").read_text("utf8")
-    assert '<td class="number">55.0</td>' in page
+    assert '<td class="number">55.0</td>' in page and "<p>All of it.</p>" in page
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
     assert [base64.b64decode(picture) for picture in pictures] == [
         (tmp_path / name).read_bytes() for name in ("gains.png", "shares.png")
@@ -368,9 +389,10 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
 
 
 def test_baselines_alone_make_a_report(tmp_path):
-    write(sections(Results([result("baseline", 40)]), SIZE, PAPER, tmp_path), tmp_path)
+    write(sections(Results([result("baseline", 40)]), SIZE, PAPER, tmp_path), tmp_path, "")
     text = (tmp_path / "report.md").read_text("utf8")
-    assert "| ner, wnut17 | F1 | 40.0 | - |" in text and "## Time" not in text
+    assert "| ner, wnut17 | F1 | 40.0 | - |" in text
+    assert "## Time" not in text and "## Less data" not in text
 
 
 def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):
@@ -390,6 +412,6 @@ def test_names_are_text_and_no_markup(tmp_path):
     (tmp_path / "a.png").write_bytes(b"")
     table = Table("a < b", ["<i>"], [["<script>"]])
     section = Section("<h1>", ["&"], [table], [Figure(tmp_path / "a.png", '"')])
-    write([section], tmp_path)
+    write([section], tmp_path, "1 < 2")
     page = (tmp_path / "report.html").read_text("utf8")
     assert "<script>" not in page and "<i>" not in page and "&lt;script&gt;" in page
