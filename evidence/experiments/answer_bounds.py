@@ -1,0 +1,65 @@
+"""What is there to gain on questions: how far their own answers agree, and what needs no network.
+
+python -m experiments.answer_bounds corpus/qa/subjqa-test.spacy
+"""
+
+import argparse
+import itertools
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import spacy
+from spacy.tokens import Doc, DocBin
+from tasks.pairs import line_break
+from tasks.qa_annotation import answer
+from tasks.qa_scorer import normal_words, word_f1
+
+
+def agreement(docs: Iterable[Doc]) -> float | None:
+    """Mean F1 of all pairs of answers to one question on one context, in percent. None: none has two.
+
+    Args:
+        docs: a row each, as `scripts/convert_qa.py` writes them: equal ones have equal text.
+    """
+    answers = defaultdict(list)
+    for doc in docs:
+        found = answer(doc)
+        assert found is not None
+        answers[doc.text].append(found.text)
+    pairs = [pair for each in answers.values() for pair in itertools.combinations(each, 2)]
+    return 100 * statistics.mean(word_f1(*pair) for pair in pairs) if pairs else None
+
+
+def nearest_sentence(docs: Iterable[Doc]) -> float:
+    """Mean F1, in percent, of the sentence of the context that shares most words with the question, as the answer."""
+    sentencizer = spacy.blank("en").add_pipe("sentencizer")
+    scores = []
+    for doc in docs:
+        found, place = answer(doc), line_break(doc)
+        assert found is not None
+        asked = Counter(normal_words(doc[:place].text))
+        sentences = [sentence.text for sentence in sentencizer(doc[place + 1 :].as_doc()).sents]
+        nearest = max(sentences, key=lambda text: (Counter(normal_words(text)) & asked).total())
+        scores.append(word_f1(nearest, found.text))
+    return 100 * statistics.mean(scores)
+
+
+def main() -> None:
+    """Parse and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path, metavar="CORPUS.spacy")
+    path = parser.parse_args().corpus
+    if not path.is_file():
+        raise SystemExit(f"{path}: no such corpus; `spacy project run runs` makes it")
+    docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+    same = agreement(docs)
+    print(
+        f"Answers of other rows to the same question: F1 {'-' if same is None else f'{same:.1f}'}"
+    )
+    print(f"The sentence that shares most words with the question: F1 {nearest_sentence(docs):.1f}")
+
+
+if __name__ == "__main__":
+    main()
