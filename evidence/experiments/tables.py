@@ -150,8 +150,10 @@ def updates(results: Results) -> Table | None:
         ]
         for baseline, elmo in pairs:
             best, needed = updates_needed(baseline, elmo)
-            fewer = f"{1 - needed / best:.0%}" if needed is not None and best else "-"
-            reached = f"{needed:,}" if needed is not None else "never"
+            reached, fewer = "never", "-"
+            if needed is not None:
+                reached = f"{needed:,}"
+                fewer = f"{1 - needed / best:.0%}" if needed <= best and best else "-"
             last = " (end)" if best == baseline.dev[-1][0] else ""
             cells = [str(baseline.seed), f"{best:,}{last}", reached, fewer]
             rows.append([results.label(task, data), *cells])

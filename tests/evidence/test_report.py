@@ -282,6 +282,8 @@ def test_updates():
     assert cells(tables.updates(found)) == [row]
     found.all[0] = result("baseline", 0, seed=1, dev=[(1000, 60.0), (2000, 50.0)])
     assert cells(tables.updates(found)) == [["ner, wnut17", "1", "1,000", "never", "-"]]
+    found.all[1] = result("elmo", 0, seed=1, dev=[(0, 1.0), (1500, 60.0)])
+    assert cells(tables.updates(found)) == [["ner, wnut17", "1", "1,000", "1,500", "-"]]
 
 
 def test_minutes():
