@@ -1,0 +1,61 @@
+"""What the mean of a text's ELMo vectors says of its class: softmax regression, without any network beside it.
+
+python -m experiments.mean_vectors corpus/textcat/sst5
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.analysis.probe.linear import fit_linear
+
+_DOCS_AT_ONCE = 128
+
+
+def accuracy(nlp: Language, train: Sequence[Doc], dev: Sequence[Doc], test: Sequence[Doc]) -> float:
+    """The share of `test` whose class is found; `dev` chooses the epoch.
+
+    Args:
+        nlp: with an elmo, of whose layers the means stand side by side.
+        train: texts with `cats`, of which the highest is the class. One that does not occur here is never found.
+    """
+    names = sorted({_label(doc) for doc in train})
+
+    def labelled(docs: Sequence[Doc]) -> tuple[np.ndarray, np.ndarray]:
+        classes = [names.index(name) if (name := _label(doc)) in names else -1 for doc in docs]
+        read = nlp.pipe((doc.copy() for doc in docs), batch_size=_DOCS_AT_ONCE)
+        means = [doc._.elmo_layers.mean(axis=1).reshape(-1) for doc in read]
+        return np.stack(means), np.array(classes)
+
+    found = fit_linear(labelled(train), labelled(dev), len(names), seed=0)
+    return found.accuracy(*labelled(test))
+
+
+def _label(doc: Doc) -> str:
+    return max(doc.cats, key=doc.cats.__getitem__)
+
+
+def main() -> None:
+    """Parse and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", metavar="CORPUS", help="CORPUS-train.spacy, -dev and -test")
+    parser.add_argument("--weights", default="en_mini_v3")
+    args = parser.parse_args()
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": args.weights})
+    parts = []
+    for part in ("train", "dev", "test"):
+        path = Path(f"{args.corpus}-{part}.spacy")
+        if not path.is_file():
+            raise SystemExit(f"{path}: no such corpus; `spacy project run runs` makes it")
+        parts.append(list(DocBin().from_disk(path).get_docs(nlp.vocab)))
+    print(f"Accuracy on the test part: {100 * accuracy(nlp, *parts):.1f}")
+
+
+if __name__ == "__main__":
+    main()
