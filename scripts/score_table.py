@@ -55,7 +55,10 @@ def read_scores(folder: Path) -> Scores:
                 f" {', '.join(METRICS)}"
             )
         metric = METRICS[name["task"]].key
-        value = json.loads(path.read_text(encoding="utf-8")).get(metric)
+        try:
+            value = json.loads(path.read_text(encoding="utf-8")).get(metric)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}: {error}; remove it, and evaluate again") from error
         if value is None:
             raise ValueError(f"{path}: no {metric} in it; was the component evaluated?")
         scores[path.parent.name, name["task"], name["config"]][int(name["seed"])] = 100 * value

@@ -48,25 +48,36 @@ def progress(runs: Sequence[Run]) -> str:
     return f"{found}: the others are still to be done, or lack their data."
 
 
-def better_rivals(results: Results) -> str:
-    """Where static vectors, or spaCy's pretraining, score higher than ELMo."""
+def rivals(results: Results) -> str:
+    """On how many sets each rival scores higher than the baseline, and than ELMo. Empty: none of them has run."""
     said = []
-    for rival in ("vectors", "pretrain"):
-        above, compared, seeds = [], 0, set()
-        for task, data in results.sets:
-            its, elmo = (
-                results.of(task=task, data=data, variant=name, share=100)
-                for name in (rival, "elmo")
-            )
-            if its and elmo:
-                compared += 1
-                seeds |= {result.seed for result in its}
-                if mean(its) > mean(elmo):
-                    above.append(results.label(task, data))
-        if compared:
-            chance = " (one seed, so that chance cannot be ruled out)" if len(seeds) == 1 else ""
-            names = f"{len(above)} of {compared} sets{': ' if above else ''}{'; '.join(above)}"
-            said.append(f"`{rival}`{chance} is above the mean of `elmo` on {names}.")
+    for rival in ("vectors", "pretrain", "elmo_vectors"):
+        found = {
+            (task, data): its
+            for task, data in results.sets
+            if (its := results.of(task=task, data=data, variant=rival, share=100))
+        }
+        if not found:
+            continue
+        above = {
+            name: [
+                results.label(task, data)
+                for (task, data), its in found.items()
+                if (other := results.of(task=task, data=data, variant=name, share=100))
+                and mean(its) > mean(other)
+            ]
+            for name in ("baseline", "elmo")
+        }
+        chance = (
+            " (one seed, so that chance cannot be ruled out)"
+            if all(len(its) == 1 for its in found.values())
+            else ""
+        )
+        names = f": {'; '.join(above['elmo'])}" if above["elmo"] else ""
+        said.append(
+            f"`{rival}`{chance} is above the mean of the baseline on {len(above['baseline'])} of {len(found)} sets, and"
+            f" above the mean of `elmo` on {len(above['elmo'])}{names}."
+        )
     return " ".join(said)
 
 
@@ -76,13 +87,14 @@ def text_read(results: Results, size: Mapping[str, Any]) -> str:
     Args:
         size: its section of the plan.
     """
-    read = {
-        "vectors": f"`vectors` learned from {_amount(size['raw_words'])}",
-        "pretrain": f"`pretrain` from {_amount(size['tok2vec_words'])}, in one pass",
-    }
-    if not any(results.of(variant=name) for name in (*read, "elmo_vectors")):
-        return ""
-    return f"{', '.join(read.values())}; what the biLM has read is on the card of its weights."
+    read = []
+    if results.of(variant="vectors") or results.of(variant="elmo_vectors"):
+        read.append(f"The static vectors learned from {_amount(size['raw_words'])}.")
+    if results.of(variant="pretrain"):
+        read.append(f"`pretrain` learned from {_amount(size['tok2vec_words'])}, in one pass.")
+    return (
+        " ".join([*read, "What the biLM has read is on the card of its weights."]) if read else ""
+    )
 
 
 def _amount(words: int | None) -> str:

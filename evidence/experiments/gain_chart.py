@@ -66,6 +66,8 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         "encoding": {
             "x": x,
             "y": {**y, "axis": {"grid": True, "labelLimit": 320}},
+            # Else equal ones would hide each other.
+            "yOffset": {"field": "model", "type": "nominal", "sort": shown},
             "color": colour,
             "shape": shape,
             "fill": {
@@ -83,7 +85,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         },
         "data": {"values": rows},
         "width": 480,
-        "height": {"step": 30},
+        "height": {"step": 12},
         "layer": [nothing, marks],
     }
 

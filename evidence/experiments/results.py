@@ -86,8 +86,8 @@ def record_of(path: Path) -> dict[str, Any]:
         record: dict[str, Any] | None = json.loads(path.read_text("utf8")).get("run")
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: {error}; remove it to have its run done again") from error
-    if record is None:
-        raise ValueError(f'{path}: no "run" in it; it is not of experiments.training')
+    if record is None or not {"minutes", "documents", "dev"} <= record.keys():
+        raise ValueError(f'{path}: no whole "run" in it; it is not of experiments.training')
     return record
 
 

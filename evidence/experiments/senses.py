@@ -24,6 +24,8 @@ def main() -> None:
     missing = [text for text in (args.train, *args.tests) if not glob.glob(text)]
     if missing:
         print(f"Word senses are passed over: no {', '.join(missing)}")
+        # Of an earlier call: the report would take it for today's.
+        args.out.unlink(missing_ok=True)
         return
     args.out.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "spacy", "elmo", "probe", "word-sense", args.weights]

@@ -72,8 +72,8 @@ def tasks(results: Results) -> Table | None:
         row.append(percent(fewer_errors(mean(elmo), mean(baseline)) if elmo else None))
         rows.append(row)
     caption = (
-        "Test scores in percent, ± standard deviation (n seeds); the last column is the share of the baseline's errors"
-        " that elmo does without"
+        "Test scores in percent, ± standard deviation (n seeds), without ± of one seed; the last column is the share of"
+        " the baseline's errors that elmo does without"
     )
     columns = ["task and data", "metric", *shown, "fewer errors"]
     return Table(caption, columns, rows) if rows else None

@@ -115,10 +115,14 @@ def test_first_senses_are_passed_on_where_they_are_given(
     (tmp_path / "project" / "wsd").mkdir()
     for name in TESTS:
         Path("wsd", f"{name}.jsonl").touch()
+    old = Path("report", "small", "word-sense.json")
+    old.parent.mkdir(parents=True)
+    old.touch()
     senses.main()
     assert capsys.readouterr().out == (
         "Word senses are passed over: no ./wsd/semcor-brown*.jsonl\n"
     )
+    assert not old.exists()
     Path("wsd", "semcor-brown1.jsonl").touch()
     with pytest.raises(SystemExit) as caught:
         senses.main()

@@ -7,7 +7,7 @@ import re
 import pytest
 import srsly
 from experiments import tables
-from experiments.findings import better_rivals, gains, progress, text_read
+from experiments.findings import gains, progress, rivals, text_read
 from experiments.gain_chart import gain_chart
 from experiments.neighbor_table import neighbor_table
 from experiments.plan import Data, Plan, Run
@@ -71,7 +71,13 @@ def test_scores_of_other_programs_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
     file = tmp_path / "a" / "ner_elmo-0.json"
     file.write_text('{"ents_f": 1.0}')
-    with pytest.raises(ValueError, match='ner_elmo-0.json: no "run" in it'):
+    with pytest.raises(ValueError, match='ner_elmo-0.json: no whole "run" in it'):
+        read_results(tmp_path, [file])
+    file.write_text('{"ents_f": 1.0, "run": {"minutes": 1.0}}')
+    with pytest.raises(ValueError, match='ner_elmo-0.json: no whole "run" in it'):
+        read_results(tmp_path, [file])
+    file.write_text("{")
+    with pytest.raises(ValueError, match="ner_elmo-0.json: Expecting .* and evaluate again"):
         read_results(tmp_path, [file])
 
 
@@ -136,28 +142,32 @@ def test_a_single_seed_has_no_spread():
 @pytest.mark.parametrize("variants", [["baseline"], ["elmo"], ["baseline", "vectors"]])
 def test_nothing_is_claimed_without_a_pair(variants):
     found = Results([result(name, 30) for name in variants])
-    assert gains(found) == better_rivals(found) == ""
+    assert gains(found) == ""
     # Of a part of the data, neither.
     pair = [result(name, 30, share=10) for name in ("baseline", "elmo")]
     assert gains(Results(pair)) == ""
 
 
-def test_rivals_above_elmo_are_named():
-    found = [*seeds("elmo", 30, 40), result("vectors", 36), *seeds("pretrain", 30, 39)]
-    found += [result("elmo", 30, data="b"), result("vectors", 30, data="b")]
-    assert better_rivals(Results(found)) == (
-        "`vectors` (one seed, so that chance cannot be ruled out) is above the mean of `elmo` on 1 of 2 sets:"
-        " ner, wnut17."
-        " `pretrain` is above the mean of `elmo` on 0 of 1 sets."
+def test_rivals_are_held_against_both_sides():
+    found = [*seeds("baseline", 20, 40), *seeds("elmo", 30, 40), result("vectors", 36)]
+    found += [*seeds("pretrain", 29, 30), result("elmo_vectors", 10)]
+    found += [result(name, 30, data="b") for name in ("baseline", "elmo", "vectors")]
+    chance = "(one seed, so that chance cannot be ruled out)"
+    assert rivals(Results(found)) == (
+        f"`vectors` {chance} is above the mean of the baseline on 1 of 2 sets, and above the mean of `elmo` on 1: ner,"
+        " wnut17. `pretrain` is above the mean of the baseline on 0 of 1 sets, and above the mean of `elmo` on 0."
+        f" `elmo_vectors` {chance} is above the mean of the baseline on 0 of 1 sets, and above the mean of `elmo` on 0."
     )
 
 
 def test_how_much_text_the_rivals_have_read():
     assert text_read(Results([result("elmo", 1)]), SIZE) == ""
-    assert text_read(Results([result("vectors", 1)]), SIZE) == (
-        "`vectors` learned from all of the raw text, `pretrain` from the first 5,000,000 words of the raw text, in one"
-        " pass; what the biLM has read is on the card of its weights."
-    )
+    card = "What the biLM has read is on the card of its weights."
+    vectors = "The static vectors learned from all of the raw text."
+    first = "`pretrain` learned from the first 5,000,000 words of the raw text, in one pass."
+    both = [result("elmo_vectors", 1), result("pretrain", 1)]
+    assert text_read(Results(both), SIZE) == f"{vectors} {first} {card}"
+    assert text_read(Results(both[:1]), SIZE) == f"{vectors} {card}"
 
 
 def test_a_set_that_is_only_scored_on_says_what_was_trained_on():
@@ -268,6 +278,8 @@ def test_gains_are_drawn_as_in_the_table_beside_the_papers():
 def test_every_set_that_the_paper_is_beside_is_in_the_plan():
     runs = Plan.read(EVIDENCE / "plan.yml").runs("full")
     assert set(PAPER["same_kind"]) <= {str(run.data) for run in runs}
+    marks = sorted(PAPER["same_kind"].values())
+    assert marks == sorted(float(row[-1].rstrip("%")) for row in PAPER["tasks"]["rows"])
 
 
 def test_updates():
@@ -405,7 +417,7 @@ def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):
     ]
     found = {s.title: s for s in sections(Results(scores), SIZE, PAPER, tmp_path)}
     assert "SQuAD takes the best of several" in " ".join(found["Tasks"].texts)
-    assert "the first 5,000,000 words" in " ".join(found["Tasks"].texts)
+    assert "learned from all of the raw text" in " ".join(found["Tasks"].texts)
     for title in ("Which layers", "Where ELMo enters"):
         assert "of its development sets" in " ".join(found[title].texts)
 
