@@ -47,7 +47,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         "title": "errors of the baseline that are gone (%)",
     }
     y = {"field": "set", "type": "nominal", "title": None, "sort": None}
-    legend = {"title": None, "symbolSize": 110}
+    legend = {"title": None, "symbolSize": 80}
     colour, shape = (
         {
             "field": "model",
@@ -62,10 +62,10 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         "encoding": {"x": {"datum": 0, "type": "quantitative"}},
     }
     marks = {
-        "mark": {"type": "point", "size": 110, "opacity": 1},
+        "mark": {"type": "point", "size": 80, "opacity": 1},
         "encoding": {
             "x": x,
-            "y": {**y, "axis": {"grid": True, "labelLimit": 320}},
+            "y": {**y, "axis": {"grid": True, "tickBand": "extent", "labelLimit": 320}},
             # Else equal ones would hide each other.
             "yOffset": {"field": "model", "type": "nominal", "sort": shown},
             "color": colour,
@@ -85,7 +85,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         },
         "data": {"values": rows},
         "width": 480,
-        "height": {"step": 12},
+        "height": {"step": 8},
         "layer": [nothing, marks],
     }
 
