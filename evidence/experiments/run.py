@@ -17,7 +17,7 @@ from .plan import Plan, Run
 from .results import record_of
 from .rivals import absent_text, needs_raw_text
 from .schedule import JobFailed, carry_out, cores
-from .stages import budget, stages
+from .stages import budget, outstanding, stages
 from .training import config_digest
 from .whole_file import remove_abandoned
 
@@ -38,7 +38,7 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
         print(budget(size, jobs, processes), flush=True)
         corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
         make(plan, corpora, data_folder, processes)
-        for stage in jobs:
+        for stage in outstanding(jobs):
             carry_out(stage, processes)
 
 

@@ -22,6 +22,12 @@ def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
     return [without, text_jobs(plan, size, data_folder), resource_jobs(plan, size), of_rivals]
 
 
+def outstanding(jobs: list[list[Job]]) -> list[list[Job]]:
+    """Of `stages`, what is left to do. What only rivals need is not, once these are done."""
+    without, text, resources, of_rivals = map(left, jobs)
+    return [without, text, resources, of_rivals] if of_rivals else [without, [], [], []]
+
+
 def training_job(plan: Plan, run: Run) -> Job:
     """The process that does a run."""
     return Job(
@@ -40,8 +46,7 @@ def budget(size: str, jobs: list[list[Job]], processes: int) -> str:
         jobs: of `stages`.
     """
     whole, rest = (
-        sum(planned_minutes(stage, processes) for stage in of)
-        for of in (jobs, [left(stage) for stage in jobs])
+        sum(planned_minutes(stage, processes) for stage in of) for of in (jobs, outstanding(jobs))
     )
     runs = [*jobs[0], *jobs[-1]]
     count, to_do = len(runs), len(left(runs))

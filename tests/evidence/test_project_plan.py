@@ -6,7 +6,7 @@ import pytest
 import srsly
 from experiments.plan import Corpus, Cut, Data, Plan
 from experiments.schedule import planned_minutes
-from experiments.stages import budget, stages
+from experiments.stages import budget, outstanding, stages
 
 from tests.evidence.folders import EVIDENCE
 
@@ -123,6 +123,20 @@ def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
     assert [job.name for job in resources] == ["pretraining as for ner"]
     first, *others = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
     assert len(first) == 2 and others == [[], [], []]
+
+
+def test_what_rivals_need_is_not_made_for_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    jobs = stages(plan(group("baseline", "vectors")), "tiny", Path("data"))
+    assert outstanding(jobs) == jobs and all(jobs)
+    for path in jobs[-1][0].outputs:
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert outstanding(jobs) == [jobs[0], [], [], []]
+    assert budget("tiny", jobs, 1).endswith("; 1 runs left, about 2 minutes")
 
 
 def test_budget(here):
