@@ -52,33 +52,30 @@ def rivals(results: Results) -> str:
     """On how many sets each rival scores higher than the baseline, and than ELMo. Empty: none of them has run."""
     said = []
     for rival in ("vectors", "pretrain", "elmo_vectors"):
-        found = {
-            (task, data): its
-            for task, data in results.sets
-            if (its := results.of(task=task, data=data, variant=rival, share=100))
-        }
-        if not found:
+        runs = results.of(variant=rival, share=100)
+        if not runs:
             continue
-        above = {
-            name: [
-                results.label(task, data)
-                for (task, data), its in found.items()
-                if (other := results.of(task=task, data=data, variant=name, share=100))
-                and mean(its) > mean(other)
-            ]
-            for name in ("baseline", "elmo")
-        }
-        chance = (
-            " (one seed, so that chance cannot be ruled out)"
-            if all(len(its) == 1 for its in found.values())
-            else ""
-        )
-        names = f": {'; '.join(above['elmo'])}" if above["elmo"] else ""
+        sets = {(run.task, run.data) for run in runs}
+        chance = " (one seed, so that chance cannot be ruled out)" if len(runs) == len(sets) else ""
+        over_elmo = _above(results, rival, "elmo")
+        names = f": {'; '.join(over_elmo)}" if over_elmo else ""
         said.append(
-            f"`{rival}`{chance} is above the mean of the baseline on {len(above['baseline'])} of {len(found)} sets, and"
-            f" above the mean of `elmo` on {len(above['elmo'])}{names}."
+            f"`{rival}`{chance} is above the mean of the baseline on {len(_above(results, rival, 'baseline'))} of"
+            f" {len(sets)} sets, and above the mean of `elmo` on {len(over_elmo)}{names}."
         )
     return " ".join(said)
+
+
+def _above(results: Results, one: str, other: str) -> list[str]:
+    """The sets on which the mean of one variant is above that of another."""
+    above = []
+    for task, data in results.sets:
+        its, others = (
+            results.of(task=task, data=data, variant=name, share=100) for name in (one, other)
+        )
+        if its and others and mean(its) > mean(others):
+            above.append(results.label(task, data))
+    return above
 
 
 def text_read(results: Results, size: Mapping[str, Any]) -> str:

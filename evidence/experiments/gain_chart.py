@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .results import METRIC_NAMES, Results, fewer_errors, mean
+from .results import Results, fewer_errors, mean
 
 _PAPER = "ELMo in the paper, on its own data of that kind"
-# Legible to the colour-blind; what is not filled is not ours.
-_LOOKS = {
-    "ELMo": ("#3b528b", "circle"),
-    "ELMo and static vectors": ("#21918c", "triangle-up"),
-    "static vectors": ("#d95f02", "square"),
-    "spaCy's pretraining": ("#888888", "cross"),
-    _PAPER: ("#000000", "diamond"),
+# Variant -> name, colour and shape. Legible to the colour-blind; what is not filled is not ours.
+_OURS = {
+    "elmo": ("ELMo", "#3b528b", "circle"),
+    "elmo_vectors": ("ELMo and static vectors", "#21918c", "triangle-up"),
+    "vectors": ("static vectors", "#d95f02", "square"),
+    "pretrain": ("spaCy's pretraining", "#888888", "cross"),
 }
-_NAMES = {
-    "elmo": "ELMo",
-    "elmo_vectors": "ELMo and static vectors",
-    "vectors": "static vectors",
-    "pretrain": "spaCy's pretraining",
-}
+_LOOKS = [*_OURS.values(), (_PAPER, "#000000", "diamond")]
 
 
 def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str, Any] | None:
@@ -35,12 +29,15 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         found = _gains(results, task, data)
         if found and f"{task}/{data}" in same_kind:
             found[_PAPER] = same_kind[f"{task}/{data}"]
-        label = f"{results.label(task, data)} ({METRIC_NAMES[task]})"
+        label = results.label_with_metric(task, data)
         rows += [{"set": label, "model": name, "gain": gain} for name, gain in found.items()]
     if not rows:
         return None
-    shown = [name for name in _LOOKS if any(row["model"] == name for row in rows)]
-    looks = [_LOOKS[name] for name in shown]
+    drawn = {row["model"] for row in rows}
+    shown, colours, shapes = zip(*(look for look in _LOOKS if look[0] in drawn), strict=True)
+    fills = [
+        "transparent" if name == _PAPER else of for name, of in zip(shown, colours, strict=True)
+    ]
     x = {
         "field": "gain",
         "type": "quantitative",
@@ -48,14 +45,14 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
     }
     y = {"field": "set", "type": "nominal", "title": None, "sort": None}
     legend = {"title": None, "symbolSize": 80}
-    colour, shape = (
+    colour, shape, fill = (
         {
             "field": "model",
             "type": "nominal",
-            "scale": {"domain": shown, "range": list(values)},
+            "scale": {"domain": shown, "range": values},
             "legend": legend,
         }
-        for values in zip(*looks, strict=True)
+        for values in (colours, shapes, fills)
     )
     nothing = {
         "mark": {"type": "rule", "color": "#555555"},
@@ -70,10 +67,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
             "yOffset": {"field": "model", "type": "nominal", "sort": shown},
             "color": colour,
             "shape": shape,
-            "fill": {
-                **colour,
-                "scale": {"domain": shown, "range": [_fill(name) for name in shown]},
-            },
+            "fill": fill,
         },
     }
     return {
@@ -94,14 +88,10 @@ def _gains(results: Results, task: str, data: str) -> dict[str, float]:
     """Percent, by the model's name: means of its seeds, all held against the mean of all baselines."""
     baseline = results.of(task=task, data=data, variant="baseline", share=100)
     gains = {}
-    for variant, name in _NAMES.items():
+    for variant, (name, *_) in _OURS.items():
         found = results.of(task=task, data=data, variant=variant, share=100)
         if found and baseline:
             share = fewer_errors(mean(found), mean(baseline))
             if share is not None:
                 gains[name] = 100 * share
     return gains
-
-
-def _fill(name: str) -> str:
-    return "transparent" if name == _PAPER else _LOOKS[name][0]

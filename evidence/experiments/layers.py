@@ -12,16 +12,14 @@ from .plan import Plan
 
 
 def pipelines(plan: Plan, size: str) -> list[Path]:
-    """Those with ELMo and all of the training data, of seed 0.
+    """Those that the runs have kept.
 
     Raises:
         ValueError: the plan has no such size.
         FileNotFoundError: there are none.
     """
-    planned = [
-        run for run in plan.runs(size) if (run.variant, run.seed, run.share) == ("elmo", 0, 100)
-    ]
-    found = sorted(path for run in planned if (path := run.folder / "model-best").is_dir())
+    kept = (run.folder / "model-best" for run in plan.runs(size) if run.pipeline_kept)
+    found = sorted(path for path in kept if path.is_dir())
     if not found:
         raise FileNotFoundError(
             f"training/{size}: no trained pipeline; `spacy project run runs` makes them"

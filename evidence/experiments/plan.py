@@ -84,6 +84,11 @@ class Run:
         return Path("training", self.size, self.name)
 
     @property
+    def pipeline_kept(self) -> bool:
+        """Whether its trained pipeline stays: the figures of learned layer weights read those of the first seed."""
+        return (self.variant, self.seed, self.share) == ("elmo", 0, 100)
+
+    @property
     def metrics(self) -> dict[Data, Path]:
         """A file of scores for each set that it is scored on, its own first."""
         return {

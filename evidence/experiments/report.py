@@ -86,6 +86,7 @@ def sections(
         "Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)
     )
     of_tasks.figures += figure("gains.png", "Errors of the baseline that are gone")
+    nearest = _made(neighbor_table(folder))
     efficiency = _made(tables.shares(results), tables.updates(results))
     found = [
         of_tasks,
@@ -101,9 +102,9 @@ def sections(
         _section("Parts of speech", tag_table(folder), cited("tags")),
         Section(
             "A word in its context",
-            [SAMPLE] if neighbor_table(folder) else [],
-            tables=_made(neighbor_table(folder)),
-            figures=figure("neighbors.png", "Uses of a word; cf. table 4 of the paper"),
+            [SAMPLE] if nearest else [],
+            nearest,
+            figure("neighbors.png", "Uses of a word; cf. table 4 of the paper"),
         ),
         Section(
             "Learned weights",

@@ -135,6 +135,10 @@ class Results:
             return f"{task}, {data}"
         return f"{task}, {self._trained_on[task, data][1]} \u2192 {data}"
 
+    def label_with_metric(self, task: str, data: str) -> str:
+        """A set and what its scores are: "ner, wnut17 (F1)"."""
+        return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
+
 
 def mean(results: Iterable[Result]) -> float:
     """Of their scores."""

@@ -1,6 +1,6 @@
 """Probe the layers for word senses: `spacy elmo probe word-sense`, with WordNet's first senses where given.
 
-Without the labelled text it says so, and does nothing.
+Without the labelled text it says so, and leaves no OUT.json.
 
 python -m experiments.senses report/full/word-sense.json "" en_mini_v3 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """

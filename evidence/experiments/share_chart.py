@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .results import METRIC_NAMES, Results
+from .results import Results
 
 _NAMES = {"baseline": "without ELMo", "elmo": "with ELMo"}
 
@@ -19,7 +19,7 @@ def share_chart(results: Results) -> Mapping[str, Any] | None:
     ]
     rows = [
         {
-            "set": f"{results.label(result.task, result.data)} ({METRIC_NAMES[result.task]})",
+            "set": results.label_with_metric(result.task, result.data),
             "share": result.share,
             "score": result.score,
             "documents": result.documents,

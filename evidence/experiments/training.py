@@ -94,8 +94,8 @@ def carry_out(run: Run) -> None:
             for data in run.metrics
         }
         record = {"config": _digest(config), **_record(run, folder / "log.jsonl")}
-        # The figures of learned layer weights read these; all others would be gigabytes that nobody reads.
-        if (run.variant, run.seed, run.share) != ("elmo", 0, 100):
+        # All others would be gigabytes that nobody reads.
+        if not run.pipeline_kept:
             shutil.rmtree(folder / "model-best")
     for data in run.metrics:
         with whole(run.metrics[data]) as file:
@@ -105,11 +105,7 @@ def carry_out(run: Run) -> None:
 def _record(run: Run, log: Path) -> dict[str, Any]:
     documents = len(DocBin().from_disk(run.corpus("train").path))
     judged = [(row["step"], row["score"]) for row in srsly.read_jsonl(log)]
-    return {
-        "minutes": time.process_time() / 60,
-        "documents": documents,
-        "dev": judged,
-    }
+    return {"minutes": time.process_time() / 60, "documents": documents, "dev": judged}
 
 
 def main() -> None:
