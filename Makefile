@@ -28,7 +28,7 @@ format: $(INSTALLED)  ## sort imports and format in place
 	$(BIN)/ruff format .
 
 # The stamp is newer than the files that name the requirements and those that are compiled: a second call installs nothing.
-$(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/*.[ch])
+$(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/kernels/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"

@@ -8,9 +8,12 @@ FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-
 setup(
     ext_modules=[
         Extension(
-            "spacy_elmo.bilm._compiled",
-            [f"spacy_elmo/bilm/{name}.c" for name in ("cell", "int8", "pooling", "powers", "team")],
-            depends=["spacy_elmo/bilm/numbers.h", "spacy_elmo/bilm/team.h"],
+            "spacy_elmo.bilm.kernels._native",
+            [
+                f"spacy_elmo/bilm/kernels/{name}.c"
+                for name in ("cell", "int8", "pooling", "softmax_terms", "threads")
+            ],
+            depends=["spacy_elmo/bilm/kernels/numbers.h", "spacy_elmo/bilm/kernels/threads.h"],
             extra_compile_args=FLAGS,
             optional=True,
         )

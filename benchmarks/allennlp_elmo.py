@@ -23,10 +23,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacy_elmo.bilm.char_ids import char_ids
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.bilm_export import export
+from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.convert.bilm_tf.export import export
 
 _CHARACTERS = 50  # as their indexer has it
 _PACKAGES = ("modules", "nn", "data", "data.token_indexers")

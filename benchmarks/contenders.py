@@ -15,10 +15,10 @@ from matrix_products import MatrixProducts, multiply
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.precision import Precision
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.encoder import shim_of
+from spacy_elmo.pipeline.reading.encoder import shim_of
 
 Sentences = Sequence[Sequence[str]]
 

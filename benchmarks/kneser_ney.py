@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from spacy_elmo.bilm.char_ids import UNK
 from spacy_elmo.bilm.likelihood import language_model
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.corpus import Corpus, Sentences
+from spacy_elmo.bilm.words.char_ids import UNK
+from spacy_elmo.pretrain.corpus.prepared import Corpus, Sentences
 from spacy_elmo.pretrain.objective import Batcher
-from spacy_elmo.pretrain.perplexity import perplexity
+from spacy_elmo.pretrain.scoring.perplexity import perplexity
 
 ORDER, MEMORY = 5, "4G"
 _SENTENCES_PER_CHUNK = 1 << 14

@@ -26,10 +26,10 @@ from memory import MB, forget_peak, peak, resident
 from sizes import SIZES
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.meta import shells
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.shell import shells
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.bilm_export import export
+from spacy_elmo.convert.bilm_tf.export import export
 
 TEXT = "She sat on the bank of the river."
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from spacy_elmo.bilm.char_ids import PADDING
-from spacy_elmo.bilm.character_cnn import TYPES_PER_BLOCK, Affine
-from spacy_elmo.bilm.matrices import Matrix, Plain, ready
+from spacy_elmo.bilm.kernels.prepacked import Matrix, Plain, ready
+from spacy_elmo.bilm.kernels.recurrence import blocks
+from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
-from spacy_elmo.bilm.precision import Precision
-from spacy_elmo.bilm.recurrence import blocks
+from spacy_elmo.bilm.words.char_ids import PADDING
+from spacy_elmo.bilm.words.character_cnn import TYPES_PER_BLOCK, Affine
 
 Product = tuple[int, Tensor]
 """Rows of the left matrix, and the right matrix (k, m)."""

@@ -16,8 +16,8 @@ from contenders import batches
 from sentences import SAMPLE, read_sentences
 from spacy.training import Corpus
 
+from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.precision import Precision
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.bundled import find_weights
 

@@ -29,7 +29,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain import objective
-from spacy_elmo.pretrain.allocation import keep_freed_memory
+from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
 START, END, FIRST_WORD = 0, 1, 3
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import spacy
 
-from spacy_elmo.bilm.sentences import sentence_starts
+from spacy_elmo.text.sentences import sentence_starts
 
 SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 

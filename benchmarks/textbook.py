@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.char_ids import BOS, EOS, char_ids
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.words.char_ids import BOS, EOS, char_ids
 
 
 class Textbook:

@@ -20,9 +20,9 @@ from sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.kernels.matmul import product
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.products import product
-from spacy_elmo.pretrain.allocation import keep_freed_memory
+from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
 GATES = {"_Read", "_ReadBackward"}

@@ -17,9 +17,9 @@ from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from wasabi import Printer
 
-from spacy_elmo.analysis.neighbors import nearest
-from spacy_elmo.analysis.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.analysis.passages import passages
+from spacy_elmo.analysis.contexts.neighbors import nearest
+from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
+from spacy_elmo.corpora.passages import passages
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"

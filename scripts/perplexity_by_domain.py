@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.evaluate import evaluate, settings_of
-from spacy_elmo.pretrain.perplexity import NOTHING, Perplexity
+from spacy_elmo.pretrain.scoring.evaluate import evaluate, settings_of
+from spacy_elmo.pretrain.scoring.perplexity import NOTHING, Perplexity
 
 
 def read_sources(text: Path, table: Path) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretrain.loop", "torch._dynamo", __name__]
+    ["spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretrain.training.loop", "torch._dynamo", __name__]
 )
 
 

@@ -18,13 +18,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = "spacy_elmo"
 FLOORS = {
-    "bilm": 0,
-    "catalogue": 0,
-    "convert": 1,
-    "pretrain": 1,
-    "pipeline": 1,
-    "analysis": 2,
-    "cli": 3,
+    "files": 0,
+    "text": 1,
+    "bilm": 1,
+    "catalogue": 1,
+    "convert": 2,
+    "pretrain": 2,
+    "pipeline": 2,
+    "corpora": 3,
+    "embed": 4,
+    "search": 4,
+    "analysis": 5,
+    "cli": 6,
 }
 DRAWERS = {"util", "utils", "common", "helper", "helpers", "types", "misc"}
 MAX_LINES = 350
@@ -170,7 +175,7 @@ def _tree(root: Path, files: dict[str, str]) -> list[Module]:
         ("bilm/model.py", "from .. import analysis"),
         ("bilm/__init__.py", "from ..pretrain import loop"),
         ("bilm/model.py", "from thinc.api import Model"),
-        ("convert/bilm_hdf5.py", "from spacy_elmo.pretrain.corpus import read"),
+        ("convert/bilm_hdf5.py", "from spacy_elmo.pretrain.corpus.prepared import read"),
         ("pretrain/loop.py", "def f():\n    from ..pipeline.component import Elmo"),
         ("pipeline/component.py", "if TYPE_CHECKING:\n    from spacy_elmo.analysis import probe"),
         ("analysis/probe.py", "from ..cli import elmo_cli"),

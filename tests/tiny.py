@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_elmo.bilm.alphabet import N_MARKS
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM, BiLMOutput
+from spacy_elmo.bilm.words.alphabet import N_MARKS
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
 LEXICON = ["<oov>", "<bos>", "<eos>", "a", "cat", "Cat", "naïve", "鳥"]

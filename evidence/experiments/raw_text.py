@@ -15,8 +15,8 @@ from typing import TextIO
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.pretrain.documents import documents
-from spacy_elmo.pretrain.text import text_files
+from spacy_elmo.text.documents import documents
+from spacy_elmo.text.files import text_files
 
 from .whole_file import whole
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_elmo.pretrain.documents import json_lines
+from spacy_elmo.text.documents import json_lines
 
 
 class LabelledPair(NamedTuple):

@@ -17,7 +17,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.pretrain.documents import json_lines
+from spacy_elmo.text.documents import json_lines
 
 # A script sees its own folder only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -12,13 +12,13 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
-from ..bilm.char_ids import BOS, EOS, UNK
 from ..bilm.likelihood import classes_of, language_model, log_probabilities, opening_contexts
 from ..bilm.weights import Weights
+from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..pipeline.bundled import find_weights
 from ..pipeline.options import MAX_BATCH_TOKENS
-from ..pipeline.sequences import Sequences
-from ..pipeline.spans import SpanGetter, rule_spans
+from ..pipeline.reading.sequences import Sequences
+from ..pipeline.reading.spans import SpanGetter, rule_spans
 
 _CPU = torch.device("cpu")
 

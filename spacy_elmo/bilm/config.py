@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .alphabet import N_MARKS
+from .words.alphabet import N_MARKS
 
 ACTIVATIONS = ("relu", "tanh")
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .powers import powers
-from .products import product
+from .kernels.matmul import product
+from .kernels.softmax_terms import powers
 
 # A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .char_ids import BOS, EOS, UNK
 from .head import Head
 from .model import BiLM
 from .packing import Lengths
 from .weights import Weights
+from .words.char_ids import BOS, EOS, UNK
 
 
 @dataclass(frozen=True)

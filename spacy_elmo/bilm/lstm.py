@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
-from .lstm_gradient import Read
-from .matrices import Matrix, Plain, ready
-from .precision import Precision
-from .recurrence import Clips, Direction, read
+from .kernels.gradient import Read
+from .kernels.prepacked import Matrix, Plain, ready
+from .kernels.recurrence import Clips, Direction, read
+from .matmul_precision import Precision
 
 
 class LSTMLayer(nn.Module):

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig
 from .lstm import LSTMLayer
+from .matmul_precision import Precision
 from .packing import Lengths, Packing
-from .precision import Precision
-from .token_encoder import WordEncoder, token_encoder
-from .token_table import TokenTable
+from .words.token_cache import TokenTable
+from .words.token_encoder import WordEncoder, token_encoder
 
 
 @dataclass

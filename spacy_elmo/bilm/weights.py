@@ -16,12 +16,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .alphabet import N_MARKS
 from .config import BiLMConfig
 from .head import Head
+from .meta import shells
 from .model import BiLM
-from .shell import shells
 from .start_state import StartState
+from .words.alphabet import N_MARKS
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."

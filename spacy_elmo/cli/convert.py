@@ -15,7 +15,7 @@ from .errors import one_message
 from .out_file import check_out_file
 
 if TYPE_CHECKING:
-    from spacy_elmo.convert.conversion import Conversion
+    from ..convert.conversion import Conversion
 
 convert_cli = typer.Typer(
     name="convert",
@@ -83,7 +83,7 @@ def bilm_hdf5_cli(
     force: Force = False,
 ) -> None:
     """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
-    from spacy_elmo.convert.bilm_hdf5 import convert
+    from ..convert.bilm_tf.hdf5 import convert
 
     read = partial(
         convert,
@@ -106,7 +106,7 @@ def many_langs_cli(
     force: Force = False,
 ) -> None:
     """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
-    from spacy_elmo.convert.many_langs import convert
+    from ..convert.many_langs.model import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -128,7 +128,7 @@ def allennlp_cli(
     force: Force = False,
 ) -> None:
     """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
-    from spacy_elmo.convert.allennlp import convert
+    from ..convert.allennlp.trained_model import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -146,7 +146,7 @@ def bilm_tf_cli(
     force: Force = False,
 ) -> None:
     """Convert a TensorFlow checkpoint of bilm-tf, with its softmax. IN may also be its .index file."""
-    from spacy_elmo.convert.bilm_tf import convert
+    from ..convert.bilm_tf.checkpoint import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -162,7 +162,7 @@ def auto_cli(
     force: Force = False,
 ) -> None:
     """Find out which of these IN is, and convert it."""
-    from spacy_elmo.convert.detect import convert
+    from ..convert.detect import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -178,8 +178,8 @@ def _run(
 ) -> None:
     import torch
 
-    from spacy_elmo.convert.archive import opened
-    from spacy_elmo.convert.warm import with_start
+    from ..convert.readers.archive import opened
+    from ..convert.warm import with_start
 
     with one_message():
         check_out_file(out_file, "OUT_FILE", force=force)

@@ -17,7 +17,7 @@ from .errors import one_message
 from .evaluate import GpuOption, TokenizedOption
 
 if TYPE_CHECKING:
-    from ..analysis.embed.run import Engine
+    from ..embed.run import Engine
 
 
 class Format(str, Enum):
@@ -86,7 +86,7 @@ def embed_cli(
 ) -> None:
     """Write the vectors of a corpus to disk: a line, record, Doc or sentence of it is an item, and they are numbered.
 
-    A folder is read by spacy_elmo.analysis.embed.vectors.open_vectors: open_vectors(OUT)[7] is
+    A folder is read by spacy_elmo.embed.vectors.open_vectors: open_vectors(OUT)[7] is
     (layers, n_tokens, width) of item 7. hdf5 is the layout of `allennlp elmo`, with a dataset "7". A run that
     was stopped goes on with --resume, and what it writes is the same.
     """
@@ -97,9 +97,9 @@ def embed_cli(
 
             require_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
-        from ..analysis.embed.embedder import Wanted
-        from ..analysis.embed.pipelines import load_pipeline
-        from ..analysis.embed.run import embed
+        from ..corpora.pipelines import load_pipeline
+        from ..embed.embedder import Wanted
+        from ..embed.run import embed
 
         nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
         for remark in remarks:
@@ -116,11 +116,11 @@ def embed_cli(
 
 def _engine(name: EngineName, *, gpu: bool, code: Path | None) -> Engine:
     if name == EngineName.here:
-        from ..analysis.embed.run import embed_here
+        from ..embed.run import embed_here
 
         return embed_here
     try:
-        from ..analysis.embed.on_ray import embed_on_ray
+        from ..embed.on_ray import embed_on_ray
     except ImportError as error:
         raise ValueError(f"--engine ray needs `pip install spacy-elmo[ray]` ({error})") from error
     return functools.partial(embed_on_ray, gpu=gpu, code=code)

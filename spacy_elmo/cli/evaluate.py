@@ -14,7 +14,7 @@ from .errors import one_message
 
 if TYPE_CHECKING:
     from ..pretrain.config import Prepare
-    from ..pretrain.perplexity import Perplexity
+    from ..pretrain.scoring.perplexity import Perplexity
 
 WeightsArgument = Annotated[
     str, typer.Argument(metavar="WEIGHTS", help="Weights file with a head, or a bundled name")
@@ -58,10 +58,10 @@ def evaluate_cli(
     with one_message():
         from ..bilm.weights import Weights
         from ..pipeline.bundled import find_weights
-        from ..pretrain.evaluate import evaluate
-        from ..pretrain.perplexity import NOTHING
-        from ..pretrain.ranks import device
-        from ..pretrain.text import text_files
+        from ..pretrain.scoring.evaluate import evaluate
+        from ..pretrain.scoring.perplexity import NOTHING
+        from ..pretrain.training.distributed import device
+        from ..text.files import text_files
 
         weights = Weights.read(find_weights(weights_name))
         settings = settings_for(weights.card, lang, tokenized)
@@ -95,7 +95,7 @@ def settings_for(card: dict, lang: str | None, tokenized: bool) -> Prepare:
         ValueError: as of `pretrain.evaluate.settings_of`.
     """
     from ..pretrain.config import Prepare
-    from ..pretrain.evaluate import settings_of
+    from ..pretrain.scoring.evaluate import settings_of
 
     if tokenized:
         return Prepare(tokenized=True)

@@ -28,7 +28,7 @@ Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier
 @export_cli.command("bilm-hdf5")
 def bilm_hdf5_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
     """Write what bilm-tf and AllenNLP read: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
-    from spacy_elmo.convert.bilm_export import export
+    from ..convert.bilm_tf.export import export
 
     _run(export, file, out_dir, force)
 
@@ -36,7 +36,7 @@ def bilm_hdf5_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
 @export_cli.command("allennlp")
 def allennlp_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
     """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
-    from spacy_elmo.convert.allennlp_export import export
+    from ..convert.allennlp.export import export
 
     _run(export, file, out_dir, force)
 
@@ -44,14 +44,14 @@ def allennlp_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
 @export_cli.command("onnx")
 def onnx_cli(file: File, out_file: OutFile, force: Force = False) -> None:
     """Write the network as one .onnx file, which runs without Python."""
-    from spacy_elmo.convert.onnx_export import export
+    from ..convert.onnx.export import export
 
     _run(export, file, out_file, force)
 
 
 def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -> None:
-    from spacy_elmo.bilm.weights import Weights
-    from spacy_elmo.pipeline.bundled import find_weights
+    from ..bilm.weights import Weights
+    from ..pipeline.bundled import find_weights
 
     with one_message():
         written = export(Weights.read(find_weights(file)), out, force=force)

@@ -33,7 +33,7 @@ def init_config_cli(
     with one_message():
         if str(config_path) != "-":
             check_out_file(config_path, "CFG", force=force)
-        from ..analysis.blank import blank_pipeline
+        from ..corpora.blank import blank_pipeline
 
         nlp, remarks = blank_pipeline(source, lang)
         # Messages have a place of their own, since standard output may be the config.

@@ -34,7 +34,7 @@ def layers_cli(
         files = check_figure_files(out)
         import spacy
 
-        from ..analysis.layer_weights import distinct_names, layer_weights
+        from ..analysis.layers.layer_weights import distinct_names, layer_weights
 
         mixes = [
             (name, mix)
@@ -50,7 +50,7 @@ def layers_cli(
                 srsly.write_json(path, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
                 continue
             from ..analysis.figures import save_figure
-            from ..analysis.layer_chart import layer_chart
+            from ..analysis.layers.layer_chart import layer_chart
 
             save_figure(layer_chart(named), path, title="Layers of the biLM that are read")
     most = max(len(mix.weights) for _, mix in named)

@@ -19,9 +19,9 @@ from .evaluate import GpuOption, TokenizedOption
 from .figure_files import OutOption, check_figure_files
 
 if TYPE_CHECKING:
-    from ..analysis.neighbors import Neighbor
-    from ..analysis.occurrence_map import Plane
-    from ..analysis.occurrences import Occurrences
+    from ..analysis.contexts.neighbors import Neighbor
+    from ..analysis.contexts.occurrence_map import Plane
+    from ..analysis.contexts.occurrences import Occurrences
 
 _WIDEST = 120
 
@@ -63,10 +63,10 @@ def neighbors_cli(
             from spacy import require_gpu
 
             require_gpu(gpu_id)
-        from ..analysis.embed.pipelines import load_pipeline
-        from ..analysis.neighbors import nearest
-        from ..analysis.occurrences import find_in_sentences, find_occurrences
-        from ..analysis.passages import passages
+        from ..analysis.contexts.neighbors import nearest
+        from ..analysis.contexts.occurrences import find_in_sentences, find_occurrences
+        from ..corpora.passages import passages
+        from ..corpora.pipelines import load_pipeline
 
         nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
         for remark in remarks:
@@ -110,14 +110,14 @@ def _save(
     word: str,
     source: str,
 ) -> None:
-    from ..analysis.occurrence_map import planes
+    from ..analysis.contexts.occurrence_map import planes
 
     drawn = planes(corpus, queries)
     if path.suffix == ".json":
         srsly.write_json(path, _record(corpus, queries, neighbors, drawn))
         return
+    from ..analysis.contexts.map_chart import map_chart
     from ..analysis.figures import save_figure
-    from ..analysis.map_chart import map_chart
 
     title = f"Occurrences of \u201c{word}\u201d"
     chart = map_chart(drawn, corpus.found, queries.found, title=title, source=source)

@@ -16,8 +16,8 @@ from .settings import read_settings
 
 if TYPE_CHECKING:
     from ..pretrain.config import PretrainConfig
-    from ..pretrain.corpus import Corpus
-    from ..pretrain.estimate import Estimate
+    from ..pretrain.corpus.prepared import Corpus
+    from ..pretrain.report.estimate import Estimate
 
 
 def prepare_cli(
@@ -38,10 +38,10 @@ def prepare_cli(
     with one_message():
         import_code(code)
         config = read_settings(config_path, ctx.args, training=False)
-        from ..pretrain.prepare import prepare
-        from ..pretrain.ranks import device
-        from ..pretrain.start import given_weights, with_network
-        from ..pretrain.text import text_files
+        from ..pretrain.corpus.prepare import prepare
+        from ..pretrain.training.distributed import device
+        from ..pretrain.training.initial_weights import given_weights, with_network
+        from ..text.files import text_files
 
         # What the run would start from is looked at before hours of tokenizing, not after.
         config = with_network(config)
@@ -54,8 +54,8 @@ def prepare_cli(
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config)
         if config.training.limited:
-            from ..pretrain.allocation import keep_freed_memory
-            from ..pretrain.estimate import estimate
+            from ..pretrain.report.estimate import estimate
+            from ..pretrain.training.allocation import keep_freed_memory
 
             keep_freed_memory()  # as pretrain does
             msg.info(f"Trying a few steps of training, on {where}")
@@ -64,7 +64,7 @@ def prepare_cli(
 
 def show_corpus(corpus: Corpus, config: PretrainConfig) -> None:
     """Print a corpus's sizes, and how it looks to a run of `config`."""
-    from ..pretrain.statistics import statistics
+    from ..pretrain.report.statistics import statistics
 
     found = statistics(config, corpus)
     rows = [

@@ -19,7 +19,7 @@ from .settings import read_settings
 from .signals import stop_signal
 
 if TYPE_CHECKING:
-    from ..pretrain.log import Progress
+    from ..pretrain.training.log import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -62,11 +62,11 @@ def pretrain_cli(
             init = str(find_weights(init))
         given = ["--paths.init", init] if init is not None else []
         config = read_settings(config_path, [*ctx.args, *given])
-        from ..pretrain import ranks
-        from ..pretrain.allocation import keep_freed_memory
-        from ..pretrain.loop import Stopped, pretrain
-        from ..pretrain.run_folder import claim, run_corpus
-        from ..pretrain.start import with_network
+        from ..pretrain.run import claim, run_corpus
+        from ..pretrain.training import distributed as ranks
+        from ..pretrain.training.allocation import keep_freed_memory
+        from ..pretrain.training.initial_weights import with_network
+        from ..pretrain.training.loop import Stopped, pretrain
 
         config = with_network(config)
         keep_freed_memory()
@@ -110,7 +110,7 @@ def pretrain_cli(
 
 def _show(run: Iterator[Progress], out: Path, max_minutes: float | None) -> None:
     """Print what happens in a run, to its end, and keep its report."""
-    from ..pretrain.report import write_report
+    from ..pretrain.report.report import write_report
 
     progress = None
     for progress in run:

@@ -20,8 +20,8 @@ from .out_file import check_out_file
 if TYPE_CHECKING:
     from ..analysis.probe.layers import LayerReader
     from ..analysis.probe.part_of_speech import TagScores
-    from ..analysis.probe.sense_corpus import SenseSentence
     from ..analysis.probe.word_sense import SenseScores
+    from ..corpora.senses import SenseSentence
 
 probe_cli = typer.Typer(
     name="probe",
@@ -64,9 +64,9 @@ def word_sense_cli(
     """
     with one_message():
         _check(out, gpu_id)
-        from ..analysis.probe.sense_corpus import read_first_senses, read_senses
         from ..analysis.probe.word_sense import NearestSense
-        from ..pretrain.text import text_files
+        from ..corpora.senses import read_first_senses, read_senses
+        from ..text.files import text_files
 
         first = None if first_senses is None else read_first_senses(first_senses)
         files = text_files(train)
@@ -125,7 +125,7 @@ def _check(out: Path | None, gpu_id: int) -> None:
 
 
 def _annotated(file: Path) -> list[SenseSentence]:
-    from ..analysis.probe.sense_corpus import read_senses
+    from ..corpora.senses import read_senses
 
     sentences = list(read_senses([file]))
     if not any(sentence.instances for sentence in sentences):
@@ -134,8 +134,8 @@ def _annotated(file: Path) -> list[SenseSentence]:
 
 
 def _reader(source: str) -> LayerReader:
-    from ..analysis.embed.pipelines import load_pipeline
     from ..analysis.probe.layers import LayerReader
+    from ..corpora.pipelines import load_pipeline
 
     nlp, _ = load_pipeline(source, tokenized=True)
     return LayerReader(nlp)

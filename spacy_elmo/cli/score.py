@@ -48,8 +48,8 @@ def score_cli(
         from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
         from ..pipeline.bundled import find_weights
-        from ..pipeline.spans import sentence_spans
-        from ..pretrain.ranks import device
+        from ..pipeline.reading.spans import sentence_spans
+        from ..pretrain.training.distributed import device
 
         weights = Weights.read(find_weights(weights_name))
         docs = _docs(text, settings_for(weights.card, lang, tokenized))
@@ -68,9 +68,9 @@ def _docs(source: str, settings: Prepare) -> Iterator[Doc]:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from ..pretrain.cutter import Cutter
-    from ..pretrain.documents import Document, documents
-    from ..pretrain.text import text_files
+    from ..pretrain.corpus.tokenize import Cutter
+    from ..text.documents import Document, documents
+    from ..text.files import text_files
 
     cutter, vocab = Cutter(settings), Vocab()
     found: Iterator[Document]

@@ -18,7 +18,7 @@ from .errors import one_message
 from .evaluate import GpuOption, TokenizedOption
 
 if TYPE_CHECKING:
-    from ..analysis.search.index import Hit
+    from ..search.index import Hit
 
 search_cli = typer.Typer(
     name="search",
@@ -55,7 +55,7 @@ def index_cli(
 ) -> None:
     """Make an index of the sentences of a corpus.
 
-    From Python it is spacy_elmo.analysis.search.index.SearchIndex.from_disk(OUT_DIR).
+    From Python it is spacy_elmo.search.index.SearchIndex.from_disk(OUT_DIR).
     """
     with one_message():
         import_code(code)
@@ -64,9 +64,9 @@ def index_cli(
 
             require_gpu(gpu_id)
         _check_out_dir(out_dir, force)
-        from ..analysis.embed.pipelines import load_pipeline
-        from ..analysis.search.corpus_index import add_corpus, origin
-        from ..analysis.search.index import SearchIndex
+        from ..corpora.pipelines import load_pipeline
+        from ..search.corpus_index import add_corpus, origin
+        from ..search.index import SearchIndex
 
         nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
         for remark in remarks:
@@ -94,8 +94,8 @@ def query_cli(
     """Find the sentences of an index that are nearest to a text, by the cosine of their vectors."""
     with one_message():
         import_code(code)
-        from ..analysis.search.corpus_index import query_reader
-        from ..analysis.search.index import SearchIndex
+        from ..search.corpus_index import query_reader
+        from ..search.index import SearchIndex
 
         index = SearchIndex.from_disk(index_dir)
         read = query_reader(index, pipeline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacy_elmo.bilm.weights import Weights
+from ..bilm.weights import Weights
 
 
 @dataclass

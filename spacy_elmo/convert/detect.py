@@ -8,8 +8,13 @@ from pathlib import Path
 
 import torch
 
-from . import allennlp, allennlp_files, bilm_files, bilm_hdf5, bilm_tf, many_langs
+from .allennlp import files as allennlp_files
+from .allennlp import trained_model as allennlp
+from .bilm_tf import checkpoint as bilm_tf
+from .bilm_tf import files as bilm_files
+from .bilm_tf import hdf5 as bilm_hdf5
 from .conversion import Conversion
+from .many_langs import model as many_langs
 
 
 @dataclass(frozen=True)

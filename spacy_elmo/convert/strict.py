@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.shell import shells
+from ..bilm.config import BiLMConfig
+from ..bilm.meta import shells
+from ..bilm.model import BiLM
 
 Shape = tuple[int, ...]
 

@@ -6,8 +6,7 @@ import dataclasses
 from itertools import islice
 from pathlib import Path
 
-from spacy_elmo.bilm.start_state import warm_start
-
+from ..bilm.start_state import warm_start
 from .conversion import Conversion
 
 # The largest public models read so many in minutes; the error of a mean falls with the root of their number.

@@ -13,18 +13,18 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from .batch import Batch
-from .cache import LayerCache
-from .encoder import averages, layers_and_width, shim_of
-from .extensions import install_extensions, store_layers, stored_layers
 from .forks import guard_forks
 from .home import Home
-from .hooks import set_hooks
-from .listened_to import ListenedTo
-from .listener import state_of
+from .keeping.cache import LayerCache
+from .keeping.extensions import install_extensions, store_layers, stored_layers
+from .keeping.hooks import set_hooks
+from .keeping.mapped_arrays import own_copy
+from .listening.batch import Batch
+from .listening.listener import state_of
+from .listening.tok2vec import ReplaceListenerConfig, replace_listener
+from .listening.upstream import ListenedTo
 from .options import READING, Store
-from .own_memory import own_copy
-from .tok2vec import ReplaceListenerConfig, replace_listener
+from .reading.encoder import averages, layers_and_width, shim_of
 
 ExtraAnnotations: TypeAlias = Callable[[list[Doc], list[Floats3d]], None]
 

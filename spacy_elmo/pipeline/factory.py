@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..bilm.precision import Precision
+from ..bilm.matmul_precision import Precision
 from .options import KEEPING, READING, DType, Start, Store
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def make_elmo(
         set_extra_annotations: called with Docs and their layers, a list of each, once the layers are on the Docs.
     """
     # Not at the top, because spaCy imports this module at its every start.
-    from .cache import LayerCache
     from .component import Elmo
-    from .encoder import configure
     from .home import Home
+    from .keeping.cache import LayerCache
+    from .reading.encoder import configure
 
     configure(
         model,

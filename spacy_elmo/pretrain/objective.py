@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..bilm.char_ids import UNK
 from ..bilm.head import Head, Negatives
 from ..bilm.likelihood import classes_of
 from ..bilm.model import BiLM, Reading
+from ..bilm.words.char_ids import UNK
 
 
 @dataclass

@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from spacy_elmo.analysis.figures import save_figure
-from spacy_elmo.analysis.layer_chart import layer_chart
-from spacy_elmo.analysis.layer_weights import LayerWeights
+from spacy_elmo.analysis.layers.layer_chart import layer_chart
+from spacy_elmo.analysis.layers.layer_weights import LayerWeights
 
 CHART = {
     "data": {"values": [{"x": "</script><script>alert(1)</script>"}]},

@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 
+from spacy_elmo.analysis.contexts.map_chart import map_chart
+from spacy_elmo.analysis.contexts.occurrence_map import planes
+from spacy_elmo.analysis.contexts.occurrences import Occurrence
 from spacy_elmo.analysis.figures import save_figure
-from spacy_elmo.analysis.layer_chart import layer_chart
-from spacy_elmo.analysis.layer_weights import LayerWeights
-from spacy_elmo.analysis.map_chart import map_chart
-from spacy_elmo.analysis.occurrence_map import planes
-from spacy_elmo.analysis.occurrences import Occurrence
+from spacy_elmo.analysis.layers.layer_chart import layer_chart
+from spacy_elmo.analysis.layers.layer_weights import LayerWeights
 from tests.analysis.words import occurrences
 
 DRIVER = shutil.which("chromedriver")

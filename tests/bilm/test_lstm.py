@@ -5,7 +5,8 @@ import itertools
 import pytest
 import torch
 
-from spacy_elmo.bilm import lstm_gradient, recurrence
+from spacy_elmo.bilm.kernels import gradient as lstm_gradient
+from spacy_elmo.bilm.kernels import recurrence
 from spacy_elmo.bilm.lstm import LSTMLayer
 from tests import tiny
 

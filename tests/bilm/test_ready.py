@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.token_table import TokenTable
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.token_cache import TokenTable
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 

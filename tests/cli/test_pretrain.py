@@ -9,7 +9,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli.pretrain import _format
 from spacy_elmo.pipeline import bundled
-from spacy_elmo.pretrain.log import Progress
+from spacy_elmo.pretrain.training.log import Progress
 
 CONFIG = """
 [prepare]

@@ -14,10 +14,13 @@ import pytest
 import torch
 
 from benchmarks.allennlp_elmo import AllenNLP, elmo_module
-from spacy_elmo.bilm.char_ids import char_ids
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert import allennlp, allennlp_export, bilm_export, bilm_hdf5
-from spacy_elmo.convert.archive import opened
+from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.convert.allennlp import export as allennlp_export
+from spacy_elmo.convert.allennlp import trained_model as allennlp
+from spacy_elmo.convert.bilm_tf import export as bilm_export
+from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
+from spacy_elmo.convert.readers.archive import opened
 from tests import tiny
 from tests.convert import foreign
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.convert.many_langs import convert
+from spacy_elmo.convert.many_langs.model import convert
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
 

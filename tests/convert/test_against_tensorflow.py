@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.char_ids import BOS, EOS
-from spacy_elmo.convert.bilm_tf import convert, recognise
-from spacy_elmo.convert.tf_checkpoint import Checkpoint, newest
+from spacy_elmo.bilm.words.char_ids import BOS, EOS
+from spacy_elmo.convert.bilm_tf.checkpoint import convert, recognise
+from spacy_elmo.convert.readers.tensorflow import Checkpoint, newest
 from tests import oracle, tiny
-from tests.convert.test_bilm_tf import WORDS, options_of, write_words
+from tests.convert.bilm_tf.test_checkpoint import WORDS, options_of, write_words
 
 PYTHON = os.environ.get("ELMO_TENSORFLOW")
 pytestmark = pytest.mark.skipif(PYTHON is None, reason="ELMO_TENSORFLOW names no Python")

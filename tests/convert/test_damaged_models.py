@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert import allennlp, bilm_hdf5
+from spacy_elmo.convert.allennlp import trained_model as allennlp
+from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
 from tests import tiny
 from tests.convert import foreign, foreign_allennlp
 

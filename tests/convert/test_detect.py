@@ -5,7 +5,8 @@ import torch
 
 from spacy_elmo.convert.detect import FORMATS, convert, detect
 from tests import tiny
-from tests.convert import foreign, foreign_allennlp, foreign_many_langs, test_bilm_tf
+from tests.convert import foreign, foreign_allennlp, foreign_many_langs
+from tests.convert.bilm_tf import test_checkpoint as test_bilm_tf
 
 CONFIG = tiny.config()
 

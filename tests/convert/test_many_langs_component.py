@@ -11,8 +11,8 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.many_langs import convert
-from spacy_elmo.pipeline.shim import BiLMShim
+from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
 

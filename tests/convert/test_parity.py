@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.convert.bilm_hdf5 import convert
+from spacy_elmo.convert.bilm_tf.hdf5 import convert
 from tests import tiny
 
 PARITY = Path(__file__).parents[3] / "shared" / "parity"

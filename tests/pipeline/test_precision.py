@@ -9,7 +9,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.encoder import shim_of
+from spacy_elmo.pipeline.reading.encoder import shim_of
 from tests import pipelines
 
 PRECISIONS = ["float32", "bfloat16", "int8"]

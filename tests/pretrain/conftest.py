@@ -5,7 +5,7 @@ import random
 import pytest
 
 from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretrain.prepare import prepare
+from spacy_elmo.pretrain.corpus.prepare import prepare
 
 MODEL = {
     "dim": 8, "projection": 4, "char_dim": 4, "filters": [[1, 4], [3, 4]], "highways": 1, "max_characters": 12,

@@ -12,7 +12,7 @@ import torch
 from confection import Config
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain import checkpoint
+from spacy_elmo.pretrain.training import checkpoint
 from tests.processes import command, start
 
 DEADLINE = 120

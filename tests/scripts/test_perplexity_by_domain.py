@@ -7,7 +7,7 @@ from scripts.perplexity_by_domain import by_source, read_sources
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.evaluate import evaluate
+from spacy_elmo.pretrain.scoring.evaluate import evaluate
 from tests import tiny
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "cat", "the", "."]

@@ -9,8 +9,8 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...pipeline.encoder import layers_and_width
-from ..embed.embedder import elmo_of
+from ...corpora.pipelines import elmo_of
+from ...pipeline.reading.encoder import layers_and_width
 
 _SENTENCES = 512
 """Read at once. Enough for batches of sentences of like length."""

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..conllu import FORM, UPOS, XPOS, conllu_sentences
+from ...text.conllu import FORM, UPOS, XPOS, conllu_sentences
 from .layers import LayerReader
 from .linear import fit_linear
 

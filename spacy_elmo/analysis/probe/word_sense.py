@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..unit import unit
+from ...corpora.senses import SenseInstance, SenseSentence, entry_of
+from ...search.unit import unit
 from .layers import LayerReader
-from .sense_corpus import SenseInstance, SenseSentence, entry_of
 
 
 @dataclass(frozen=True)

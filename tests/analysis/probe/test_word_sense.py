@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.analysis.probe.sense_corpus import SenseInstance, SenseSentence
 from spacy_elmo.analysis.probe.word_sense import NearestSense
+from spacy_elmo.corpora.senses import SenseInstance, SenseSentence
 
 RIVER, MONEY, SKY = "bank%1:17:01::", "bank%1:14:00::", "sky%1:17:00::"
 

@@ -1,0 +1,178 @@
+"""A word's occurrences drawn as a map: points that are near are used alike, colours are senses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..figures import Spec, marked
+from .occurrence_map import Plane
+from .occurrences import Occurrence
+
+_SIZE = 300
+_COLUMNS = 3
+_MARGIN = 1.1
+# Of Okabe and Ito (2008): the colour-blind can tell them apart.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+_GREY, _DARK_GREY = "#999999", "#555555"
+_NO_SENSE = "no sense given"
+_POINTS, _QUERIES = "occurrences", "queries"
+
+
+def map_chart(
+    planes: Sequence[Plane],
+    found: Sequence[Occurrence],
+    queries: Sequence[Occurrence],
+    *,
+    title: str,
+    source: str,
+) -> Spec:
+    """A panel for each plane. In a page, pointing at an occurrence shows its sentence, and where it is in the other
+    panels.
+
+    Args:
+        found: the occurrences, in the order of each plane's points; coloured if any has a sense.
+        queries: further ones, in the order of each plane's queries; drawn black, with their numbers.
+        source: where text and vectors are from.
+    """
+    senses = _legend(found)
+    points = [
+        {**_places(number, planes, "points"), **_tooltip(occurrence), "sense": sense}
+        for number, (occurrence, sense) in enumerate(zip(found, senses, strict=True))
+    ]
+    numbered = [
+        {**_places(number, planes, "queries"), **_tooltip(query), "query": str(number + 1)}
+        for number, query in enumerate(queries)
+    ]
+    return {
+        "title": {
+            "text": title,
+            "subtitle": [
+                f"Each point is one occurrence, {len(found):,} in all. Axes: the first two principal components of the"
+                " vectors' directions, in one scale per panel.",
+                *(
+                    f"Query {number}: {query.excerpt(12)}"
+                    for number, query in enumerate(queries, 1)
+                ),
+                f"Source: {source}",
+            ],
+        },
+        "params": [
+            {
+                "name": "hovered",
+                "select": {
+                    "type": "point",
+                    "on": "pointerover",
+                    "clear": "pointerout",
+                    "fields": ["number"],
+                },
+                "views": [f"points {number}" for number in range(len(planes))],
+            }
+        ],
+        # Once, though every panel draws them.
+        "datasets": {_POINTS: points, _QUERIES: numbered},
+        "columns": _COLUMNS,
+        "spacing": 24,
+        "concat": [
+            _panel(number, plane, _colour(senses), queries=bool(queries))
+            for number, plane in enumerate(planes)
+        ],
+    }
+
+
+def _places(number: int, planes: Sequence[Plane], which: str) -> dict[str, Any]:
+    """x and y in each panel of one occurrence."""
+    row: dict[str, Any] = {"number": number}
+    for panel, plane in enumerate(planes):
+        row[f"x{panel}"], row[f"y{panel}"] = getattr(plane, which)[number].tolist()
+    return row
+
+
+def _tooltip(occurrence: Occurrence) -> dict[str, str]:
+    sentence = f"{occurrence.left}{marked(occurrence.word)}{occurrence.right}"
+    return {"sentence": sentence, "file": occurrence.source}
+
+
+def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) -> Spec:
+    place = _axes(number, plane)
+    occurrences = {
+        "name": f"points {number}",
+        "data": {"name": _POINTS},
+        "mark": {"type": "circle", "stroke": "white", "strokeWidth": 0.5, "opacity": 0.8},
+        "encoding": {
+            **place,
+            "color": colour,
+            "size": {"condition": {"param": "hovered", "empty": False, "value": 300}, "value": 70},
+            "tooltip": [
+                {"field": field}
+                for field in ("sentence", "sense", "file")
+                if field != "sense" or "field" in colour
+            ],
+        },
+    }
+    query = {
+        "data": {"name": _QUERIES},
+        "encoding": {**place, "tooltip": [{"field": "query"}, {"field": "sentence"}]},
+        "layer": [
+            {"mark": {"type": "circle", "color": "black", "opacity": 1, "size": 230}},
+            {
+                "mark": {"type": "text", "color": "white", "fontSize": 12, "fontWeight": "bold"},
+                "encoding": {"text": {"field": "query"}},
+            },
+        ],
+    }
+    return {
+        "title": plane.view,
+        "width": _SIZE,
+        "height": _SIZE,
+        "layer": [occurrences, query] if queries else [occurrences],
+    }
+
+
+def _axes(number: int, plane: Plane) -> dict[str, Any]:
+    """One scale for both, so that distances are what they are."""
+    drawn = np.concatenate([plane.points, plane.queries])
+    low, high = drawn.min(axis=0), drawn.max(axis=0)
+    reach = _MARGIN * float((high - low).max()) / 2 or 1.0
+    middle = ((low + high) / 2).tolist()
+    return {
+        axis: {
+            "field": f"{axis}{number}",
+            "type": "quantitative",
+            "scale": {"domain": [middle[place] - reach, middle[place] + reach], "nice": False},
+            "title": f"component {place + 1}: {plane.shares[place]:.0%} of the variance",
+            "axis": {"labels": False, "ticks": False, "grid": False, "domain": False},
+        }
+        for place, axis in enumerate("xy")
+    }
+
+
+def _legend(found: Sequence[Occurrence]) -> list[str]:
+    """What the legend calls the sense of each occurrence. Those too rare for a colour of their own share a name."""
+    counts = Counter(o.sense for o in found if o.sense is not None)
+    names = {sense: f"{sense} ({n})" for sense, n in counts.most_common(len(_COLOURS))}
+    other = f"{len(counts) - len(names)} other senses ({_rest(counts)})"
+    return [_NO_SENSE if o.sense is None else names.get(o.sense, other) for o in found]
+
+
+def _rest(counts: Counter[str]) -> int:
+    return counts.total() - sum(n for _, n in counts.most_common(len(_COLOURS)))
+
+
+def _colour(senses: list[str]) -> dict[str, Any]:
+    if set(senses) == {_NO_SENSE}:
+        return {"value": _COLOURS[0]}
+    # The most frequent first; what is no single sense comes last, in grey.
+    frequent = [sense for sense, _ in Counter(senses).most_common()]
+    vague = [sense for sense in frequent if sense == _NO_SENSE or " other senses " in sense]
+    named = [sense for sense in frequent if sense not in vague]
+    greys = [_GREY if sense == _NO_SENSE else _DARK_GREY for sense in vague]
+    return {
+        "field": "sense",
+        "type": "nominal",
+        "title": "sense (occurrences)",
+        "scale": {"domain": [*named, *vague], "range": [*_COLOURS[: len(named)], *greys]},
+    }

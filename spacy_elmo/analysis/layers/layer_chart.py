@@ -1,0 +1,96 @@
+"""Figure 2 of Peters et al. (2018): the weights of a biLM's layers in the components that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..figures import Spec
+from .layer_weights import LayerWeights
+
+_WIDTH, _BAR = 420, 18
+
+
+def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
+    """Bars for every layer of every mix, and a tick where an average of the layers would end.
+
+    Args:
+        mixes: name -> weights, from top to bottom; no two of one name.
+    """
+    names = [_label(name, mix) for name, mix in mixes]
+    rows = [
+        {
+            "mix": name,
+            "layer": str(layer),
+            "weight": weight,
+            "average": 1 / len(mix.weights),
+            "gamma": mix.gamma,
+        }
+        for name, (_, mix) in zip(names, mixes, strict=True)
+        for layer, weight in enumerate(mix.weights)
+    ]
+    weight = {
+        "field": "weight",
+        "type": "quantitative",
+        "title": "weight in the mix (softmax, sums to 1)",
+        "scale": {"domain": [0, 1]},
+        "axis": {"grid": False},
+    }
+    colour = {
+        "field": "layer",
+        "type": "nominal",
+        "title": "layer of the biLM",
+        # Legible to the colour-blind, and in grey.
+        "scale": {"scheme": "viridis"},
+    }
+    bars = {"mark": "bar", "encoding": {"x": weight, "color": colour, "tooltip": _TOOLTIP}}
+    average = {
+        "mark": {"type": "tick", "color": "black", "thickness": 1.5},
+        "encoding": {"x": {"field": "average", "type": "quantitative"}},
+    }
+    # Beyond the plot's edge, where neither bars nor ticks are.
+    numbers = {
+        "mark": {"type": "text", "align": "left", "dx": 6},
+        "encoding": {
+            "x": {"datum": 1},
+            "text": {"field": "weight", "type": "quantitative", "format": ".2f"},
+        },
+    }
+    return {
+        "title": {
+            "text": "Which layers of the biLM are read",
+            "subtitle": [
+                "Layer 0 knows the word alone, the others its context. The tick is the plain average,",
+                "where training starts. \u03b3, beside each name, scales the whole mix.",
+            ],
+        },
+        "data": {"values": rows},
+        "facet": {
+            "row": {
+                "field": "mix",
+                "type": "nominal",
+                "title": None,
+                "sort": names,
+                "header": {"labelAngle": 0, "labelAlign": "left", "labelLimit": 400},
+            }
+        },
+        "spacing": 12,
+        "spec": {
+            "width": _WIDTH,
+            "height": {"step": _BAR},
+            "encoding": {"y": {"field": "layer", "type": "nominal", "axis": None}},
+            "layer": [bars, average, numbers],
+        },
+    }
+
+
+_TOOLTIP = [
+    {"field": "mix", "title": "read by"},
+    {"field": "layer"},
+    {"field": "weight", "type": "quantitative", "format": ".3f"},
+    {"field": "gamma", "type": "quantitative", "title": "\u03b3", "format": ".3f"},
+]
+
+
+def _label(name: str, mix: LayerWeights) -> str:
+    learnt = "" if mix.layers == "mix" else f", layers = {mix.layers}: not learnt"
+    return f"{name} (\u03b3 {mix.gamma:.2f}{learnt})"

@@ -1,0 +1,85 @@
+"""The functions of the C files beside this one, where a compiler was there when the package was installed.
+
+Each is one pass over memory where torch's operators take many, and each has a twin in torch's operators, which is used
+for other types, on other devices, and where nothing was compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+_ARGUMENTS = {
+    "cell_forward": [_SIZE] * 3 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
+    "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
+    "maximum": [_SIZE] * 3 + [_POINTER] * 3,
+    "spread": [_SIZE] * 3 + [_POINTER] * 3,
+    "powers": [_SIZE] * 2 + [_POINTER] * 5,
+    "quantized": [_SIZE] * 3 + [_POINTER] * 3,
+    "rescaled": [_SIZE] * 3 + [_POINTER] * 3,
+}
+_FLOAT32_ALONE = ("quantized", "rescaled")
+# The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
+# which was built before is not called with them.
+_TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
+
+
+def compiled(name: str, tensor: Tensor, *sums: Tensor) -> Any:
+    """The C function of this name for the tensor's type and device; None if there is none, or if `sums`, which C takes
+    as float32, are of another type."""
+    if not tensor.is_cpu or any(t.dtype != torch.float32 for t in sums):
+        return None
+    return library().get((name, tensor.dtype))
+
+
+def address(tensor: Tensor | None) -> int | None:
+    """Of a contiguous tensor's first number; None: NULL."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+def path() -> Path:
+    """Where the library is, if one was built."""
+    return Path(__file__).with_name(f"_native{sysconfig.get_config_var('EXT_SUFFIX')}")
+
+
+@cache
+def library() -> dict[tuple[str, torch.dtype], Any]:
+    """All functions by name and type; empty if nothing was compiled."""
+    try:
+        found = ctypes.CDLL(str(path()))
+        _give_team(found)
+        return _functions(found)
+    except (
+        OSError,
+        AttributeError,
+    ):  # not built, or for another machine, or from other sources than these
+        return {}
+
+
+def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
+    found = {}
+    for name, types in _ARGUMENTS.items():
+        for dtype, suffix in _TYPES.items():
+            if name in _FLOAT32_ALONE and dtype != torch.float32:
+                continue
+            function = found[name, dtype] = getattr(library, f"{name}_{suffix}")
+            function.argtypes, function.restype = types, None
+    return found
+
+
+def _give_team(library: ctypes.CDLL) -> None:
+    """Let C share rows among torch's own threads (`team.c`), where their OpenMP is GCC's or speaks as it does."""
+    if sys.platform == "win32":
+        return  # which has no way to ask for what is in the process already
+    process = ctypes.CDLL(None)
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    if all(hasattr(process, name) for name in names):
+        library.spacy_elmo_use_team(*(getattr(process, name) for name in names))

@@ -1,0 +1,44 @@
+"""The maximum over time of a convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .native import address, compiled
+
+
+def maximum(features: Tensor) -> Tensor:
+    """(K, positions, n) -> (K, n), positions being one or more. The gradient goes to the first position that has it."""
+    if not features.requires_grad:
+        return features.amax(1)
+    if compiled("maximum", features):
+        return _Maximum.apply(features)
+    return features.max(1).values
+
+
+class _Maximum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor) -> Tensor:
+        features = features.contiguous()
+        words, ctx.positions, dim = features.shape
+        maxima = features.new_empty((words, dim))
+        winners = features.new_empty((words, dim), dtype=torch.int32)
+        function = compiled("maximum", features)
+        function(*features.shape, address(features), address(maxima), address(winners))
+        ctx.save_for_backward(winners)
+        return maxima
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (winners,) = ctx.saved_tensors
+        words, dim = winners.shape
+        gradient = gradient.contiguous()
+        dfeatures = gradient.new_empty((words, ctx.positions, dim))
+        function = compiled("spread", gradient)
+        function(*dfeatures.shape, address(gradient), address(winners), address(dfeatures))
+        return dfeatures

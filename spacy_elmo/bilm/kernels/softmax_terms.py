@@ -1,0 +1,29 @@
+"""Exponentials of logits, the expensive half of a softmax."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .native import address, compiled
+
+
+def powers(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Row by row e^(logit + bias - largest), where `largest` is the row's largest sum of both.
+
+    Args:
+        logits: (M, S), contiguous, in any float type, may hold -infinity; overwritten.
+        bias: (S,) of every row, float32 at least.
+
+    Returns:
+        (M, S) the powers, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the powers, of which
+        the largest is 1 unless all logits of a row are -infinity.
+    """
+    if function := compiled("powers", logits, bias):
+        room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
+        function(*logits.shape, *map(address, (logits, bias, room, largest, sums)))
+        return logits, largest, sums
+    raw = logits.to(bias.dtype) + bias
+    largest = raw.amax(1).clamp_min_(torch.finfo(raw.dtype).min)
+    sums = raw.sub_(largest[:, None]).exp_().sum(1)
+    return logits.copy_(raw), largest, sums

@@ -1,0 +1,1 @@
+"""From words to context-free vectors: character ids, the character CNN, the token encoder and its cache."""

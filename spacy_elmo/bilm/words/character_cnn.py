@@ -1,0 +1,123 @@
+"""Features of words from their characters (Kim et al. 2016, as in bilm-tf)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..config import BiLMConfig
+from ..kernels.matmul import product
+from ..kernels.pooling import maximum
+
+TYPES_PER_BLOCK = 32
+
+
+class Affine(nn.Module):
+    """x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
+
+    *Shape:* (K, inputs) -> (K, outputs).
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """bilm-tf's start: W of variance 1 / inputs, b 0."""
+        nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return product(x, self.weight) + self.bias
+
+
+class Highway(nn.Module):
+    """c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x (Srivastava et al. 2015; bilm-tf `model.py:high`).
+
+    The gate is the *carry* gate of bilm-tf's naming: it scales the transformed part.
+
+    *Shape:* (K, width) -> (K, width).
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.carry = Affine(width, width)
+        self.transform = Affine(width, width)
+        # bilm-tf's start: the layer passes most of its input on.
+        nn.init.constant_(self.carry.bias, -2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        carry = self.carry(x).sigmoid()
+        return x + carry * (self.transform(x).relu() - x)
+
+
+class CharacterCNN(nn.Module):
+    """Character vectors -> convolutions, maximum over time -> activation -> highways.
+
+    Args:
+        config: the shape.
+        characters: rows of the table of characters.
+        padding: the row that fills the positions after a word.
+    """
+
+    def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
+        super().__init__()
+        self.config = config
+        self.padding = padding
+        self.characters = nn.Parameter(torch.empty(characters, config.char_dim))
+        self.filters = nn.ParameterList(
+            torch.empty(width, config.char_dim, number) for width, number in config.filters
+        )
+        self.filter_biases = nn.ParameterList(torch.empty(number) for _, number in config.filters)
+        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The start of bilm-tf's convolutions (`training.py`, which gives normal distributions by their variance)."""
+        nn.init.uniform_(self.characters, -1.0, 1.0)
+        for weight in self.filters:
+            if self.config.activation == "relu":
+                nn.init.uniform_(weight, -0.05, 0.05)
+            else:
+                nn.init.normal_(weight, std=(weight.shape[0] * weight.shape[1]) ** -0.5)
+        for bias in self.filter_biases:
+            nn.init.zeros_(bias)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Features of distinct words: (K, max_characters) integers -> (K, n_filters)."""
+        if not len(ids):
+            return self.characters.new_zeros((0, self.config.n_filters))
+        x = self._convolve(ids)
+        for highway in self.highways:
+            x = highway(x)
+        return x
+
+    def _convolve(self, ids: Tensor) -> Tensor:
+        # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
+        # the longest word and the widest filter all windows are equal, and cropping there is exact.
+        # Words of like length share a block, so that one long URL does not widen a thousand short words.
+        lengths = (ids != self.padding).sum(1)
+        order = lengths.argsort()
+        widest = max(width for width, _ in self.config.filters)
+        blocks = []
+        for rows in order.split(TYPES_PER_BLOCK):
+            columns = min(self.config.max_characters, int(lengths[rows[-1]]) + widest)
+            blocks.append(self._convolve_block(ids[rows, :columns]))
+        return torch.cat(blocks).index_select(0, order.argsort())
+
+    def _convolve_block(self, ids: Tensor) -> Tensor:
+        count, columns = ids.shape
+        dim = self.config.char_dim
+        x = nn.functional.embedding(ids.int(), self.characters)
+        pooled = []
+        for weight, bias in zip(self.filters, self.filter_biases, strict=True):
+            width, _, number = weight.shape
+            positions = columns - width + 1
+            windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
+            features = product(windows.view(-1, width * dim), weight.view(width * dim, number))
+            # The bias and the activation are monotone: after the maximum they cost once, not once a position.
+            pooled.append(maximum(features.view(count, -1, number)) + bias)
+        x = torch.cat(pooled, 1)
+        return x.relu() if self.config.activation == "relu" else x.tanh()

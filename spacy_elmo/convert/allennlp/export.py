@@ -1,0 +1,94 @@
+"""Our weights to the parameters of AllenNLP's `Elmo`: options.json and a state dict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...bilm.config import BiLMConfig
+from ...bilm.weights import Weights
+from ...files import all_or_nothing
+from ..bilm_tf.export import options_of
+from .layout import to_allennlp
+
+_OPTIONS, _STATE = FILES = ("options.json", "weights.th")
+_CHARACTERS = 50
+
+
+def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a model as AllenNLP's `Elmo(...).load_state_dict(..., strict=True)` reads it.
+
+    Args:
+        folder: receives `options.json` and `weights.th`; the rest as of `all_or_nothing`.
+        force: replace files that stand there.
+
+    Returns:
+        The files written. They hold the scalar mixes of the card (`scalar_mixes`), or an untrained one.
+
+    Raises:
+        OSError: as of `all_or_nothing`.
+        ValueError: AllenNLP has no such biLM, says why; or the card's mixes are damaged.
+    """
+    state = state_of(weights)
+    with all_or_nothing(folder, FILES, force=force) as new:
+        (new / _OPTIONS).write_text(json.dumps(options_of(weights.config), indent=2) + "\n", "utf8")
+        torch.save(state, new / _STATE)
+    return [Path(folder) / name for name in FILES]
+
+
+def state_of(weights: Weights) -> dict[str, Tensor]:
+    """The state dict of AllenNLP's `Elmo`, in float32.
+
+    Raises:
+        ValueError: as of `export`.
+    """
+    config = weights.config
+    if problems := _inexpressible(config):
+        raise ValueError("AllenNLP has no such biLM:\n  " + "\n  ".join(problems))
+    tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
+    state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
+    for k, (numbers, gamma) in enumerate(_mixes(weights)):
+        state[f"scalar_mix_{k}.gamma"] = torch.tensor([gamma])
+        for layer, number in enumerate(numbers):
+            state[f"scalar_mix_{k}.scalar_parameters.{layer}"] = torch.tensor([number])
+    return state
+
+
+def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
+    """The weights and gamma of each mix in the card, which a user may have edited."""
+    layers = weights.config.layers + 1
+    mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
+    try:
+        found = [([float(w) for w in mix["weights"]], float(mix["gamma"])) for mix in mixes]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"scalar_mixes of the card are no mixes: {mixes!r:.200}") from error
+    if any(len(numbers) != layers for numbers, _ in found):
+        raise ValueError(f"scalar_mixes of the card are not of {layers} layers: {mixes!r:.200}")
+    return found
+
+
+def _inexpressible(config: BiLMConfig) -> list[str]:
+    problems = []
+    if config.words or config.has_lexicon:
+        problems.append(
+            "its input is the bytes of a word alone, and this biLM reads something else"
+        )
+    elif config.max_characters != _CHARACTERS:
+        problems.append(
+            f"max_characters = {config.max_characters}: its indexer always gives {_CHARACTERS}"
+        )
+    if not config.skip:
+        problems.append("skip = false: it always has residual connections")
+    if not config.square_projections:
+        if config.dim == config.projection:
+            problems.append(
+                f"dim = projection = {config.dim}, so that there is no projection of the LSTM; it always has one"
+            )
+        if not config.words and config.n_filters == config.projection:
+            problems.append(
+                f"filters = projection = {config.n_filters}, so that there is no projection of them; it always has one"
+            )
+    return problems

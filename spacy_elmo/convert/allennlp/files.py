@@ -1,0 +1,132 @@
+"""The files of a trained AllenNLP model on disk: its parameters, its configuration, and the options of its ELMo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..bilm_tf.files import has_lstm, read_options
+from ..readers.json_file import read_object
+from ..readers.torch_file import read_state_dict
+
+_WEIGHTS = ("weights.th", "best.th")
+_CONFIG = "config.json"
+
+
+@dataclass
+class TrainedModel:
+    """A model as its files hold it."""
+
+    weights_file: Path
+    state: dict[str, Tensor]
+    config_file: Path | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    """The content of config.json; empty if there is none."""
+    options_file: Path | None = None
+    options: dict[str, Any] | None = None
+    """The content of its ELMo's options.json; None if it is nowhere."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that were read."""
+        paths = [self.weights_file, self.config_file, self.options_file]
+        return [path for path in paths if path is not None]
+
+
+def read_files(source: str | Path, *, options: str | Path | None = None) -> TrainedModel:
+    """Read a model's parameters and what describes them.
+
+    Args:
+        source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`), or a file of
+            parameters itself, beside which `config.json` may lie.
+        options: the options of its ELMo (options.json). By default the file that its configuration names, if it lies
+            in the folder, or came into the archive; or the folder's one JSON file that contains `lstm`. Nothing
+            outside the folder is read, and nothing is fetched.
+
+    Raises:
+        OSError: a file or the folder is missing or cannot be read.
+        ValueError: a file is damaged, or several could be the options.
+    """
+    path = Path(source)
+    folder = path.parent if path.is_file() else path
+    weights_file = path if path.is_file() else _weights_file(path)
+    model = TrainedModel(weights_file, read_state_dict(weights_file))
+    if (config_file := folder / _CONFIG).exists():
+        model.config_file, model.config = config_file, read_object(config_file)
+    model.options_file = Path(options) if options else _options_file(folder, model.config)
+    if model.options_file is not None:
+        model.options = read_options(model.options_file)
+    return model
+
+
+def recognise(source: str | Path) -> str | None:
+    """Why this seems to be a trained AllenNLP model, in a few words; None if it does not. Never raises."""
+    path = Path(source)
+    try:
+        if path.is_file():
+            return f"{path.name}, a file of parameters" if path.suffix == ".th" else None
+        found = [name for name in (_CONFIG, *_WEIGHTS) if (path / name).is_file()]
+    except OSError:  # a folder that may not be read
+        return None
+    return " and ".join(found) if set(found) & set(_WEIGHTS) else None
+
+
+def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
+    """Every setting of this name in a configuration, at any depth, by its dotted path."""
+    sections: list[tuple[str, Any]] = [("", config)]
+    while sections:
+        path, section = sections.pop(0)
+        entries = enumerate(section) if isinstance(section, list) else section.items()
+        for name, value in entries:
+            if name == key:
+                yield f"{path}{name}", value
+            if isinstance(value, list | dict):
+                sections.append((f"{path}{name}.", value))
+
+
+def _weights_file(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"{folder} is neither a folder nor a file. Give a trained model: its archive (model.tar.gz), the folder"
+            " of it, or a file of parameters (.th)."
+        )
+    for name in _WEIGHTS:
+        if (folder / name).exists():
+            return folder / name
+    others = ", ".join(path.name for path in sorted(folder.glob("*.th"))) or "none"
+    raise ValueError(
+        f"{folder}: no {' or '.join(_WEIGHTS)}; give the file of parameters itself (.th files here: {others})"
+    )
+
+
+def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
+    named = []
+    for path, value in settings(config, "options_file"):
+        # AllenNLP before 1.0 put the files of a configuration into the archive, as `fta/` and the setting's path.
+        inside = [folder / "fta" / path, folder / str(value)]
+        named += [
+            file
+            for file in inside
+            if file.is_file() and file.resolve().is_relative_to(folder.resolve())
+        ][:1]
+    files = list(dict.fromkeys(named)) or _with_lstm(folder)
+    if len(files) > 1:
+        names = ", ".join(str(file.relative_to(folder)) for file in files)
+        raise ValueError(
+            f"{folder}: several files could be the options: {names}; choose by --options"
+        )
+    return files[0] if files else None
+
+
+def _with_lstm(folder: Path) -> list[Path]:
+    files = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            files += [path] if has_lstm(path) else []
+        except (ValueError, OSError):
+            continue  # not everything that is called .json must be read
+    return files

@@ -1,0 +1,156 @@
+"""A training of bilm-tf, as it saved itself, to ours: options.json and a TensorFlow checkpoint, with its softmax.
+
+The checkpoint holds what bilm-tf's `dump_weights` would write to an HDF5 file, under other names, and also the softmax,
+which becomes our head, so that a training can go on from it. The optimizer's slots stay unread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from ..conversion import Conversion
+from ..readers.tensorflow import INDEX, Checkpoint, newest
+from .files import (
+    SOFTMAX,
+    SOFTMAX_BIAS,
+    SOFTMAX_WEIGHT,
+    TABLE,
+    ForeignModel,
+    read_options,
+    read_vocabulary,
+    vocabulary_of,
+)
+from .hdf5 import to_weights
+
+_SCOPE = "lm/"
+# TensorFlow's names, and those that `dump_weights` makes of them (bilm-tf `training.py`), in this order.
+_DUMPED = {
+    "/rnn/": "/RNN/",
+    "/multi_rnn_cell/cell_": "/MultiRNNCell/Cell",
+    "/lstm_cell/projection/kernel": "/LSTMCell/W_P_0",
+    "/lstm_cell/kernel": "/LSTMCell/W_0",
+    "/lstm_cell/bias": "/LSTMCell/B",
+}
+
+
+def convert(
+    folder: str | Path,
+    *,
+    options: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Conversion:
+    """Read a checkpoint of bilm-tf and convert it.
+
+    Args:
+        folder: where bilm-tf saved, of which the newest checkpoint is read; or the `.index` file of another one.
+        options: the options file, if it is not the folder's `options.json`.
+        vocabulary: the words of the training, one a line; by default the one text file in the folder that has as many
+            words as the softmax has rows. Without it, a model with character input is converted without a head.
+        dtype: float32 keeps every bit; float16 halves the file.
+
+    Raises:
+        OSError: a file is missing or cannot be read.
+        ValueError: a file is damaged, of another format, or does not fit the others (see `bilm_hdf5.to_weights`).
+    """
+    folder, prefix = _found(Path(folder))
+    options_file = Path(options) if options is not None else folder / "options.json"
+    if not options_file.exists():
+        raise FileNotFoundError(
+            f"{options_file} is missing, which bilm-tf writes beside its checkpoints; give the file by --options"
+        )
+    checkpoint = Checkpoint(prefix)
+    names = _variables(checkpoint)
+    arrays = {
+        dumped: checkpoint.read(name) for dumped, name in names.items() if dumped not in SOFTMAX
+    }
+    model = ForeignModel(options_file, read_options(options_file), checkpoint.index, arrays)
+    note = _add_head(model, checkpoint, names, Path(vocabulary) if vocabulary is not None else None)
+    result = to_weights(model, dtype=dtype)
+    words_file = [model.vocabulary_file] if model.vocabulary_file is not None else []
+    return Conversion(
+        result.weights,
+        [options_file, *checkpoint.files, *words_file],
+        [f"checkpoint {prefix.name}", note, *result.notes],
+    )
+
+
+def recognise(folder: str | Path) -> str | None:
+    """Why this seems to be a checkpoint of bilm-tf, in a few words; None if it does not. Never raises."""
+    try:
+        _, prefix = _found(Path(folder))
+        variables = _variables(Checkpoint(prefix))
+    except (OSError, ValueError):
+        return None
+    return f"{prefix.name}{INDEX} is a TensorFlow checkpoint with {len(variables)} variables under {_SCOPE}"
+
+
+def _found(path: Path) -> tuple[Path, Path]:
+    """The folder, and the prefix of the checkpoint in it."""
+    if path.name.endswith(INDEX) and path.is_file():
+        return path.parent, path.with_name(path.name.removesuffix(INDEX))
+    if not path.is_dir():
+        raise NotADirectoryError(
+            f"{path} is neither a folder with a checkpoint nor a checkpoint's file *{INDEX}"
+        )
+    return path, newest(path)
+
+
+def _variables(checkpoint: Checkpoint) -> dict[str, str]:
+    """The name of each of the model's variables in the checkpoint, by that in an HDF5 file.
+
+    Raises:
+        ValueError: there are none.
+    """
+    found = {}
+    for name in checkpoint.entries:
+        # An optimizer's slots lie under the variable to which they belong: lm/char_embed/Adagrad.
+        parts = name.split("/")
+        is_slot = any("/".join(parts[:n]) in checkpoint.entries for n in range(1, len(parts)))
+        if name.startswith(_SCOPE) and not is_slot:
+            found[_dumped(name)] = name
+    if not found:
+        some = ", ".join(list(checkpoint.entries)[:5]) or "nothing at all"
+        raise ValueError(
+            f"{checkpoint.index}: no checkpoint of bilm-tf: it has no variables under {_SCOPE}, but {some}"
+        )
+    return found
+
+
+def _dumped(name: str) -> str:
+    name = name.removeprefix(_SCOPE)
+    for theirs, dumped in _DUMPED.items():
+        name = name.replace(theirs, dumped)
+    return name
+
+
+def _add_head(
+    model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
+) -> str:
+    """Give a model its vocabulary and softmax, if the one is known, and say so."""
+    if SOFTMAX_BIAS not in names:
+        raise ValueError(f"{checkpoint.index}: no {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax")
+    rows = math.prod(checkpoint.entries[names[SOFTMAX_BIAS]].shape)
+    path = vocabulary or vocabulary_of(rows, checkpoint.prefix.parent)
+    if path is None:
+        return f"no head: without the vocabulary of the training (--vocabulary), {rows:,} rows stay unread"
+    words = read_vocabulary(path)
+    if len(words) != rows:
+        raise ValueError(
+            f"{path}: {len(words):,} words, but the softmax has {rows:,} rows; give the vocabulary of the training"
+        )
+    model.vocabulary_file, model.vocabulary = path, words
+    # Where it has no weight, that is the table of words (`share_embedding_softmax`).
+    sources = {
+        SOFTMAX_WEIGHT: names.get(SOFTMAX_WEIGHT, names.get(TABLE)),
+        SOFTMAX_BIAS: names[SOFTMAX_BIAS],
+    }
+    model.softmax_file = checkpoint.index
+    model.softmax = {
+        ours: checkpoint.read(name) for ours, name in sources.items() if name is not None
+    }
+    return f"head: {rows:,} words, those of {path.name}"

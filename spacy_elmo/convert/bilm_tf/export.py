@@ -1,0 +1,93 @@
+"""Our weights to bilm-tf's and AllenNLP's files: options.json and HDF5 arrays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...bilm.config import BiLMConfig
+from ...bilm.weights import Weights
+from ...files import all_or_nothing
+from ..readers.hdf5 import load_h5py
+from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT
+from .hdf5 import to_arrays
+
+FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
+    "options.json", "weights.hdf5", "softmax_weights.hdf5", "vocab.txt"
+)  # fmt: skip
+
+
+def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a model as its original programs read it.
+
+    Args:
+        folder: receives `options.json` and `weights.hdf5`, `vocab.txt` if the file has a vocabulary, and
+            `softmax_weights.hdf5` if it has a head; the rest as of `all_or_nothing`.
+        force: replace files that stand there.
+
+    Returns:
+        The files written.
+
+    Raises:
+        OSError: as of `all_or_nothing`.
+        ValueError: bilm-tf has no such biLM (says why), or h5py is missing.
+    """
+    if problems := _inexpressible(weights):
+        raise ValueError("bilm-tf has no such biLM:\n  " + "\n  ".join(problems))
+    with all_or_nothing(folder, FILES, force=force) as new:
+        options = json.dumps(options_of(weights.config), indent=2)
+        (new / _OPTIONS).write_text(options + "\n", "utf8")
+        _write(new / _WEIGHTS, to_arrays(weights))
+        if (head := weights.head()) is not None:
+            rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
+            _write(new / _SOFTMAX, {SOFTMAX_WEIGHT: rows, SOFTMAX_BIAS: bias})
+        if weights.vocabulary:
+            words = "".join(f"{word}\n" for word in weights.vocabulary)
+            (new / _VOCABULARY).write_text(words, "utf8", newline="\n")
+        return [Path(folder) / name for name in FILES if (new / name).exists()]
+
+
+def options_of(config: BiLMConfig) -> dict[str, Any]:
+    """options.json for serving (which is why it says 262 characters: 261, and one that pads)."""
+    lstm = {
+        "dim": config.dim,
+        "projection_dim": config.projection,
+        "n_layers": config.layers,
+        "cell_clip": config.cell_clip,
+        "proj_clip": config.proj_clip,
+        "use_skip_connections": config.skip,
+    }
+    if config.words:
+        return {"lstm": lstm, "n_tokens_vocab": config.words}
+    characters = {
+        "activation": config.activation,
+        "embedding": {"dim": config.char_dim},
+        "filters": [list(group) for group in config.filters],
+        "max_characters_per_token": config.max_characters,
+        "n_characters": 262,
+        "n_highway": config.highways,
+    }
+    return {"lstm": lstm, "char_cnn": characters}
+
+
+def _inexpressible(weights: Weights) -> list[str]:
+    config, problems = weights.config, []
+    if config.has_lexicon:
+        problems.append(
+            "it reads words or bytes, and this one reads words or code points as ELMoForManyLangs does"
+        )
+    same = {config.dim} if config.words else {config.dim, config.n_filters}
+    if config.square_projections and config.projection in same:
+        problems.append("it has no projection where the sizes agree already, and this one has")
+    if broken := [w for w in weights.vocabulary if w != w.strip() or len(w.splitlines()) > 1]:
+        problems.append(f"its vocabulary has a line for each word, stripped: not {broken[:10]}")
+    return problems
+
+
+def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    with load_h5py().File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array

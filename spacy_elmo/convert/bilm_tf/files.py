@@ -1,0 +1,258 @@
+"""The files of a bilm-tf or AllenNLP model on disk: which they are, and what is in them, unchanged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...bilm.words.char_ids import BOS, EOS
+from ..readers import hdf5
+from ..readers.json_file import read_json
+
+
+@dataclass
+class ForeignModel:
+    """A model as its files hold it."""
+
+    options_file: Path
+    options: dict[str, Any]
+    weights_file: Path
+    arrays: dict[str, np.ndarray]
+    """By the path inside the HDF5 file, "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
+    vocabulary_file: Path | None = None
+    vocabulary: list[str] | None = None
+    softmax_file: Path | None = None
+    softmax: dict[str, np.ndarray] = field(default_factory=dict)
+    """`softmax/W` (V, P) and `softmax/b` (V,), whose rows are the words of the vocabulary."""
+    token_vectors_file: Path | None = None
+    token_vectors: np.ndarray | None = None
+    """(V, P) one for each word of the vocabulary, instead of what the arrays make tokens from."""
+    notes: list[str] = field(default_factory=list)
+    """What a user should know of the choice of the files."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that were read."""
+        paths = [
+            self.options_file, self.weights_file, self.token_vectors_file, self.softmax_file, self.vocabulary_file
+        ]  # fmt: skip
+        return [path for path in paths if path is not None]
+
+
+_HDF5, _JSON, _TEXT = (".hdf5", ".h5"), (".json",), (".txt",)
+# The names of the softmax and of the word table, in every file of bilm-tf.
+SOFTMAX = SOFTMAX_WEIGHT, SOFTMAX_BIAS = "softmax/W", "softmax/b"
+TABLE = "embedding"
+
+
+def read_files(
+    source: str | Path,
+    *,
+    options: str | Path | None = None,
+    weights: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
+    token_vectors: str | Path | None = None,
+) -> ForeignModel:
+    """Read a model's options and arrays and, if it has them, its softmax and vocabulary.
+
+    Args:
+        source: the folder where they lie: the one HDF5 file that contains `RNN_0`, the one JSON file that
+            contains `lstm`; for word input, the one text file that contains the line `<S>`; and, if it can be
+            told, the HDF5 file that contains `softmax/W`, with the one text file that has a word for each row.
+            Or the weights file, in such a folder.
+        options, weights, vocabulary, softmax: the files themselves, where that rule does not find them.
+        token_vectors: an HDF5 file that contains `embedding`, as bilm-tf's `dump_token_embeddings` makes it: the
+            vectors of the words of the vocabulary.
+
+    Raises:
+        OSError: a file or the folder is missing or cannot be read.
+        ValueError: none or several files fit (lists them), a file is damaged, or h5py is missing.
+    """
+    folder = Path(source)
+    if folder.is_file():
+        folder, weights = folder.parent, weights or folder
+    if not folder.is_dir() and (options is None or weights is None):
+        raise NotADirectoryError(
+            f"{folder} is not a folder. Give the folder that holds the options and the weights, or both by"
+            " --options and --weights."
+        )
+    hdf5.load_h5py()  # first, or its absence would read as "no file contains RNN_0"
+    weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "--weights")
+    options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "--options")
+    model = ForeignModel(
+        options_file, read_options(options_file), weights_file, hdf5.read_arrays(weights_file)
+    )
+    if token_vectors is not None:
+        model.token_vectors_file = Path(token_vectors)
+        model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [TABLE])[TABLE]
+    # Only a table or a softmax needs the names of words; another vocabulary is the list of what was once cached.
+    if vocabulary is not None or token_vectors is not None or not model.options.get("char_cnn"):
+        path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "--vocabulary")
+        model.vocabulary_file, model.vocabulary = path, read_vocabulary(path)
+    _read_softmax(model, folder, Path(softmax) if softmax is not None else None)
+    if model.vocabulary_file and model.vocabulary:
+        model.notes.append(
+            f"{model.vocabulary_file.name}: the vocabulary ({len(model.vocabulary):,} words)"
+        )
+    return model
+
+
+def recognise(source: str | Path) -> str | None:
+    """Why this seems to be a model in bilm-tf's format, in a few words; None if it does not. Never raises.
+
+    Args:
+        source: as of `read_files`.
+    """
+    path = Path(source)
+    try:
+        is_file = path.is_file()
+        options, _ = _fitting(_files(path.parent if is_file else path, _JSON), has_lstm)
+        weights, _ = _fitting([path] if is_file else _files(path, _HDF5), _has_rnn)
+    except OSError:  # a folder that may not be read
+        return None
+    if not options or not weights:
+        return None
+    return f'{options[0].name} has "lstm", {weights[0].name} has RNN_0'
+
+
+def vocabulary_of(rows: int, folder: Path) -> Path | None:
+    """The only text file in the folder of as many words, both boundaries among them; None if there is no such one."""
+
+    def fits(path: Path) -> bool:
+        words = read_vocabulary(path)
+        return len(words) == rows and {BOS, EOS} <= set(words)
+
+    fitting, _ = _fitting(_files(folder, _TEXT), fits)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _read_softmax(model: ForeignModel, folder: Path, given: Path | None) -> None:
+    """The softmax, with the words of its rows. One for which nobody has asked stays out where these are not known."""
+    path = given or _only_softmax(model, folder)
+    if path is None:
+        return
+    arrays = hdf5.read_arrays(given, SOFTMAX) if given else {}
+    rows = math.prod(hdf5.shapes(path)[SOFTMAX_BIAS])
+    words_file = model.vocabulary_file or vocabulary_of(rows, folder)
+    words = model.vocabulary or (read_vocabulary(words_file) if words_file else [])
+    if given is None and len(words) != rows:
+        model.notes.append(
+            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it by --vocabulary"
+        )
+        return
+    if words_file is None:
+        raise ValueError(
+            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it by --vocabulary"
+        )
+    model.vocabulary_file, model.vocabulary = words_file, words
+    model.softmax_file, model.softmax = path, arrays or hdf5.read_arrays(path, SOFTMAX)
+
+
+def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
+    files, _ = _fitting(_files(folder, _HDF5), _has_softmax)
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        model.notes.append(f"softmax left out: {names} have one; choose with --softmax")
+    return files[0] if len(files) == 1 else None
+
+
+def _chosen(
+    given: str | Path | None,
+    folder: Path,
+    suffixes: Sequence[str],
+    fits: Callable[[Path], bool],
+    content: str,
+    option: str,
+) -> Path:
+    if given is not None:
+        return Path(given)
+    fitting, failing = _fitting(_files(folder, suffixes), fits)
+    if len(fitting) == 1:
+        return fitting[0]
+    kind = " or ".join(suffixes)
+    listing = [(path, "found") for path in fitting] + list(failing.items())
+    lines = [
+        f"{path.name}: {reason if isinstance(reason, Exception) else f'{content} {reason}'}"
+        for path, reason in sorted(listing)
+    ] or [f"there is no {kind} file"]
+    raise ValueError(
+        f"{folder}: {len(fitting) or 'no'} {kind} files contain {content}, expected one; choose with {option}."
+        + "".join(f"\n  {line}" for line in lines)
+    )
+
+
+def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in suffixes)
+
+
+def _fitting(
+    files: Sequence[Path], fits: Callable[[Path], bool]
+) -> tuple[list[Path], dict[Path, Exception | str]]:
+    """Those that fit, and the rest, each with the error of reading it, or "not found"."""
+    fitting: list[Path] = []
+    failing: dict[Path, Exception | str] = {}
+    for path in files:
+        try:
+            if fits(path):
+                fitting.append(path)
+            else:
+                failing[path] = "not found"
+        except (ValueError, OSError) as error:
+            failing[path] = error
+    return fitting, failing
+
+
+def _has_rnn(path: Path) -> bool:
+    return any(name.startswith("RNN_0/") for name in hdf5.shapes(path))
+
+
+def _has_softmax(path: Path) -> bool:
+    return set(SOFTMAX) <= hdf5.shapes(path).keys()
+
+
+def has_lstm(path: Path) -> bool:
+    """Whether a JSON file holds the options of a biLM."""
+    content = read_json(path)
+    return isinstance(content, dict) and "lstm" in content
+
+
+def _has_boundary(path: Path) -> bool:
+    return BOS in read_vocabulary(path)
+
+
+def read_options(path: Path) -> dict[str, Any]:
+    """The content of options.json.
+
+    Raises:
+        OSError: the file is missing or cannot be read.
+        ValueError: it is no JSON, or has no section `lstm`.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("lstm"), dict):
+        raise ValueError(
+            f'{path}: not the options of a biLM: expected an object with a section "lstm"'
+        )
+    return content
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """One word a line, stripped, without the line `!!!MAXTERMID` (bilm-tf `data.py:Vocabulary`).
+
+    Raises:
+        OSError: the file is missing or cannot be read.
+        ValueError: it is no UTF-8 text.
+    """
+    try:
+        with path.open(encoding="utf8") as file:
+            words = [line.strip() for line in file]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not a UTF-8 text file ({error})") from error
+    return [word for word in words if word != "!!!MAXTERMID"]

@@ -1,0 +1,82 @@
+"""bilm-tf's options.json as a `BiLMConfig`: what is required, what is assumed, what is only about training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...bilm.config import BiLMConfig
+from ..readers.options import OptionsReader
+
+# Without influence on what a finished model computes. The last two stand in the options of the
+# released checkpoint, and no program reads them.
+_TRAINING_ONLY = {
+    "all_clip_norm_val", "batch_size", "dropout", "learning_rate", "n_epochs", "n_negative_samples_batch",
+    "n_tokens_vocab", "n_train_tokens", "sample_softmax", "share_embedding_softmax", "unroll_steps",
+    "char_cnn.projection_after_highway", "char_cnn.reverse",
+}  # fmt: skip
+
+
+def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
+    """The configuration that a model's options describe, and a note on everything that was assumed or ignored.
+
+    Args:
+        options: the content of options.json.
+        table_rows: rows of the model's word table, 0 if it has none. They count for a model with
+            word input (without `char_cnn`) whose options do not give `n_tokens_vocab`.
+
+    Raises:
+        ValueError: naming all options that are missing or impossible.
+    """
+    reader = OptionsReader(options)
+    if reader.value("bidirectional", default=True, silent=True) is False:
+        reader.problems.append("bidirectional = false (a model of one direction is no biLM)")
+    fields: dict[str, Any] = {
+        "dim": reader.whole("lstm.dim"),
+        "projection": reader.whole("lstm.projection_dim"),
+        "layers": reader.whole("lstm.n_layers", default=1),
+        "cell_clip": reader.clip("lstm.cell_clip"),
+        "proj_clip": reader.clip("lstm.proj_clip"),
+        "skip": bool(reader.value("lstm.use_skip_connections", default=False)),
+        # TensorFlow adds it at run time; the files hold the bias without it.
+        "forget_bias": 1.0,
+    }
+    if reader.value("char_cnn", default=None, silent=True):
+        fields |= _character_fields(reader)
+    else:
+        fields["words"] = reader.whole("n_tokens_vocab", default=table_rows)
+        reader.notes.append("no char_cnn: word input")
+        if fields["words"] == 0:
+            reader.problems.append(
+                "neither char_cnn nor n_tokens_vocab is given, and the weights hold no table `embedding`"
+            )
+    if reader.problems:
+        raise ValueError("; ".join(reader.problems))
+    return BiLMConfig(**fields), reader.notes + reader.ignored(_TRAINING_ONLY | {"lstm"})
+
+
+def _character_fields(reader: OptionsReader) -> dict[str, Any]:
+    count = reader.whole("char_cnn.n_characters", default=261)
+    if count == 262:
+        reader.notes.append(
+            "char_cnn.n_characters = 262, for serving: read as 261, the rows in the file"
+        )
+    elif count != 261:
+        reader.problems.append(f"char_cnn.n_characters = {count} (known: 261, and 262 for serving)")
+    activation = reader.value("char_cnn.activation")
+    filters = reader.value("char_cnn.filters")
+    if not isinstance(filters, list) or not all(map(_is_filter_group, filters)):
+        reader.problems.append(
+            f"char_cnn.filters = {filters!r} (must be a list of [width, number])"
+        )
+    return {
+        "char_dim": reader.whole("char_cnn.embedding.dim"),
+        "filters": filters,
+        "activation": activation,
+        "highways": reader.whole("char_cnn.n_highway", default=0),
+        "max_characters": reader.whole("char_cnn.max_characters_per_token", default=50),
+    }
+
+
+def _is_filter_group(group: Any) -> bool:
+    return isinstance(group, list) and len(group) == 2 and all(type(n) is int for n in group)

@@ -1,0 +1,64 @@
+"""The network configuration of ELMoForManyLangs as a `BiLMConfig`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...bilm.config import BiLMConfig
+from ...bilm.words.alphabet import N_MARKS
+from ..readers.options import OptionsReader
+
+# Without influence on what a finished model computes; the last three, if it reads no characters.
+_UNUSED = {
+    "dropout", "classifier", "classifier.name", "classifier.n_samples", "classifier.corr_dim",
+    "token_embedder.activation", "token_embedder.filters", "token_embedder.n_highway",
+}  # fmt: skip
+
+
+def config_of(
+    options: Mapping[str, Any], *, words: int, characters: int
+) -> tuple[BiLMConfig, list[str]]:
+    """The configuration that a model's options describe, and a note on everything that was assumed or ignored.
+
+    Args:
+        options: the content of the network configuration.
+        words: rows of the word table, 0 if there is none.
+        characters: rows of the character table, marks not counted.
+
+    Raises:
+        ValueError: naming all options that are missing or impossible, or of a kind of network that is no biLM.
+    """
+    reader = OptionsReader(options)
+    for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):
+        name = reader.value(f"{part}.name")
+        if name is not ... and str(name).lower() != known:
+            reader.problems.append(f"{part}.name = {name!r} (known: {known!r})")
+    word_dim, char_dim = (reader.whole(f"token_embedder.{d}") for d in ("word_dim", "char_dim"))
+    if not (word_dim or char_dim):
+        reader.problems.append("token_embedder.word_dim and char_dim are both 0: nothing is read")
+    fields: dict[str, Any] = {
+        "dim": reader.whole("encoder.dim"),
+        "projection": reader.whole("encoder.projection_dim"),
+        "layers": reader.whole("encoder.n_layers"),
+        "cell_clip": reader.clip("encoder.cell_clip"),
+        "proj_clip": reader.clip("encoder.proj_clip"),
+        "max_characters": reader.whole("token_embedder.max_characters_per_token"),
+        # Its program adds nothing to the forget gate, always projects, and has no switch for residual connections.
+        "forget_bias": 0.0,
+        "square_projections": True,
+        "skip": True,
+    }
+    if word_dim:
+        fields |= {"words": words, "word_dim": word_dim}
+    if char_dim:
+        fields |= {
+            "symbols": N_MARKS + characters,
+            "char_dim": char_dim,
+            "activation": reader.value("token_embedder.activation"),
+            "filters": reader.value("token_embedder.filters"),
+            "highways": reader.whole("token_embedder.n_highway"),
+        }
+    if reader.problems:
+        raise ValueError("; ".join(reader.problems))
+    return BiLMConfig(**fields), reader.notes + reader.ignored(_UNUSED)

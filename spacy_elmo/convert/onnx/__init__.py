@@ -1,0 +1,1 @@
+"""Export of the network as an ONNX graph."""

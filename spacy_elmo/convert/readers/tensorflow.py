@@ -1,0 +1,226 @@
+"""TensorFlow's checkpoints, format V2 ("tensor bundle"), read without TensorFlow.
+
+`PREFIX.index` is a table (see `tf_table`) of protocol buffers: under the empty key a `BundleHeaderProto`, under
+the name of each tensor a `BundleEntryProto`, which says where it lies in which of the files
+`PREFIX.data-00000-of-00001`. There it is nothing but its numbers, in C order. A text file `checkpoint` beside
+them names the newest prefix.
+
+Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from .crc32c import crc32c, masked
+from .protobuf import Message
+from .tensorflow_table import is_table, read_table
+
+INDEX = ".index"
+_VERSION = 1
+_MOST_SHARDS = 99_999
+# By the number in `core/framework/types.proto`.
+_DTYPES = {1: "<f4", 3: "<i4", 9: "<i8", 19: "<f2"}
+_OTHER_DTYPES = {
+    2: "float64",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    7: "string",
+    10: "bool",
+    14: "bfloat16",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index says of one tensor."""
+
+    dtype: int
+    """Number of the type in TensorFlow's `types.proto`."""
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    """Bytes of the tensor, from `offset` in the file of the shard."""
+    crc: int
+    """Their masked CRC-32C."""
+    sliced: bool
+    """It lies in several pieces, as a partitioned variable does."""
+
+
+class Checkpoint:
+    """A checkpoint on disk. Opening it reads the index alone; `read` fetches one tensor.
+
+    Args:
+        prefix: path of the files without `.index` and `.data-00000-of-00001`.
+
+    Raises:
+        OSError: there is no index, or it cannot be read.
+        ValueError: the index is damaged, or of another format.
+    """
+
+    def __init__(self, prefix: str | Path) -> None:
+        self.prefix = Path(prefix)
+        self.index = _beside(self.prefix, INDEX)
+        if not self.index.exists() and self.prefix.is_file() and is_table(self.prefix):
+            raise ValueError(
+                f"{self.prefix}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
+                " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
+            )
+        table = read_table(self.index)
+        try:
+            self._shards = _shards(table.pop(b"", None))
+            self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
+            """By the tensor's name."""
+            _check_places(self.entries)
+        except ValueError as error:
+            raise ValueError(f"{self.index}: {error}") from error
+
+    @property
+    def files(self) -> list[Path]:
+        """Of which the checkpoint consists."""
+        return [self.index, *(self._shard(shard) for shard in range(self._shards))]
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor, held against its checksum.
+
+        Returns:
+            An array of its own, of the shape and type of the entry.
+
+        Raises:
+            KeyError: there is no such tensor.
+            OSError: its file is missing or cannot be read.
+            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, int32 and int64.
+        """
+        entry = self.entries[name]
+        if entry.sliced:
+            raise ValueError(
+                f"{self.index}: {name} lies in several slices (a partitioned variable), which is not supported"
+            )
+        if entry.dtype not in _DTYPES:
+            kind = _OTHER_DTYPES.get(entry.dtype, f"number {entry.dtype}")
+            raise ValueError(
+                f"{self.index}: {name} is of type {kind}; supported are float32, float16, int32 and int64"
+            )
+        dtype = np.dtype(_DTYPES[entry.dtype])
+        count = math.prod(entry.shape)
+        if min(entry.shape, default=0) < 0 or count * dtype.itemsize != entry.size:
+            raise ValueError(
+                f"{self.index}: {name} of shape {list(entry.shape)} and {dtype} has {entry.size} bytes"
+            )
+        if not 0 <= entry.shard < self._shards:
+            raise ValueError(f"{self.index}: {name} lies in file {entry.shard} of {self._shards}")
+        path = self._shard(entry.shard)
+        end, there = entry.offset + entry.size, path.stat().st_size
+        if entry.offset < 0 or end > there:
+            raise ValueError(
+                f"{path}: {there} bytes, but {name} lies at bytes {entry.offset} to {end}: truncated, or of another"
+                " checkpoint"
+            )
+        array = np.fromfile(path, dtype, count, offset=entry.offset)
+        if masked(crc32c(array)) != entry.crc:
+            raise ValueError(
+                f"{path}: {name} does not fit its checksum: damaged, or of another checkpoint"
+            )
+        return array.reshape(entry.shape)
+
+    def _shard(self, shard: int) -> Path:
+        return _beside(self.prefix, f".data-{shard:05}-of-{self._shards:05}")
+
+
+def newest(folder: Path) -> Path:
+    """The prefix of a folder's newest checkpoint: the one that its file `checkpoint` names, or the only one there is.
+
+    Raises:
+        OSError: the folder cannot be read.
+        ValueError: there is no checkpoint, or several (lists them).
+    """
+    prefixes = sorted(
+        path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")
+    )
+    named = _named(folder / "checkpoint")
+    for prefix in prefixes:
+        if prefix.name == named:
+            return prefix
+    if len(prefixes) == 1:
+        return prefixes[0]
+    if not prefixes:
+        raise ValueError(
+            f"{folder}: no checkpoint: there is no file *{INDEX} (and *.data-00000-of-00001)"
+        )
+    listing = "".join(f"\n  {prefix.name}{INDEX}" for prefix in prefixes)
+    raise ValueError(
+        f"{folder}: {len(prefixes)} checkpoints, and no file `checkpoint` that names one of them; give the path of one"
+        f" of these instead of the folder{listing}"
+    )
+
+
+def _named(path: Path) -> str | None:
+    """The last part of the path in a file `checkpoint`: the rest tells where the files lay when they were written."""
+    if not path.is_file():
+        return None
+    text = path.read_text("utf8", "replace")
+    match = re.search(r'^model_checkpoint_path:\s*"(.+)"', text, re.MULTILINE)
+    return re.split(r"[/\\]", match[1])[-1] if match else None
+
+
+def _shards(header: bytes | None) -> int:
+    """The number of data files, from a checked `BundleHeaderProto`."""
+    if header is None:
+        raise ValueError("a table of TensorFlow, but no index of a checkpoint: it has no header")
+    message = Message(header)
+    shards, big_endian = message.number(1), message.number(2)
+    oldest = max([Message(version).number(2) for version in message.parts(3)], default=0)
+    if big_endian:
+        raise ValueError("a checkpoint of a big-endian machine, which is not supported")
+    if oldest > _VERSION:
+        raise ValueError(
+            f"a checkpoint for readers of version {oldest} or newer, this one is of version {_VERSION}"
+        )
+    if not 1 <= shards <= _MOST_SHARDS:
+        raise ValueError(f"a checkpoint of {shards} data files")
+    return shards
+
+
+def _entry(message: Message) -> Entry:
+    """An entry from its `BundleEntryProto`."""
+    dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
+    return Entry(
+        dtype=message.number(1),
+        shape=tuple(Message(dim).number(1) for dim in dims),
+        shard=message.number(3),
+        offset=message.number(4),
+        size=message.number(5),
+        crc=message.number(6),
+        sliced=bool(message.parts(7)),
+    )
+
+
+def _check_places(entries: Mapping[str, Entry]) -> None:
+    """Tensors share no byte: or an index of a kilobyte could make a terabyte of a small file."""
+    ordered = sorted(
+        (entry.shard, entry.offset, entry.size, name)
+        for name, entry in entries.items()
+        if entry.size > 0
+    )
+    for (shard, offset, size, name), (next_shard, next_offset, _, next_name) in pairwise(ordered):
+        if shard == next_shard and next_offset < offset + size:
+            raise ValueError(f"{name} and {next_name} lie in the same place")
+
+
+def _text(key: bytes) -> str:
+    # The keys of slices are no text; they are kept apart, and never asked for.
+    return key.decode("utf8", "backslashreplace")
+
+
+def _beside(prefix: Path, suffix: str) -> Path:
+    # Not with_suffix, which would take the number off model.ckpt-1250.
+    return prefix.with_name(prefix.name + suffix)

@@ -1,0 +1,1 @@
+"""From layers to a task: listeners, scalar mixes, and the gradient back to the component."""

@@ -1,0 +1,232 @@
+"""The task's own mix of a biLM's layers, as a native thinc layer."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from thinc.api import Model, Ops
+from thinc.types import Floats1d, Floats2d, Floats3d
+
+from ..unsaved import Unsaved
+
+_EPSILON = 1e-12  # bilm-tf's, under the root of the variance
+_NAME = "elmo-mix"
+_NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.initialize()"
+
+Layers = Literal["mix", "average", "top"] | int
+
+
+@dataclass(frozen=True)
+class MixOptions(Unsaved):
+    """How layers become one vector. It stands in the config, so it is not saved with the model, or an old value
+    would win."""
+
+    layers: Layers = "mix"
+    """"mix": γ Σ softmax(s)_l h_l, with s and γ learnt; "average"; "top"; or one layer's number, 0 the
+    context-free one."""
+    grad_factor: float = 1.0
+    """Scales what flows back into the biLM, not what s and γ learn."""
+    dropout: float = 0.0
+    """Share of the output's numbers set to zero in training. `[training] dropout` leaves it alone."""
+    l2: float = 0.0
+    """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. That loss is a
+    mean in the paper, and in most components of spaCy a sum over words, against which a λ of 1 is nothing."""
+    layer_norm: bool = False
+    """Normalise each token's vector in each layer over its width, without learnt scale. bilm-tf and AllenNLP
+    take mean and variance over all words of the batch, which makes a vector depend on its batch mates."""
+
+    def __post_init__(self) -> None:
+        problems = []
+        if isinstance(self.layers, str) and self.layers not in ("mix", "average", "top"):
+            problems.append(
+                f'layers = {self.layers!r} (must be "mix", "average", "top" or a number)'
+            )
+        if not 0 <= self.dropout < 1:
+            problems.append(f"dropout = {self.dropout} (must be at least 0 and below 1)")
+        if self.l2 < 0:
+            problems.append(f"l2 = {self.l2} (must be 0 or more)")
+        if problems:
+            raise ValueError("Impossible mix of layers: " + "; ".join(problems))
+
+
+def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
+    """Mix the layers of each token: γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
+
+    (layers, n, width) per Doc -> (n, width) per Doc. Starts as the average. γ is stored as 1 + "scale", because
+    spaCy's optimizer decays every parameter towards 0. The backward pass gives the gradient of the layers
+    too; its `inputs=False` leaves that out, since for a frozen biLM it costs more than all the rest.
+    """
+    params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
+    return Model(
+        _NAME,
+        forward,
+        init=init,
+        dims={"nL": None, "nO": None},
+        params=params,
+        attrs={"options": options},
+    )
+
+
+def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
+    """Take the number of layers and the width from a sample, which may be empty."""
+    if not X:
+        return
+    layers, _, width = X[0].shape
+    model.set_dim("nL", layers)
+    model.set_dim("nO", width)
+    _chosen_layer(model, layers)
+    if "scalars" in model.param_names:
+        model.set_param("scalars", model.ops.alloc1f(layers))
+        model.set_param("scale", model.ops.alloc1f(1))
+
+
+def forward(
+    model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    """Mix, in float32 also what is kept in float16. Docs are laid end to end, so the cost in Python does not grow with
+    their number."""
+    options: MixOptions = model.attrs["options"]
+    if not X:
+        return [], _nothing
+    _check_shapes(model, X)
+    flat: Any = X[0] if len(X) == 1 else model.ops.xp.concatenate(X, axis=1)
+    if flat.dtype == "float16":
+        flat = flat.astype("float32")
+    bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
+    normed, unnorm = _normalise(model.ops, flat) if options.layer_norm else (flat, _same)
+    mixed, unmix = _mix(model, normed)
+    mask = None
+    if is_train and options.dropout:
+        mask = model.ops.get_dropout_mask(mixed.shape, options.dropout)
+        mixed = mixed * mask
+
+    def backprop(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
+        gradient = model.ops.xp.concatenate(d_mixed, axis=0)
+        if mask is not None:
+            gradient = gradient * mask
+        d_normed = unmix(gradient, inputs and options.grad_factor != 0)
+        if d_normed is None:
+            return []
+        d_flat = unnorm(d_normed) * options.grad_factor
+        return [d_flat[:, start:end] for start, end in bounds]
+
+    return [mixed[start:end] for start, end in bounds], backprop
+
+
+def _check_shapes(model: Model, X: list[Floats3d]) -> None:
+    """Without weights of its own, a mix would take the layers of any biLM, and the consumer fail far from here.
+
+    Raises:
+        ValueError: the layers are not of the shape that the mix was made for.
+    """
+    layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
+    if None in (layers, width):
+        return
+    for x in X:
+        if (len(x), x.shape[2]) != (layers, width):
+            raise ValueError(
+                f"The mix is for {layers} layers of width {width}, and a Doc has {len(x)} of width {x.shape[2]}."
+                " They come from another biLM: drop them (doc._.elmo_layers = None) and run the elmo component"
+                " again, or call nlp.initialize() if its weights are others now"
+            )
+
+
+def is_mix(model: Model) -> bool:
+    """Whether a layer is a `scalar_mix`."""
+    return model.name == _NAME
+
+
+def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
+    """What a mix makes of the layers: the weight of each, (layers,), which sum to 1, and γ.
+
+    Raises:
+        ValueError: the mix was never initialized.
+    """
+    layers = mix.maybe_get_dim("nL")
+    if layers is None:
+        raise ValueError(_NOT_INITIALIZED)
+    chosen = _chosen_layer(mix, layers)
+    if chosen is None:
+        return _weights(mix, layers)
+    weights = mix.ops.alloc1f(layers)
+    weights[chosen] = 1
+    return weights, 1.0
+
+
+def _nothing(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
+    return []
+
+
+def _same(gradient: Floats3d) -> Floats3d:
+    return gradient
+
+
+def _chosen_layer(model: Model, layers: int) -> int | None:
+    choice = model.attrs["options"].layers
+    if choice == "top":
+        return layers - 1
+    if isinstance(choice, str):
+        return None
+    if not -layers <= choice < layers:
+        raise ValueError(
+            f"layers = {choice}, but the biLM has {layers} layers, 0 to {layers - 1} (0: the context-free vectors)"
+        )
+    return choice % layers
+
+
+def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool], Any]]:
+    """(L, N, W) -> (N, W), and the way back."""
+    ops, layers = model.ops, len(h)
+    if (chosen := _chosen_layer(model, layers)) is not None:
+
+        def backprop_chosen(dy: Floats2d, inputs: bool) -> Floats3d | None:
+            if not inputs:
+                return None
+            dh = ops.alloc3f(*h.shape)
+            dh[chosen] = dy
+            return dh
+
+        # Owned, because `h` may be what the cache or a Doc keeps, and what comes next may write into its input.
+        return h[chosen].copy(), backprop_chosen
+    weights, gamma = _weights(model, layers)
+    scalars = model.get_param("scalars") if "scalars" in model.param_names else None
+    mean = ops.xp.tensordot(weights, h, axes=1)
+
+    def backprop(dy: Floats2d, inputs: bool) -> Floats3d | None:
+        if scalars is not None:
+            # d_weights: what each layer alone would have been worth.
+            d_weights = gamma * ops.xp.tensordot(h, dy, axes=((1, 2), (0, 1)))
+            d_scalars = weights * (d_weights - (weights * d_weights).sum())
+            model.inc_grad("scalars", d_scalars + 2 * model.attrs["options"].l2 * scalars)
+            model.inc_grad("scale", (mean * dy).sum().reshape(1))
+        return (gamma * weights)[:, None, None] * dy if inputs else None
+
+    return gamma * mean, backprop
+
+
+def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
+    """Softmax(s) and γ, those of an average where none are learnt."""
+    if "scalars" not in model.param_names:
+        return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
+    if not model.has_param("scalars"):
+        raise ValueError(_NOT_INITIALIZED)
+    return _softmax(model.ops, model.get_param("scalars")), 1 + model.get_param("scale")[0]
+
+
+def _softmax(ops: Ops, scalars: Any) -> Floats1d:
+    weights = ops.xp.exp(scalars - scalars.max())
+    return weights / weights.sum()
+
+
+def _normalise(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
+    """Mean 0 and variance 1 over the last axis; a row of zeros, as whitespace has, stays one."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    inverse = 1 / ops.xp.sqrt((centred**2).mean(axis=-1, keepdims=True) + _EPSILON)
+    normed = centred * inverse
+
+    def backprop(d: Any) -> Floats3d:
+        d_along = (d * normed).mean(axis=-1, keepdims=True)
+        return inverse * (d - d.mean(axis=-1, keepdims=True) - normed * d_along)
+
+    return normed, backprop

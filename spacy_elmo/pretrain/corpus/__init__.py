@@ -1,0 +1,1 @@
+"""From raw text to a prepared corpus: types, counts and memory-mapped ids."""

@@ -1,0 +1,1 @@
+"""What a run tells its user: statistics, estimates, and the page with its curves."""

@@ -1,0 +1,189 @@
+"""The report of a run: `log.jsonl` and `config.cfg` as one HTML page that needs nothing else, no network either."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import torch
+from confection import Config
+
+from ...bilm.config import BiLMConfig
+from ...bilm.head import Head
+from ...bilm.meta import shells
+from ...bilm.model import BiLM
+from ..config import PretrainConfig
+from . import chart
+
+Row = Mapping[str, Any]
+"""A row of `log.jsonl`, the fields of `Progress`."""
+
+_MB = 1e6
+
+
+def write_report(out: Path) -> Path:
+    """Write `report.html` of the run in `out`, as far as its log goes. The page appears whole or not at all.
+
+    Raises:
+        OSError: the log or the config is missing, or the disk is full.
+        ValueError: the config cannot be read.
+    """
+    rows = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
+    config = PretrainConfig.of(Config().from_disk(out / "config.cfg"))
+    page, partial = out / "report.html", out / f".report.html.{os.getpid()}.partial"
+    try:
+        partial.write_text(report(rows, config), "utf8")
+        partial.replace(page)
+    finally:
+        partial.unlink(missing_ok=True)
+    return page
+
+
+def report(rows: Sequence[Row], config: PretrainConfig) -> str:
+    """The page: the figures so far, curves over the words read, and the model card.
+
+    Args:
+        rows: at least one.
+    """
+    # Whatever a card or a path holds is text, never markup.
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(Path(__file__).with_name("report.html").read_text("utf8"))
+    best = next((row["dev"] for row in reversed(rows) if row["best"]), None)
+    return template.render(
+        name=config.card.get("name", "biLM"),
+        figures=_figures(rows, best),
+        charts=_charts(rows),
+        card=_card(config, best),
+        settings=_settings(config),
+        chart=chart,
+    )
+
+
+def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """(what, value, remark)."""
+    last = rows[-1]
+    of_steps = f" of {last['steps']:,}" if last["steps"] else ""
+    figures = []
+    if best is not None:
+        figures += [
+            (
+                "Held-out perplexity",
+                f"{best['mean']:,.1f}",
+                f"forward {best['forward']:,.1f}, backward {best['backward']:,.1f};"
+                f" full softmax over {best['vocab_size']:,} classes",
+            ),
+            (
+                "Without <UNK> targets",
+                f"{best['mean_known']:,.1f}",
+                f"{best['unk_share']:.1%} of {best['targets']:,} targets are <UNK>",
+            ),
+        ]
+    return [
+        *figures,
+        (
+            "Words read",
+            chart.short(last["tokens"]),
+            f"{last['epoch']:.2f} epochs, {last['step']:,}{of_steps} steps",
+        ),
+        (
+            "Minutes",
+            f"{last['minutes']:,.1f}",
+            f"of training steps, {_speed(last):,.0f} words/s",
+        ),
+    ]
+
+
+def _speed(row: Row) -> float:
+    return row["tokens"] / max(row["minutes"] * 60, 1e-9)
+
+
+def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
+    scored = [row for row in rows if row["dev"] is not None]
+
+    def perplexities(number: int) -> str:
+        dev = scored[number]["dev"]
+        return f"forward {dev['forward']:,.1f}, backward {dev['backward']:,.1f}, {_place(scored[number])}"
+
+    def of_rows(title: str, unit: str, field: str, **options: bool) -> chart.Chart:
+        return chart.line_chart(
+            title,
+            unit,
+            [row["tokens"] for row in rows],
+            {field: [row[field] for row in rows]},
+            lambda number: f"{rows[number][field]:,.4g}, {_place(rows[number])}",
+            **options,
+        )
+
+    return [
+        chart.line_chart(
+            "Held-out perplexity",
+            "full softmax, logarithmic",
+            [row["tokens"] for row in scored],
+            {side: [row["dev"][side] for row in scored] for side in ("forward", "backward")},
+            perplexities,
+            log=True,
+        ),
+        of_rows("Training loss", "nats per target, of the softmax trained with", "loss"),
+        of_rows("Speed", "words per second", "tokens_per_second", from_zero=True),
+        of_rows("Learning rate", "", "learn_rate", from_zero=True),
+        of_rows("Gradient norm", "before clipping, logarithmic", "grad_norm", log=True),
+    ]
+
+
+def _place(row: Row) -> str:
+    return f"step {row['step']:,}, {chart.short(row['tokens'])} words"
+
+
+def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    shape = config.bilm
+    with shells():
+        network = _numbers(BiLM(shape))
+        head = _numbers(Head(best["vocab_size"], shape.projection)) if best else 0
+    rows = [
+        (
+            "network",
+            f"{shape.layers} layers of {shape.dim:,} cells per direction, projection {shape.projection:,}:"
+            f" vectors of {shape.width:,} numbers, layers 0 to {shape.layers}",
+        ),
+        ("input", _input(shape)),
+        ("parameters", f"{network:,}" + (f", and {head:,} in the head" if head else "")),
+        (
+            "size",
+            f"{4 * (network + head) / _MB:,.1f} MB with the head in float32,"
+            f" {2 * network / _MB:,.1f} MB without it in float16",
+        ),
+        ("tokenizer", config.prepare.made_by),
+    ]
+    return rows + [(name, _shown(value)) for name, value in config.card.items()]
+
+
+def _numbers(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _input(shape: BiLMConfig) -> str:
+    widths = [width for width, _ in shape.filters]
+    return (
+        f"UTF-8 bytes of a word, at most {shape.max_characters - 2}; {shape.n_filters:,} filters of"
+        f" {min(widths)} to {max(widths)} bytes; highway layers: {shape.highways}"
+    )
+
+
+def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
+    """Section -> settings, those that were left out too."""
+    sections = {**config.model_dump(exclude={"card"}), "model": config.bilm.to_dict()}
+    return {
+        section: [(key, _shown(value)) for key, value in values.items()]
+        for section, values in sections.items()
+    }
+
+
+def _shown(value: object) -> str:
+    """As in a `.cfg`, but text without its quotation marks."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

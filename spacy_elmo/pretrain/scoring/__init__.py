@@ -1,0 +1,1 @@
+"""Held-out perplexity of a biLM."""

@@ -1,0 +1,120 @@
+"""Held-out perplexity: how well a biLM foresees text, under the full softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...bilm.head import Head
+from ...bilm.likelihood import log_probabilities
+from ...bilm.model import BiLM
+from ..corpus.prepared import Sentences
+from ..objective import Batcher
+
+_BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Held-out full-softmax perplexity. Targets are the words and the closing boundary of each sentence; `<UNK>` is
+    one class."""
+
+    forward: float
+    backward: float
+    mean: float
+    """exp of the average of both cross-entropies."""
+    targets: int
+    """Per direction."""
+    unk_share: float
+    """Of the targets, in either direction."""
+    forward_known: float
+    backward_known: float
+    mean_known: float
+    """The same with `<UNK>` targets left out of the mean."""
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over targets, from which a perplexity follows; those of several texts add up."""
+
+    loss: np.ndarray
+    """(2,) float64, cross-entropy in nats of all targets, forward and backward."""
+    loss_known: np.ndarray
+    """(2,) float64, without `<UNK>` targets."""
+    targets: int
+    """Per direction."""
+    known: int
+    """Targets that are not `<UNK>`."""
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.loss + other.loss,
+            self.loss_known + other.loss_known,
+            self.targets + other.targets,
+            self.known + other.known,
+        )
+
+    def perplexity(self, vocab_size: int) -> Perplexity:
+        """What the sums mean.
+
+        Raises:
+            ValueError: they are of nothing.
+        """
+        if not self.targets:
+            raise ValueError("No held-out sentence to score")
+        loss, known = self.loss / self.targets, self.loss_known / max(self.known, 1)
+        return Perplexity(
+            forward=_exp(loss[0]),
+            backward=_exp(loss[1]),
+            mean=_exp(loss.mean()),
+            targets=self.targets,
+            unk_share=1 - self.known / self.targets,
+            forward_known=_exp(known[0]),
+            backward_known=_exp(known[1]),
+            mean_known=_exp(known.mean()),
+            vocab_size=vocab_size,
+        )
+
+
+NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
+
+
+def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
+    """Score every target of `sentences` in both directions."""
+    total = NOTHING
+    if not len(sentences.lengths):
+        return total
+    rows = np.argsort(sentences.lengths, kind="stable")
+    number = (np.cumsum(sentences.lengths[rows]) - 1) // _BATCH_TOKENS
+    for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
+        batch = batcher(*sentences.take(part))
+        found = log_probabilities(
+            bilm, head, batch.token_ids, batch.classes, batch.words, batch.lengths,
+            max_words=_BATCH_TOKENS,
+        )  # fmt: skip
+        known = batch.classes[batch.words] != batcher.unk
+        words, closing = found.words.astype(np.float64), found.closing.astype(np.float64).sum(1)
+        total += Tally(
+            -words.sum(1) - closing,
+            -words[:, known].sum(1) - closing,
+            len(known) + len(part),
+            int(known.sum()) + len(part),
+        )
+    return total
+
+
+def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
+    """The perplexity of `sentences`.
+
+    Raises:
+        ValueError: there is no sentence.
+    """
+    return tally(bilm, head, batcher, sentences).perplexity(len(head.weight))
+
+
+def _exp(mean_loss: float) -> float:
+    """A model that has diverged is infinitely perplexed; `math.exp` would raise."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(mean_loss))

@@ -1,0 +1,52 @@
+"""The vector of a Doc, a Span or a Token."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from spacy.tokens import Doc, Span, Token
+from thinc.api import to_numpy
+
+from ..pipeline.keeping.extensions import doc_layers, span_vector
+
+Tokens: TypeAlias = Doc | Span | Token
+
+
+def as_span(tokens: Tokens) -> Span:
+    """The same tokens as a Span."""
+    if isinstance(tokens, Span):
+        return tokens
+    if isinstance(tokens, Token):
+        return tokens.doc[tokens.i : tokens.i + 1]
+    return tokens[:]
+
+
+def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
+    """(width,) float32, the mean over the tokens that are no whitespace; None if there are none.
+
+    Args:
+        layer: which one; None: the average of all, so that this is `span._.elmo`.
+
+    Raises:
+        ValueError: the Doc has no vectors, or not those of this layer.
+    """
+    words = [token.i for token in span if not token.is_space]
+    if not words:
+        return None
+    if layer is None:
+        vector = span_vector(span)
+        if vector is None:
+            raise ValueError("The Doc has no ELMo vectors: run a pipeline with elmo on it first")
+        return to_numpy(vector)
+    layers = doc_layers(span.doc)
+    if layers is None:
+        raise ValueError(
+            'The Doc has no ELMo layers: run a pipeline on it first whose elmo has store = "layers", or search with'
+            " layer = None, the average"
+        )
+    if not 0 <= layer < len(layers):
+        raise ValueError(
+            f"There is no layer {layer}: the Doc has those from 0 to {len(layers) - 1}"
+        )
+    return to_numpy(layers[layer, words].mean(axis=0, dtype="float32"))

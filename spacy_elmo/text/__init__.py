@@ -1,0 +1,1 @@
+"""Text files, documents, sentences and treebanks: reading them needs neither torch nor a pipeline."""

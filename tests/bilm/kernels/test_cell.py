@@ -1,0 +1,114 @@
+"""The element-wise half of an LSTM step, by torch and by C, against autograd over the formulas in float64."""
+
+import math
+import shutil
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.kernels import cell
+from spacy_elmo.bilm.kernels import native as compiled
+
+TYPES = [torch.float64, torch.float32, torch.bfloat16]
+# One number, less than a vector of any processor, some vectors and a rest, vectors alone.
+SIZES = [(1, 1), (3, 7), (2, 33), (5, 64)]
+TOLERANCE = {torch.float64: 1e-14, torch.float32: 2e-6, torch.bfloat16: 2e-2}
+
+
+@pytest.fixture(params=["compiled", "torch"])
+def implementation(request, monkeypatch):
+    if request.param == "torch":
+        monkeypatch.setattr(compiled, "library", dict)
+
+
+def test_it_is_compiled_where_there_is_a_compiler():
+    assert compiled.library() or not (shutil.which("gcc") or shutil.which("clang"))
+
+
+def formulas(inputs, recurrent, bias, clip, c):
+    """The docstring of `forward`, for any leaf tensors."""
+    i, j, f, o = (inputs + recurrent + bias).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * j.tanh()
+    if clip is not None:
+        c = c.clamp(-clip, clip)
+    return o.sigmoid() * c.tanh(), c
+
+
+def arguments(n, dim, low, scale=1.0):
+    torch.manual_seed(n * dim)
+    state = torch.float64 if low == torch.float64 else torch.float32
+    inputs, recurrent = (scale * torch.randn(n, 4 * dim)).to(low), torch.randn(n, 4 * dim).to(low)
+    return inputs, recurrent, torch.randn(4 * dim, dtype=state), torch.randn(n, dim, dtype=state)
+
+
+def run_forward(inputs, recurrent, bias, clip, c, **outputs):
+    c, hidden = c.clone(), torch.full(c.shape, math.nan, dtype=inputs.dtype)
+    cell.forward(inputs, recurrent, bias, clip, c, hidden, **outputs)
+    return hidden, c
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("clip", [None, 0.5])
+@pytest.mark.parametrize("kept", [False, True])
+def test_forward(implementation, low, size, clip, kept):
+    inputs, recurrent, bias, c = arguments(*size, low)
+    outputs = {"gates": torch.empty_like(inputs), "cells": torch.empty_like(c)}
+    found = run_forward(inputs, recurrent, bias, clip, c, **(outputs if kept else {}))
+    wide = [t.double() for t in (inputs, recurrent, bias, c)]
+    expected = formulas(*wide[:3], clip, wide[3])
+    # What is added is exact, even where the summands are of low precision; only `hidden` is rounded to it.
+    for got, wanted, tolerance in zip(
+        found, expected, (TOLERANCE[low], TOLERANCE[c.dtype]), strict=True
+    ):
+        torch.testing.assert_close(got.double(), wanted, atol=tolerance, rtol=0)
+    if kept:
+        assert torch.equal(outputs["cells"], found[1])
+        i, j, f, o = (wide[0] + wide[1] + wide[2]).chunk(4, 1)
+        gates = torch.cat([i.sigmoid(), j.tanh(), f.sigmoid(), o.sigmoid()], 1)
+        torch.testing.assert_close(outputs["gates"].double(), gates, atol=TOLERANCE[low], rtol=0)
+
+
+@pytest.mark.parametrize("low", TYPES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_backward(implementation, low, size, clip):
+    inputs, recurrent, bias, c = arguments(*size, low)
+    gates, cells = torch.empty_like(inputs), torch.empty_like(c)
+    run_forward(inputs, recurrent, bias, clip, c, gates=gates, cells=cells)
+    dhidden, dc = torch.randn_like(c).to(low), torch.randn_like(c)
+    z = (inputs.double() + recurrent.double()).requires_grad_()
+    b, before = (t.double().requires_grad_() for t in (bias, c))
+    outputs = formulas(z, 0.0, b, clip, before)
+    expected = torch.autograd.grad(outputs, (z, b, before), (dhidden.double(), dc.double()))
+    dgates, dbias = torch.full_like(inputs, math.nan), torch.ones_like(bias)
+    cell.backward(gates, cells, c, dhidden, clip, dc, dgates, dbias)
+    # Several factors of the precision of the gates; for the bias, also summed over the rows.
+    tolerance = TOLERANCE[low] * (10 if low != torch.bfloat16 else 2)
+    for found, wanted in zip((dgates, dbias - 1, dc), expected, strict=True):
+        torch.testing.assert_close(found.double(), wanted, atol=tolerance, rtol=0.02)
+
+
+@pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
+def test_gates_that_are_far_out(implementation, low):
+    """Beyond what e^x can hold, gates are open or shut, not infinite; what is not a number stays so and is seen."""
+    inputs, recurrent, bias, c = arguments(2, 8, low)
+    inputs[:, ::2], inputs[:, 1::2] = 1e30, -1e30
+    hidden, _ = run_forward(inputs, recurrent, bias, 3.0, c)
+    expected, _ = formulas(inputs.double(), recurrent.double(), bias.double(), 3.0, c.double())
+    torch.testing.assert_close(hidden.double(), expected, atol=TOLERANCE[low], rtol=0)
+    inputs[0, 0] = math.nan
+    hidden, c = run_forward(inputs, recurrent, bias, 3.0, c)
+    assert hidden[0, 0].isnan() and c[0, 0].isnan()
+    assert hidden[1].isfinite().all() and hidden[0, 1:].isfinite().all()
+
+
+@pytest.mark.skipif(not compiled.library(), reason="there is no compiler")
+@pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
+def test_a_row_does_not_depend_on_the_others(low):
+    inputs, recurrent, bias, c = arguments(5, 37, low)
+    whole = run_forward(inputs, recurrent, bias, 3.0, c)
+    for row in range(5):
+        part = slice(row, row + 1)
+        alone = run_forward(inputs[part], recurrent[part], bias, 3.0, c[part])
+        assert all(torch.equal(a, b[part]) for a, b in zip(alone, whole, strict=True))

@@ -1,0 +1,75 @@
+"""Products by either library, and their gradients, against float64."""
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.kernels.matmul import product
+
+SIZES = [(0, 5, 3), (1, 5, 3), (3, 1, 1), (4, 5, 3), (17, 64, 33)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_value_and_gradient(size, transposed):
+    n, k, m = size
+    torch.manual_seed(n)
+    x, w = torch.randn(k, n).t() if transposed else torch.randn(n, k), torch.randn(k, m)
+    w = torch.randn(m, k).t() if transposed else w
+    x.requires_grad_()
+    w.requires_grad_()
+    found = product(x, w)
+    assert found.shape == (n, m)
+    goal = torch.randn(n, m)
+    dx, dw = torch.autograd.grad(found, (x, w), goal)
+    for got, expected in (
+        (found, x.double() @ w.double()),
+        (dx, goal.double() @ w.double().t()),
+        (dw, x.double().t() @ goal.double()),
+    ):
+        torch.testing.assert_close(got.double(), expected.detach(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wanted", ["x", "w"])
+def test_only_the_gradient_that_is_wanted(wanted):
+    x, w = torch.randn(8, 4), torch.randn(4, 3)
+    leaf = {"x": x, "w": w}[wanted].requires_grad_()
+    (gradient,) = torch.autograd.grad(product(x, w).sum(), leaf)
+    ones = torch.ones(8, 3)
+    torch.testing.assert_close(gradient, ones @ w.t() if wanted == "x" else x.t() @ ones)
+
+
+def test_without_a_graph():
+    x, w = torch.randn(8, 4), torch.randn(4, 3, requires_grad=True)
+    with torch.no_grad():
+        assert not product(x, w).requires_grad
+    torch.testing.assert_close(product(x, w.detach()), x @ w.detach())
+
+
+def test_float64_stays_float64():
+    x, w = torch.randn(8, 4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
+    assert torch.equal(product(x, w), x @ w)
+
+
+def test_autocast_rounds_the_factors():
+    x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = product(x, w)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, x.bfloat16() @ w.bfloat16())
+    gradients = torch.autograd.grad(found.float().sum(), (x, w))
+    assert [gradient.dtype for gradient in gradients] == [torch.float32] * 2
+
+
+@pytest.mark.parametrize("shapes", [((8, 0), (0, 6)), ((8, 3), (3, 0))])
+def test_of_nothing(shapes):
+    x, w = (torch.zeros(*shape) for shape in shapes)
+    assert torch.equal(product(x, w), x @ w)
+
+
+def test_backward_under_autocast_has_the_types_of_the_forward_pass():
+    x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    found, goal = product(x, w), torch.randn(8, 3)
+    expected = torch.autograd.grad(found, (x, w), goal, retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = torch.autograd.grad(found, (x, w), goal)
+    assert all(map(torch.equal, got, expected))

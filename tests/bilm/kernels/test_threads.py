@@ -1,0 +1,131 @@
+"""Rows shared out among torch's threads: every row once, by the threads that were asked for, to the same numbers."""
+
+import contextlib
+import ctypes
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.kernels import cell, int8
+from spacy_elmo.bilm.kernels import native as compiled
+from spacy_elmo.bilm.kernels.cell import forward
+from spacy_elmo.bilm.kernels.int8 import quantized, rescaled
+
+pytestmark = pytest.mark.skipif(not compiled.library(), reason="there is no compiler")
+
+ROWS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+MANY = 2**20
+
+
+def shared(threads, rows, numbers_per_row=MANY):
+    """The parts that it makes, sorted, and how many threads did them."""
+    parts, done_by = [], set()
+
+    @ROWS
+    def work(_, first, last):
+        parts.append((first, last))
+        done_by.add(threading.get_native_id())
+
+    sizes = map(ctypes.c_int64, (threads, rows, numbers_per_row))
+    ctypes.CDLL(str(compiled.path())).spacy_elmo_share_rows(*sizes, work, None)
+    return sorted(parts), len(done_by)
+
+
+@settings(deadline=None)
+@given(threads=st.integers(1, 9), rows=st.integers(0, 40))
+def test_every_row_is_done_once(threads, rows):
+    parts, _ = shared(threads, rows)
+    assert [row for part in parts for row in range(*part)] == list(range(rows))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch's OpenMP is of another kind")
+def test_by_as_many_threads_as_were_asked_for():
+    assert shared(3, 9) == ([(0, 3), (3, 6), (6, 9)], 3)
+    assert shared(1, 9) == ([(0, 9)], 1)
+
+
+def test_a_little_is_done_at_once():
+    assert shared(3, 9, numbers_per_row=1) == ([(0, 9)], 1)
+
+
+def test_torchs_threads_live_on():
+    """A team that is smaller than torch's makes GCC's OpenMP end threads, which torch's next operation starts again."""
+    code = """
+        import os, torch
+        from tests.bilm.test_team import shared
+        torch.set_num_threads(4)
+        numbers, seen = torch.ones(2**20), set()
+        for _ in range(10):
+            numbers.mul_(1.0)
+            shared(4, 2)
+            seen |= set(os.listdir("/proc/self/task"))
+        numbers.mul_(1.0)
+        print(seen == set(os.listdir("/proc/self/task")))
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
+def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
+    said = []
+
+    def noted(name, *tensors):
+        function = compiled.compiled(name, *tensors)
+        return lambda threads, *rest: (said.append((name, threads)), function(threads, *rest))
+
+    for module in (cell, int8):
+        monkeypatch.setattr(module, "compiled", noted)
+    with torch_threads(3):
+        forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, *torch.ones(2, 1, 2))
+        rescaled(*(quantized(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
+    assert said == [("cell_forward", 3), ("quantized", 3), ("rescaled", 3)]
+
+
+@contextlib.contextmanager
+def torch_threads(count):
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
+def test_a_step_is_the_same_in_any_number_of_threads(low):
+    torch.manual_seed(0)
+    inputs, recurrent = torch.randn(2, 33, 4 * 512).to(low)
+    bias, c = torch.randn(4 * 512), torch.randn(33, 512)
+
+    def step(threads, kept):
+        state, hidden, cells = c.clone(), *torch.full((2, 33, 512), torch.nan)
+        hidden, gates = hidden.to(low), torch.full_like(inputs, torch.nan)
+        with torch_threads(threads):
+            outputs = (gates, cells) if kept else ()
+            forward(inputs, recurrent, bias, 3.0, state, hidden, *outputs)
+        return state, hidden, *outputs
+
+    for kept in (False, True):
+        expected = step(1, kept)
+        for threads in (2, 5):
+            found = step(threads, kept)
+            assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_bytes_are_the_same_in_any_number_of_threads():
+    x = torch.randn(33, 2048)
+
+    def both_ways(threads):
+        with torch_threads(threads):
+            whole, scales = quantized(x)
+            return whole, scales, rescaled(whole.int(), scales, torch.rand(2048).fill_(0.5))
+
+    for found in map(both_ways, (2, 5)):
+        assert all(torch.equal(a, b) for a, b in zip(found, both_ways(1), strict=True))

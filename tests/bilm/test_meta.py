@@ -1,0 +1,40 @@
+"""Shells have the names and shapes of networks, and nothing else of them."""
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.meta import shells
+from spacy_elmo.bilm.model import BiLM
+from tests import tiny
+
+CONFIGS = [
+    tiny.config(), tiny.config(activation="tanh"), tiny.config(words=8), tiny.lexicon_config(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_names_and_shapes(config):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    with shells():
+        shell = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
+    assert torch.equal(torch.rand(1), expected)  # nothing was drawn
+    network = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
+    assert [(name, p.shape, p.dtype) for name, p in shell.named_parameters()] == [
+        (name, p.shape, p.dtype) for name, p in network.named_parameters()
+    ]
+    assert all(p.is_meta for p in shell.parameters())
+    assert all(isinstance(p, torch.nn.Parameter) for p in shell.parameters())
+
+
+def test_networks_are_drawn_again_afterwards():
+    with shells():
+        BiLM(tiny.config())
+    torch.manual_seed(0)
+    one = BiLM(tiny.config())
+    torch.manual_seed(0)
+    for name, parameter in BiLM(tiny.config()).named_parameters():
+        assert torch.equal(parameter, one.get_parameter(name))
+    assert one.lstm[0].input.std() > 0.1 and not one.device.type == "meta"

@@ -1,0 +1,32 @@
+"""A tiny pipeline, and a corpus of many small shards."""
+
+import pytest
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.corpora import items as corpus
+from tests import pipelines, tiny
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    return path
+
+
+@pytest.fixture
+def nlp(weights):
+    return pipelines.blank(weights)
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """Seven lines, the fourth blank, in three shards."""
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_SHARD", 50)
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "Anna met Bob in Paris. It rained!\nThe bank in Rome is old.\nNo, she sat on it by the river.\n\n"
+        "  Two cats sat there.  \nNo\nEve says: it never rains in the city of Rome, but it did.\n",
+        encoding="utf8",
+    )
+    return path

@@ -1,0 +1,276 @@
+"""The layers that training keeps between epochs: in memory, on disk, and for whom."""
+
+import copy
+import pickle
+import threading
+import warnings
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from spacy.tokens import Doc
+
+from spacy_elmo.pipeline.keeping.cache import LayerCache, keys_of
+from spacy_elmo.pipeline.reading.encoder import shim_of
+from spacy_elmo.pipeline.reading.spans import rule_spans, whole_docs
+from tests import pipelines
+from tests.pipelines import TEXTS
+
+WORDS = [["a", "cat", "sat", "on", number] for number in "0123"]
+# Layers of (3, 5, 10) float32, and what an entry costs beside them.
+ENTRY_MB = (3 * 5 * 10 * 4 + 200) / 1e6
+
+
+@pytest.fixture
+def read(nlp, monkeypatch):
+    """A model, and the list of how many Docs it computes at a time."""
+    model = nlp.get_pipe("elmo").model
+    return model, counted(model, monkeypatch)
+
+
+def counted(model, monkeypatch):
+    computed, original = [], model._func
+
+    def count(model, docs, is_train):
+        computed.append(len(docs))
+        return original(model, docs, is_train)
+
+    monkeypatch.setattr(model, "_func", count)
+    return computed
+
+
+def docs(nlp, words=WORDS):
+    return [Doc(nlp.vocab, words=own) for own in words]
+
+
+def test_least_recently_used_goes_first(nlp, read):
+    model, computed = read
+    cache, (a, b, c, d) = LayerCache(3 * ENTRY_MB), docs(nlp)
+    for doc in (a, b, c, a, d):
+        cache.read(model, [doc], keep=True)
+    assert computed == [1, 1, 1, 0, 1]
+    for doc in (a, c, d, b):
+        cache.read(model, [doc], keep=False)
+    assert computed[5:] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("entries", [0, 0.99])
+def test_what_does_not_fit_is_not_kept(nlp, read, entries):
+    model, computed = read
+    cache = LayerCache(entries * ENTRY_MB)
+    for _ in range(2):
+        cache.read(model, docs(nlp)[:1], keep=True)
+    assert computed == [1, 1] and not cache.in_use
+
+
+def test_layers_of_other_weights_are_forgotten(nlp, read):
+    model, computed = read
+    cache, shim = LayerCache(1), shim_of(model)
+    average = {(shim.id, "lstm.0.bias"): np.zeros_like(shim.bilm.lstm[0].bias.detach())}
+    cache.read(model, docs(nlp), keep=True)
+    with shim.use_params(average):
+        cache.read(model, docs(nlp), keep=False)
+    cache.read(model, docs(nlp), keep=True)
+    shim.initialize()
+    cache.read(model, docs(nlp), keep=True)
+    shim.set_trainable("top")
+    shim.bilm.lstm[1].bias.grad = shim.bilm.lstm[1].bias.detach() * 0 + 1
+    model.finish_update(lambda key, data, gradient: (data + gradient, gradient))
+    cache.read(model, docs(nlp), keep=True)
+    cache.read(model, docs(nlp), keep=True)
+    assert computed == [4, 4, 4, 4, 4, 0]
+
+
+def test_keys_tell_words_and_spans_apart(nlp):
+    some = docs(nlp, (["a", "b"], ["a", "b"], ["ab"], ["a", "b", "."], []))
+    for get_spans in (rule_spans, whole_docs):
+        same, again, *others = keys_of(some, get_spans)
+        assert same == again and len({same, *others}) == 4
+    halves = lambda docs: [[doc[:1], doc[1:]] for doc in docs]  # noqa: E731
+    assert keys_of(some[:1], halves) != keys_of(some[:1], whole_docs)
+    with pytest.raises(ValueError, match="spans for 0 of 5 Docs"):
+        keys_of(some, lambda docs: [])
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
+    nlp = pipelines.blank(weights, cache_mb=cache_mb)
+    elmo, doc = nlp.get_pipe("elmo"), nlp.make_doc("A cat.")
+    get_spans = elmo.model.attrs["options"].get_spans = Mock(wraps=whole_docs)
+    elmo.new_batch([doc]).layers_of(doc)
+    assert get_spans.call_count == 1 + cache_mb
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))]
+)
+def test_copies_are_empty(nlp, duplicate):
+    cache = LayerCache(1, "folder-that-nobody-makes")
+    cache.expect(nlp.get_pipe("elmo").model, docs(nlp))
+    copied = duplicate(cache)
+    assert cache.in_use and not copied.in_use
+    assert (copied.megabytes, copied.folder) == (1, "folder-that-nobody-makes")
+
+
+# In training
+
+
+def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
+    """Docs come as new copies in each epoch, as the readers of `spacy train` give them."""
+    trained = {}
+    for cache_mb in (0, 1):
+        nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
+        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+        for _ in range(3):
+            pipelines.step(nlp, optimizer)
+        trained[cache_mb] = nlp.get_pipe("tagger").model.to_bytes()
+        assert sum(computed) == (3 if cache_mb else 9)
+    assert trained[0] == trained[1]
+
+
+def test_layers_on_demand_come_from_the_cache(nlp, read):
+    """With elmo among the frozen_components. What a Doc gets is its own: changing it must not reach the next epoch."""
+    elmo, (_, computed) = nlp.get_pipe("elmo"), read
+    expected = nlp("A cat.")._.elmo_layers
+    with pytest.warns(UserWarning, match="did not run"):
+        for _ in range(3):
+            doc = nlp.make_doc("A cat.")
+            elmo.supply([doc], train=True)
+            assert_array_equal(doc._.elmo_layers, expected)
+            doc._.elmo_layers[:] = 0
+    assert computed == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
+    """Nothing tells `pipe` that it runs in training; the listener that trains on its Docs does, for the next time. So
+    the third epoch is the first to read nothing."""
+    nlp = pipelines.listening(weights, frozen=frozen)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    elmo = nlp.get_pipe("elmo")
+    computed = counted(elmo.model, monkeypatch)
+    for epoch in range(4):
+        pipelines.step(nlp, optimizer, exclude=["elmo"], annotates=["elmo"])
+        assert sum(computed) == 3 * min(epoch + 1, 2)
+
+
+def test_prediction_takes_what_is_there_and_fills_nothing(weights, monkeypatch):
+    nlp = pipelines.listening(weights, frozen=True)
+    pipelines.trained(nlp)
+    elmo = nlp.get_pipe("elmo")
+    known, new = " ".join(pipelines.SENTENCES[0][0]), "Something else altogether."
+    expected = elmo.model.predict([nlp.make_doc(known)])[0]
+    held, computed = elmo._cache._bytes, counted(elmo.model, monkeypatch)
+    for _ in range(2):
+        doc = nlp(known)
+        pipelines.assert_close(doc._.elmo_layers, expected)
+        doc._.elmo_layers[:] = 0
+        nlp(new)
+        with nlp.select_pipes(disable="elmo"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            nlp(new)
+    assert sum(computed) == 4 and elmo._cache._bytes == held
+
+
+# On disk
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "layers"
+
+
+def files(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def in_training(weights, folder, **config):
+    """The elmo of a new pipeline whose memory holds two Docs of `WORDS`."""
+    config = {"cache_mb": 2.5 * ENTRY_MB, "cache_dir": str(folder), **config}
+    nlp = pipelines.blank(weights, **config)
+    return nlp, nlp.get_pipe("elmo")
+
+
+def train_on(nlp, elmo):
+    batch = docs(nlp)
+    shared = elmo.new_batch(batch)
+    return [shared.layers_of(doc) for doc in batch]
+
+
+@pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
+def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
+    """And what another run has computed with the same weights, bit for bit."""
+    nlp, elmo = in_training(weights, folder, cache_mb=cache_mb)
+    first = train_on(nlp, elmo)
+    assert [path.suffix for path in files(folder)] == [".npy"] * 4
+    for run in ((nlp, elmo), in_training(weights, folder, cache_mb=cache_mb)):
+        computed = counted(run[1].model, monkeypatch)
+        for layers, expected in zip(train_on(*run), first, strict=True):
+            assert_array_equal(layers, expected)
+        assert sum(computed) == 0
+
+
+@pytest.mark.parametrize("other", ["weights", "dtype"])
+def test_disk_of_other_weights_or_another_precision(
+    weights, tmp_path_factory, folder, monkeypatch, other
+):
+    train_on(*in_training(weights, folder))
+    nlp, elmo = in_training(weights, folder, dtype="float16" if other == "dtype" else "float32")
+    if other == "weights":
+        pipelines.change(nlp, 1, 1e-3)
+    computed = counted(elmo.model, monkeypatch)
+    for layers, expected in zip(train_on(nlp, elmo), elmo.model.predict(docs(nlp)), strict=True):
+        assert layers.dtype == expected.dtype
+        np.testing.assert_allclose(layers, expected, atol=1e-6 if other == "weights" else 1e-3)
+    assert computed == [4, 4] and len(files(folder)) == 8
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-3], lambda b: b[:200] + b"?" + b[201:],
+                                    lambda b: b"junk" * 99])  # fmt: skip
+def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
+    first = train_on(*in_training(weights, folder))
+    path = files(folder)[1]
+    path.write_bytes(damage(path.read_bytes()))
+    nlp, elmo = in_training(weights, folder)
+    computed = counted(elmo.model, monkeypatch)
+    for layers, expected in zip(train_on(nlp, elmo), first, strict=True):
+        pipelines.assert_close(layers, expected)
+    assert sum(computed) == 1
+    read = counted(elmo.model, monkeypatch)
+    train_on(nlp, elmo)
+    assert sum(read) == 0
+
+
+def test_several_at_once(weights, folder):
+    """As several processes would: nobody sees half a file, and nothing else is left behind."""
+    runs = [in_training(weights, folder, cache_mb=0) for _ in range(4)]
+    expected = runs[0][1].model.predict(docs(runs[0][0]))
+    failed = []
+
+    def work(run):
+        for _ in range(10):
+            for layers, wanted in zip(train_on(*run), expected, strict=True):
+                if not np.allclose(layers, wanted, atol=1e-6):
+                    failed.append(run)
+            for path in sorted(folder.rglob("*.npy"))[:2]:
+                path.unlink(missing_ok=True)
+
+    threads = [threading.Thread(target=work, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    train_on(*runs[0])
+    assert not failed
+    assert [path.suffix for path in files(folder)] == [".npy"] * 4
+
+
+def test_folder_that_cannot_be_written(weights, tmp_path):
+    """A mistake in the config, told where it is made; prediction does not touch the folder."""
+    (tmp_path / "file").write_text("")
+    nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
+    assert nlp(TEXTS[0])._.elmo is not None
+    with pytest.raises(OSError, match="layers"):
+        train_on(nlp, elmo)

@@ -1,0 +1,152 @@
+"""What a Doc keeps, and what `._` gives of it."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from spacy.tokens import Doc, DocBin, Span, Token
+
+from spacy_elmo.pipeline.keeping import extensions
+from spacy_elmo.pipeline.keeping.extensions import install_extensions, store_layers, stored_layers
+
+NLP = spacy.blank("en")
+LAYERS = np.arange(2 * 4 * 3, dtype="f").reshape(2, 4, 3)
+
+
+@pytest.fixture
+def doc():
+    install_extensions()
+    return Doc(NLP.vocab, words=["a", "b", " ", "c"])
+
+
+def test_none_before_the_component_ran(doc):
+    for thing in (doc, doc[0:2], doc[0]):
+        assert thing._.elmo is None
+        assert thing._.elmo_layers is None
+    assert stored_layers(doc, "elmo") is None
+    assert not doc.user_data
+
+
+def test_values(doc):
+    store_layers(doc, "elmo", LAYERS)
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+    assert_array_equal(doc[1:3]._.elmo_layers, LAYERS[:, 1:3])
+    assert_array_equal(doc[3]._.elmo_layers, LAYERS[:, 3])
+    # The first layer counts 0 1 2, 3 4 5, ..., and the second is 12 more: the average is 6 more.
+    assert_allclose(doc._.elmo, LAYERS[0] + 6)
+    assert_allclose(doc[3]._.elmo, [15, 16, 17])
+    # Tokens 1 and 3, the whitespace between them left out: (9 10 11 + 15 16 17) / 2.
+    assert_allclose(doc[1:4]._.elmo, [12, 13, 14])
+    assert_allclose(doc[2:3]._.elmo, [0, 0, 0])
+    assert_allclose(doc[1:1]._.elmo, [0, 0, 0])
+    assert {doc._.elmo.dtype, doc[0]._.elmo.dtype, doc[0:2]._.elmo.dtype} == {np.dtype("float32")}
+
+
+def test_layers_can_be_set_and_dropped(doc):
+    doc._.elmo_layers = LAYERS
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+    assert_array_equal(stored_layers(doc, "any"), LAYERS)
+    doc._.elmo_layers = None
+    assert doc._.elmo is None and not doc.user_data
+
+
+@pytest.mark.parametrize("attr", ["_.elmo_layers", "_.elmo"])
+def test_doc_cleaner(doc, attr):
+    nlp = spacy.blank("en")
+    cleaner = nlp.add_pipe("doc_cleaner", config={"attrs": {attr: None}})
+    store_layers(doc, "one", LAYERS)
+    store_layers(doc, "two", LAYERS)
+    cleaner(doc)
+    assert doc._.elmo_layers is None
+    # The cleaner also sets spacy-transformers' attribute, where a test before has registered that.
+    assert not [name for name in doc.user_data if "trf_data" not in name]
+
+
+def test_set_layers_are_a_copy(doc):
+    given = LAYERS.astype("float64")
+    doc._.elmo_layers = given
+    given[:] = 0
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+    assert doc._.elmo_layers.dtype == np.float32
+
+
+def test_wrong_values(doc):
+    for value, kind in ((LAYERS.tolist(), "list"), (torch.from_numpy(LAYERS), "Tensor")):
+        with pytest.raises(ValueError, match=f"numpy or cupy, not a {kind}"):
+            doc._.elmo_layers = value
+    with pytest.raises(ValueError, match=r"\(layers, 4, width\) for this Doc, not \(2, 3, 3\)"):
+        doc._.elmo_layers = LAYERS[:, :3]
+    with pytest.raises(ValueError, match="set these"):
+        doc._.elmo = LAYERS[0]
+
+
+def test_two_components_never_read_each_other(doc):
+    store_layers(doc, "one", LAYERS)
+    store_layers(doc, "two", LAYERS + 1)
+    assert_array_equal(doc._.elmo_layers, LAYERS + 1)
+    assert_array_equal(stored_layers(doc, "one"), LAYERS)
+    assert stored_layers(doc, "three") is None
+    store_layers(doc, "one", LAYERS)
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+
+
+def test_retokenized_doc(doc):
+    """Hazard 17: the retokenizer does not know of extensions, so a naive getter gives the vectors of other tokens."""
+    store_layers(doc, "elmo", LAYERS)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    for read in (
+        lambda: doc._.elmo,
+        lambda: doc._.elmo_layers,
+        lambda: doc[0]._.elmo,
+        lambda: doc[0:2]._.elmo,
+    ):
+        with pytest.raises(ValueError, match=r"3 tokens.*for 4.*Run the component again.*'elmo'"):
+            read()
+    assert stored_layers(doc, "elmo") is None
+
+
+def test_bytes_and_doc_bin(doc):
+    """Hazard 17: torch tensors and classes of one's own cannot be serialized."""
+    store_layers(doc, "elmo", LAYERS)
+    loaded = Doc(NLP.vocab).from_bytes(doc.to_bytes())
+    assert_array_equal(loaded._.elmo_layers, LAYERS)
+    assert_array_equal(stored_layers(loaded, "elmo"), LAYERS)
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    (loaded,) = DocBin(store_user_data=True).from_bytes(data).get_docs(NLP.vocab)
+    assert_array_equal(loaded._.elmo_layers, LAYERS)
+    assert doc.copy()._.elmo_layers is not None
+
+
+@pytest.mark.parametrize("copy_user_data", [True, False])
+def test_parts_and_wholes_start_without(doc, copy_user_data):
+    """Hazard 8: layers of the whole must not be taken for those of the part."""
+    store_layers(doc, "elmo", LAYERS)
+    assert doc[1:3].as_doc(copy_user_data=copy_user_data)._.elmo is None
+    with pytest.warns(UserWarning, match="W101"):
+        assert Doc.from_docs([doc, doc])._.elmo is None
+
+
+@pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
+@pytest.mark.parametrize("owner", [Doc, Span, Token])
+def test_other_peoples_extensions_stay(monkeypatch, owner, name):
+    """Those of the other classes are ours all the same, and so are the layers."""
+    monkeypatch.setattr(extensions, "_warned", set())
+    install_extensions()
+    kept = {cls: cls.remove_extension(name) for cls in (Doc, Span, Token)}
+    try:
+        owner.set_extension(name, default="mine")
+        with pytest.warns(UserWarning, match=rf"^{owner.__name__.lower()}\._\.{name} ") as caught:
+            install_extensions()
+        install_extensions()
+        assert len(caught) == 1
+        doc = Doc(NLP.vocab, words=["a", "b", " ", "c"])
+        store_layers(doc, "elmo", LAYERS)
+        things = {Doc: doc, Span: doc[1:3], Token: doc[0]}
+        found = {cls: getattr(thing._, name) for cls, thing in things.items()}
+        assert [cls for cls in found if isinstance(found[cls], str)] == [owner]
+        assert stored_layers(doc, "elmo") is LAYERS
+    finally:
+        for cls, (_, _, getter, setter) in kept.items():
+            cls.set_extension(name, getter=getter, setter=setter, force=True)

@@ -1,0 +1,349 @@
+"""`ElmoEnhanced.v1`: its values against numpy, its gradients, and the components that read it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import spacy
+from numpy.testing import assert_allclose
+from spacy.tokens import Doc
+from spacy.util import load_model_from_config, registry
+from thinc.api import fix_random_seed
+
+from spacy_elmo.pipeline.listening.enhanced import ElmoEnhanced_v1
+from tests import consumers, pipelines
+from tests.pipelines import TEXTS
+
+WIDTH, X, ELMO = 6, 8, 10
+SIDES = [("input",), ("output",), ("input", "output")]
+EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2",
+    "width": X,
+    "attrs": ["NORM"],
+    "rows": [50],
+    "include_static_vectors": False,
+}
+WINDOW = {"width": WIDTH, "window_size": 1, "depth": 2}
+ENCODE = {
+    "maxout": {"@architectures": "spacy.MaxoutWindowEncoder.v2", "maxout_pieces": 2, **WINDOW},
+    "mish": {"@architectures": "spacy.MishWindowEncoder.v2", **WINDOW},
+    "lstm": {
+        "@architectures": "spacy.TorchBiLSTMEncoder.v1",
+        "width": WIDTH,
+        "depth": 1,
+        "dropout": 0.0,
+    },
+}
+TEXTCAT = {
+    "@architectures": "spacy.TextCatReduce.v1",
+    "exclusive_classes": True,
+    "use_reduce_first": False,
+    "use_reduce_last": False,
+    "use_reduce_max": False,
+    "use_reduce_mean": True,
+}
+# The paper's: an LSTM that reads [x ; ELMo] as it is.
+WIDE = {"@layers": "PyTorchLSTM.v1", "nO": WIDTH, "nI": X + ELMO, "bi": True}
+
+
+def config(*sides, **options):
+    """The block of an architecture that listens at these sides."""
+    listeners = {side: pipelines.listener(**options) for side in sides}
+    return {
+        "@architectures": "spacy-elmo.ElmoEnhanced.v1",
+        "embed": EMBED,
+        "encode": ENCODE["maxout"],
+        **listeners,
+    }
+
+
+def build(nlp, *sides, encode=ENCODE["maxout"], embed=EMBED):
+    """A model outside any component that listens to the pipeline's elmo, and its parts."""
+    blocks = {"encode": encode, "embed": embed, **{side: pipelines.listener() for side in sides}}
+    parts = registry.resolve({name: block for name, block in blocks.items() if block})
+    for side in sides:
+        nlp.get_pipe("elmo").add_listener(parts[side], "outside")
+    return ElmoEnhanced_v1(**parts), SimpleNamespace(**parts)
+
+
+def enhanced(nlp, *sides, **blocks):
+    """What `build` builds, initialized. Its mixes differ."""
+    fix_random_seed(0)
+    model, parts = build(nlp, *sides, **blocks)
+    model.initialize(X=[nlp(text) for text in TEXTS])
+    random = np.random.default_rng(0)
+    for side in sides:
+        mix = mix_at(model, side)
+        mix.set_param("scalars", random.normal(size=3).astype("f"))
+        mix.set_param("scale", random.normal(size=1).astype("f"))
+    return model, parts
+
+
+def tagging(weights, model, **elmo):
+    """An initialized pipeline with a tagger that reads with this model."""
+    fix_random_seed(0)
+    nlp = pipelines.blank(weights, **elmo)
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": model}})
+    pipelines.trained(nlp, 0)
+    return nlp
+
+
+def inside(nlp, name):
+    """The model inside a component."""
+    (model,) = [node for node in nlp.get_pipe(name).model.walk() if "input" in node.ref_names]
+    return model
+
+
+def mix_at(model, side):
+    """The mix of one side."""
+    (mix,) = pipelines.mixes(model.get_ref(side))
+    return mix
+
+
+# Values
+
+
+def mixed(layer, doc):
+    """Equation 1 of the paper."""
+    (mix,) = pipelines.mixes(layer)
+    weights = np.exp(mix.get_param("scalars"))
+    weights /= weights.sum()
+    return (1 + mix.get_param("scale")) * np.einsum("l,lnw->nw", weights, doc._.elmo_layers)
+
+
+def maxout(model, x):
+    """The largest of three linear maps for each number; then a layer norm that has not learnt yet."""
+    (layer,) = [
+        node
+        for fitted in model.walk()
+        if fitted.name == "elmo-fitted"
+        for node in fitted.walk()
+        if node.name == "maxout"
+    ]
+    best = (np.einsum("opi,ni->nop", layer.get_param("W"), x) + layer.get_param("b")).max(axis=-1)
+    return (best - best.mean(-1, keepdims=True)) / np.sqrt(best.var(-1, keepdims=True) + 1e-8)
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("encode", ENCODE)
+def test_values(nlp, encode, sides):
+    model, parts = enhanced(nlp, *sides, encode=ENCODE[encode])
+    docs = [nlp(text) for text in TEXTS]
+    read = parts.embed.predict(docs)
+    if "input" in sides:
+        read = [np.hstack([x, mixed(parts.input, doc)]) for x, doc in zip(read, docs, strict=True)]
+    # All at once: what spaCy's Mish and LSTM encoders make of a Doc depends on those beside it.
+    expected = parts.encode.predict([maxout(model, x) for x in read])
+    if "output" in sides:
+        expected = [
+            np.hstack([h, mixed(parts.output, doc)]) for h, doc in zip(expected, docs, strict=True)
+        ]
+    for doc, vectors, wanted in zip(docs, model.predict(docs), expected, strict=True):
+        assert vectors.shape == (len(doc), model.get_dim("nO"))
+        assert_allclose(vectors, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("embed", [EMBED, None])
+def test_vectors_of_the_right_width_are_encoded_as_they_are(nlp, embed):
+    """Of the width that an LSTM states; and without x, ELMo of the width of a residual encoder."""
+    encode = WIDE if embed else {**ENCODE["maxout"], "width": ELMO}
+    model, parts = enhanced(nlp, "input", encode=encode, embed=embed)
+    doc = nlp(TEXTS[1])
+    read = mixed(parts.input, doc)
+    if embed:
+        read = np.hstack([*parts.embed.predict([doc]), read])
+    (expected,) = parts.encode.predict([read])
+    loaded, _ = build(nlp, "input", encode=encode, embed=embed)
+    for one in (model, loaded.from_bytes(model.to_bytes())):
+        assert_allclose(one.predict([doc])[0], expected, atol=1e-5)
+
+
+def test_embed_that_is_a_concatenation(nlp):
+    """`concatenate` takes other layers into one that it is given."""
+    both = {"@layers": "concatenate.v1", "*": {"a": EMBED, "b": {**EMBED, "attrs": ["SHAPE"]}}}
+    encode = {**WIDE, "nI": 2 * X + ELMO}
+    model, parts = enhanced(nlp, "input", encode=encode, embed=both)
+    doc = nlp(TEXTS[0])
+    read = [layer.predict([doc])[0] for layer in parts.embed.layers]
+    assert [vectors.shape[1] for vectors in read] == [X, X, ELMO]
+    assert_allclose(model.predict([doc])[0], *parts.encode.predict([np.hstack(read)]), atol=1e-5)
+
+
+def test_only_empty_docs(nlp):
+    model, _ = enhanced(nlp, "input", "output")
+    assert [y.shape for y in model.predict([nlp(""), nlp("")])] == [(0, WIDTH + ELMO)] * 2
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("stated", [None, ELMO])
+def test_width(nlp, sides, stated):
+    """Known to whoever builds on it, wherever the config states it."""
+    parts = {"embed": EMBED, "encode": ENCODE["lstm"]}
+    parts |= {side: pipelines.listener(width=stated) for side in sides}
+    model = ElmoEnhanced_v1(**registry.resolve(parts))
+    expected = WIDTH + (ELMO if "output" in sides else 0)
+    open_ = "output" in sides and stated is None
+    assert model.maybe_get_dim("nO") == (None if open_ else expected)
+    for side in sides:
+        nlp.get_pipe("elmo").add_listener(model.get_ref(side), "outside")
+    model.initialize(X=[nlp(TEXTS[0])])
+    assert model.get_dim("nO") == expected
+
+
+@pytest.mark.parametrize(
+    "sides, embed, message",
+    [((), EMBED, "no ELMo.*spacy.Tok2Vec.v2"), (("output",), None, "nothing to encode")],
+)
+def test_what_cannot_be(nlp, sides, embed, message):
+    with pytest.raises(ValueError, match=message):
+        enhanced(nlp, *sides, embed=embed)
+
+
+# Gradients
+
+
+@pytest.mark.parametrize("encode", [WIDE, ENCODE["mish"]])
+def test_gradients_by_finite_differences(nlp, encode):
+    """Of both mixes, and of x."""
+    model, parts = enhanced(nlp, "input", "output", encode=encode)
+    docs = [nlp(text) for text in TEXTS]
+    random = np.random.default_rng(1)
+    d = [random.normal(size=(len(doc), WIDTH + ELMO)) for doc in docs]
+
+    def loss():
+        return sum(float((y * dy).sum()) for y, dy in zip(model.predict(docs), d, strict=True))
+
+    _, backprop = model.begin_update(docs)
+    backprop([dy.astype("f") for dy in d])
+    (last,) = [node for node in parts.embed.walk() if node.name == "layernorm"]
+    asked = [(last, "b")]
+    asked += [(mix_at(model, side), name) for side in SIDES[2] for name in ("scalars", "scale")]
+    for node, name in asked:
+        gradient = node.get_grad(name)
+        largest = np.abs(gradient).max()
+        assert largest > 0.01
+        assert_allclose(gradient, differences(node, name, loss), atol=0.02 * largest)
+
+
+def differences(node, name, loss, step=5e-3):
+    """The gradient of a parameter. The step is a large one, because the numbers have single precision."""
+    start = node.get_param(name).copy()
+    found = np.empty_like(start)
+    for place in range(start.size):
+        moved = []
+        for sign in (1, -1):
+            there = start.copy()
+            there[place] += sign * step
+            node.set_param(name, there)
+            moved.append(loss())
+        found[place] = (moved[0] - moved[1]) / (2 * step)
+    node.set_param(name, start)
+    return found
+
+
+def test_bilm_learns_from_both_sides(weights):
+    """The gradient of both is the sum of those of each: what `grad_factor` = 0 holds back changes nothing else."""
+    found = {}
+    for sides in SIDES:
+        model = config("input", "output")
+        for side in {"input", "output"} - set(sides):
+            model[side]["grad_factor"] = 0.0
+        nlp = tagging(weights, model, frozen=False)
+        pipelines.awaken(nlp, "tagger")
+        nlp.update(pipelines.examples(nlp), sgd=False)
+        found[sides] = pipelines.gradients(nlp)
+    first, second, both = found.values()
+    assert len(both) == len(list(pipelines.bilm(nlp).parameters()))
+    for name, gradient in both.items():
+        assert first[name].any() and second[name].any()
+        assert_allclose(gradient, first[name] + second[name], atol=1e-5)
+
+
+# In components
+
+
+# The entity linker reads sentences as Docs of their own, which carry no layers.
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "multi"])
+def test_consumers(weights, tmp_path, name):
+    """Shapes, learning and round trip, though the width is not known before `initialize`."""
+    shipped = consumers.config(name, weights, tmp_path)
+    # The one that needs it: what it lays on the vectors takes them to be as wide as those of its knowledge base.
+    width = ELMO if name == "entity_linker" else None
+    shipped["components"][name]["model"]["tok2vec"] = config("input", "output", width=width)
+    nlp = consumers.pipeline(shipped)
+    optimizer = nlp.initialize(lambda: consumers.examples(nlp))
+    annotating = nlp.config["training"]["annotating_components"]
+    losses = []
+    optimizer.learn_rate = 0.01
+    for _ in range(15):
+        batch = consumers.examples(nlp)
+        losses.append(pipelines.step(nlp, optimizer, batch, annotates=annotating)[name])
+    assert losses[-1] < losses[0]
+    scalars = [mix_at(inside(nlp, name), side).get_param("scalars") for side in SIDES[2]]
+    assert all(found.any() for found in scalars) and not np.array_equal(*scalars)
+
+    loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    for text in consumers.TEXTS:
+        vectors = [inside(one, name).predict([one(text)])[0] for one in (loaded, nlp)]
+        assert_allclose(*vectors, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "encode, sides", [("maxout", ("input",)), ("lstm", ("output",)), ("mish", ("input", "output"))]
+)
+def test_learns_a_tiny_set(weights, encode, sides):
+    """By heart, three components on one elmo."""
+    fix_random_seed(0)
+    nlp = pipelines.blank(weights)
+    model = {"tok2vec": {**config(*sides), "encode": ENCODE[encode]}}
+    for name in ("tagger", "ner"):
+        nlp.add_pipe(name, config={"model": model})
+    nlp.add_pipe("textcat", config={"model": {**TEXTCAT, **model}})
+    examples = pipelines.examples(nlp)
+    for example, yes in zip(examples, (1.0, 0.0, 1.0), strict=True):
+        example.reference.cats = {"yes": yes, "no": 1 - yes}
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    for _ in range(50):
+        pipelines.step(nlp, optimizer, examples)
+    words = [[token.text for token in example.reference] for example in examples]
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=found) for found in words))
+    for doc, gold in zip(docs, (example.reference for example in examples), strict=True):
+        assert [token.tag_ for token in doc] == [token.tag_ for token in gold]
+        assert [(e.text, e.label_) for e in doc.ents] == [(e.text, e.label_) for e in gold.ents]
+        assert {label: round(score) for label, score in doc.cats.items()} == gold.cats
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
+    """Each is replaced by a biLM of its own with its mix; without the component, and after saving."""
+    nlp = tagging(weights, config(*sides))
+    for side in sides:
+        mix_at(inside(nlp, "tagger"), side).set_param(
+            "scalars", np.arange(3, dtype="f") * len(side)
+        )
+    expected = inside(nlp, "tagger").predict(list(nlp.pipe(TEXTS)))
+
+    nlp.replace_listeners("elmo", "tagger", [f"model.tok2vec.{side}" for side in sides])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    for one in (nlp, spacy.load(tmp_path)):
+        model = inside(one, "tagger")
+        found = model.predict([one.make_doc(text) for text in TEXTS])
+        for vectors, wanted in zip(found, expected, strict=True):
+            assert_allclose(vectors, wanted, atol=1e-5)
+        assert {model.get_ref(side).name for side in sides} == {"elmo-tok2vec"}
+
+
+def test_replaced_listeners_keep_their_options(weights):
+    """The paths in the order of the config: each gets what stood in its place."""
+    model = config("input", "output")
+    model["input"]["dropout"], model["output"]["dropout"] = 0.5, 0.25
+    nlp = tagging(weights, model)
+    with pytest.warns(UserWarning, match="model.tok2vec.input, model.tok2vec.output"):
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.input", "model.tok2vec.output"])
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    assert (block["input"]["dropout"], block["output"]["dropout"]) == (0.5, 0.25)
+    for side, dropout in (("input", 0.5), ("output", 0.25)):
+        assert mix_at(inside(nlp, "tagger"), side).attrs["options"].dropout == dropout

@@ -1,0 +1,209 @@
+"""The mix by numbers that a person can check, and its gradient by finite differences."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from spacy_elmo.pipeline.listening.scalar_mix import MixOptions, scalar_mix
+
+# Three layers of one token of width 2.
+ONES = np.stack([np.full((1, 2), value, dtype="f") for value in (1, 2, 6)])
+
+
+def build(x=ONES, **options):
+    return scalar_mix(MixOptions(**options)).initialize(X=[x])
+
+
+def test_starts_as_the_average():
+    assert_allclose(build().predict([ONES])[0], [[3, 3]])
+
+
+def test_forward_and_gradient_by_hand():
+    mix = build()
+    # softmax of (ln 2, 0, 0) is (1/2, 1/4, 1/4): the mean is 1/2 + 2/4 + 6/4 = 2.5, and gamma is 1 + 1.
+    mix.set_param("scalars", np.log(np.array([2, 1, 1], dtype="f")))
+    mix.set_param("scale", np.array([1], dtype="f"))
+    (y,), backprop = mix.begin_update([ONES])
+    assert_allclose(y, [[5, 5]], rtol=1e-6)
+    (dx,) = backprop([np.array([[1, 0]], dtype="f")])
+    assert_allclose(dx[:, 0], [[1, 0], [0.5, 0], [0.5, 0]], rtol=1e-6)
+    # What each layer alone would be worth: 2 (1, 2, 6). Their mean under the weights is 5.
+    # So s gets weight x (worth - mean): (1/2 (2 - 5), 1/4 (4 - 5), 1/4 (12 - 5)).
+    assert_allclose(mix.get_grad("scalars"), [-1.5, -0.25, 1.75], rtol=1e-6)
+    assert_allclose(mix.get_grad("scale"), [2.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("layers", ["mix", "average", "top"])
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_layers_of_float16_are_mixed_in_float32(layers, layer_norm):
+    """Nothing is rounded but the layers themselves, for one Doc or several."""
+    x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype("float16")
+    exact = x.astype("f")
+    mixes = [build(exact, layers=layers, layer_norm=layer_norm) for _ in range(2)]
+    for cut in ([x], [x[:, :2], x[:, 2:]]):
+        ys, backprop = mixes[0].begin_update(cut)
+        (expected,), backprop_exact = mixes[1].begin_update([exact])
+        assert all(y.dtype == np.float32 for y in ys)
+        np.testing.assert_array_equal(np.concatenate(ys), expected)
+        dx, (expected,) = backprop(ys), backprop_exact([np.concatenate(ys)])
+        assert all(d.dtype == np.float32 for d in dx)
+        np.testing.assert_array_equal(np.concatenate(dx, axis=1), expected)
+
+
+@pytest.mark.parametrize("layers, expected", [("average", 3), ("top", 6), (0, 1), (1, 2), (-1, 6)])
+def test_fixed_choices_have_no_parameters(layers, expected):
+    mix = build(layers=layers)
+    (y,), backprop = mix.begin_update([ONES])
+    assert_allclose(y, [[expected, expected]])
+    assert not mix.param_names
+    (dx,) = backprop([np.ones((1, 2), dtype="f")])
+    assert_allclose(dx.sum(), 2)
+    assert_allclose((dx * ONES).sum(), 2 * expected)
+
+
+def test_l2_is_on_the_scalars_alone():
+    mix = build(l2=0.5)
+    mix.set_param("scalars", np.array([1, -2, 0], dtype="f"))
+    _, backprop = mix.begin_update([ONES])
+    backprop([np.zeros((1, 2), dtype="f")])
+    assert_allclose(mix.get_grad("scalars"), [1, -2, 0])
+    assert_allclose(mix.get_grad("scale"), [0])
+
+
+def test_grad_factor_scales_what_flows_back_and_nothing_else():
+    gradients = []
+    for factor in (1.0, 0.25):
+        mix = build(grad_factor=factor)
+        _, backprop = mix.begin_update([ONES])
+        gradients.append((backprop([np.ones((1, 2), dtype="f")])[0], mix.get_grad("scalars")))
+    assert_allclose(gradients[1][0], gradients[0][0] / 4)
+    assert_allclose(gradients[1][1], gradients[0][1])
+
+
+@pytest.mark.parametrize("options, inputs", [({"grad_factor": 0.0}, True), ({}, False)])
+def test_gradient_of_the_layers_is_left_out(options, inputs):
+    mix = build(**options)
+    _, backprop = mix.begin_update([ONES])
+    assert backprop([np.ones((1, 2), dtype="f")], inputs=inputs) == []
+    assert mix.has_grad("scalars")
+
+
+def test_dropout_is_for_training_and_keeps_the_mean():
+    x = np.ones((3, 1000, 20), dtype="f")
+    mix = build(x, dropout=0.4)
+    assert_allclose(mix.predict([x])[0], 1)
+    (y,), backprop = mix.begin_update([x])
+    assert set(np.round(np.unique(y), 4)) == {0.0, np.float32(1.6667)}
+    assert abs(y.mean() - 1) < 0.03
+    (dx,) = backprop([np.ones_like(y)])
+    assert_allclose(dx.sum(0), y, rtol=1e-6)
+
+
+def test_layer_norm_is_per_token():
+    x = np.array([[[1, 3], [0, 0]], [[5, 5], [-2, 2]]], dtype="f")
+    y = build(x, layer_norm=True, layers=0).predict([x])[0]
+    # (1, 3) has mean 2 and deviation 1; zeros, as whitespace has, stay zeros.
+    assert_allclose(y, [[-1, 1], [0, 0]], atol=1e-6)
+    alone = build(x, layer_norm=True, layers=1).predict([x[:, 1:]])[0]
+    assert_allclose(alone, [[-1, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_gradient_by_finite_differences(layer_norm):
+    random = np.random.default_rng(0)
+    x = random.normal(size=(3, 4, 5))
+    dy = random.normal(size=(4, 5))
+    mix = build(x, layer_norm=layer_norm)
+    mix.set_param("scalars", random.normal(size=3))
+    mix.set_param("scale", random.normal(size=1))
+
+    def loss():
+        return float((mix.predict([x])[0] * dy).sum())
+
+    _, backprop = mix.begin_update([x])
+    (dx,) = backprop([dy])
+    for array, gradient in [
+        (x, dx),
+        (mix.get_param("scalars"), mix.get_grad("scalars")),
+        (mix.get_param("scale"), mix.get_grad("scale")),
+    ]:
+        assert_allclose(gradient, _differences(array, loss), atol=1e-6)
+
+
+def _differences(array, loss, step=1e-5):
+    found = np.empty_like(array)
+    for place in np.ndindex(array.shape):
+        kept = array[place]
+        array[place] = kept + step
+        up = loss()
+        array[place] = kept - step
+        found[place] = (up - loss()) / (2 * step)
+        array[place] = kept
+    return found
+
+
+def test_docs_keep_apart():
+    x = np.arange(3 * 5 * 2, dtype="f").reshape(3, 5, 2)
+    parts = [x[:, :2], x[:, 2:2], x[:, 2:]]
+    mix = build(x)
+    ys, backprop = mix.begin_update(parts)
+    assert [y.shape for y in ys] == [(2, 2), (0, 2), (3, 2)]
+    assert_allclose(np.concatenate(ys), mix.predict([x])[0])
+    assert [dx.shape for dx in backprop(ys)] == [part.shape for part in parts]
+    assert mix.predict([]) == []
+
+
+def test_round_trip_and_copy_by_values():
+    mix = build()
+    mix.set_param("scalars", np.array([3, 1, -1], dtype="f"))
+    mix.set_param("scale", np.array([0.5], dtype="f"))
+    loaded = scalar_mix(MixOptions()).from_bytes(mix.to_bytes())
+    for other in (loaded, mix.copy()):
+        assert_allclose(other.predict([ONES])[0], mix.predict([ONES])[0])
+
+
+def test_options_come_from_the_config_not_from_the_bytes():
+    saved = build(layers="top").to_bytes()
+    loaded = scalar_mix(MixOptions(layers=0)).from_bytes(saved)
+    assert_allclose(loaded.predict([ONES])[0], [[1, 1]])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"layers": "bottom"}, ["bottom", "mix"]),
+        ({"dropout": 1.0, "l2": -1.0}, ["dropout = 1.0", "l2 = -1.0"]),
+    ],
+)
+def test_impossible_options(options, words):
+    with pytest.raises(ValueError) as error:
+        MixOptions(**options)
+    assert all(word in str(error.value) for word in words)
+
+
+def test_layer_that_is_not_there():
+    with pytest.raises(ValueError, match="layers = 3, but the biLM has 3 layers, 0 to 2"):
+        build(layers=3)
+
+
+@pytest.mark.parametrize("layers", ["mix", "average", "top"])
+def test_layers_of_another_bilm(layers):
+    mix = build(layers=layers)
+    for other in (ONES[:2], ONES[:, :, :1]):
+        n_layers, _, width = other.shape
+        expected = f"3 layers of width 2, and a Doc has {n_layers} of width {width}.*elmo component"
+        with pytest.raises(ValueError, match=expected):
+            mix.predict([ONES, other])
+
+
+@pytest.mark.parametrize("layers", ["mix", "average", "top", 0])
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_output_is_no_view_of_the_layers(layers, layer_norm):
+    """What comes next may write into it, and the layers may be a Doc's or the cache's."""
+    (y,) = build(layers=layers, layer_norm=layer_norm).predict([ONES])
+    assert not np.shares_memory(y, ONES)
+
+
+def test_without_weights():
+    with pytest.raises(ValueError, match="nlp.initialize"):
+        scalar_mix(MixOptions()).predict([ONES])

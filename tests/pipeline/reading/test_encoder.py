@@ -1,0 +1,303 @@
+"""Docs -> layers: against the bare network, whatever the batch, and the gradient through it."""
+
+import functools
+import mmap
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+from thinc.api import data_validation
+
+from spacy_elmo.pipeline.reading.encoder import (
+    BiLM_v1,
+    averages,
+    configure,
+    layers_and_width,
+    shim_of,
+)
+from spacy_elmo.pipeline.reading.spans import sentence_spans, whole_docs, window_spans
+from tests import tiny
+from tests.pipelines import TEXTS, assert_close
+
+NLP = spacy.blank("en")
+DEFAULTS = {
+    "frozen": True, "trainable": "all", "unfreeze_at": 0, "max_batch_tokens": 4096, "get_spans": None,
+    "dtype": "float32", "start": "zero", "precision": "float32",
+}  # fmt: skip
+
+
+def build(weights, **options):
+    model = BiLM_v1()
+    configure(model, weights=str(weights), **(DEFAULTS | options))
+    return model
+
+
+def doc_of(*words):
+    return Doc(NLP.vocab, words=list(words))
+
+
+def docs_of(texts=TEXTS):
+    return [NLP(text) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def model(weights):
+    return build(weights)
+
+
+def by_hand(model, words, sentences):
+    """The layers of a Doc whose sentences are given as places of its words, one sentence at a time."""
+    layers = np.zeros((3, len(words), 10), dtype="f")
+    for places in sentences:
+        output = tiny.read(shim_of(model).bilm, [[words[place] for place in places]])
+        layers[:, places] = output.layers.numpy()
+    return layers
+
+
+def test_each_token_gets_the_layers_of_its_sentence(model):
+    words = ["A", "cat", ".", " ", "The", "cat", "\n", "sat", "."]
+    (layers,) = model.predict([doc_of(*words)])
+    assert layers.dtype == np.float32
+    assert_close(layers, by_hand(model, words, [[0, 1, 2], [4, 5], [7, 8]]))
+    assert (layers[:, [3, 6]] == 0).all()
+    # The same words in the same sentence, but not the same vectors: context.
+    assert np.abs(layers[1:, 1] - layers[1:, 5]).max() > 1e-3
+    assert_close(layers[:1, 1:2], layers[:1, 5:6])
+
+
+@given(
+    texts=st.lists(st.text("ab .\n!", max_size=30) | st.sampled_from(TEXTS), max_size=8),
+    max_batch_tokens=st.integers(1, 40),
+    get_spans=st.sampled_from(
+        [None, whole_docs, functools.partial(window_spans, size=5, stride=2)]
+    ),
+    dtype=st.sampled_from(["float32", "float16"]),
+    seed=st.randoms(),
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_doc_has_its_vectors_whatever_it_is_read_with(
+    weights, texts, max_batch_tokens, get_spans, dtype, seed
+):
+    """Most of these batches are smaller than the spans, and those smaller than a word's step."""
+    plain = build(weights, get_spans=get_spans)
+    alone = [plain.predict([doc])[0] for doc in docs_of(texts)]
+    order = seed.sample(range(len(texts)), len(texts))
+    mixed = build(weights, max_batch_tokens=max_batch_tokens, get_spans=get_spans, dtype=dtype)
+    docs = docs_of([texts[place] for place in order])
+    found = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
+    for place, layers, average in found:
+        assert layers.dtype == average.dtype == dtype
+        if dtype == "float32":
+            assert_close(layers, alone[place])
+            assert_close(average[None], alone[place].mean(0, keepdims=True))
+        else:
+            assert_rounded(layers, alone[place])
+            assert_rounded(average, alone[place].mean(0))
+
+
+def assert_rounded(got, expected):
+    """To float16: half a step of 11 binary digits, after the error that float32 may have."""
+    assert got.shape == expected.shape
+    bound = np.abs(expected) * 2.0**-11 + 1e-5 * np.abs(expected).max(initial=1)
+    assert (np.abs(got.astype("f") - expected) <= bound).all()
+
+
+def test_sizes_that_are_nothing_or_huge(model):
+    docs = [doc_of(), doc_of("One"), doc_of(" "), doc_of("x" * 100_000, "y")]
+    layers = model.predict(docs)
+    assert [x.shape for x in layers] == [(3, 0, 10), (3, 1, 10), (3, 1, 10), (3, 2, 10)]
+    assert_close(layers[1], by_hand(model, ["One"], [[0]]))
+    assert (layers[2] == 0).all()
+    # Only the first bytes of a word are read.
+    assert_close(layers[3], by_hand(model, ["x" * 10, "y"], [[0, 1]]))
+    assert model.predict([]) == []
+    assert [x.shape for x in model.predict([doc_of(), doc_of()])] == [(3, 0, 10)] * 2
+
+
+def test_training_of_nothing(weights):
+    model = build(weights, frozen=False)
+    for docs in ([], [doc_of()], [doc_of(" "), doc_of()]):
+        layers, backprop = model.begin_update(docs)
+        assert backprop(layers) == []
+    assert all(parameter.grad is None for parameter in shim_of(model).bilm.parameters())
+
+
+def test_layers_are_owned_and_of_no_batch(model):
+    """Hazard 18: a slice of the batch keeps all of it alive for as long as one Doc."""
+    together = [*model.predict(docs_of()), *averages(model, docs_of())]
+    for kept in [*together, *model.predict(docs_of()[:1]), *averages(model, docs_of()[:1])]:
+        assert kept.base is None and kept.flags.c_contiguous and kept.flags.writeable
+    # What is too large for the heap is a mapping of its own, which numpy takes for a base.
+    for kept in model.predict([doc_of(*"ab" * 200), doc_of(*"abc" * 200)]):
+        assert isinstance(kept.base, mmap.mmap) and len(kept.base) == kept.nbytes
+
+
+def test_docs_of_several_vocabularies(model):
+    other = spacy.blank("de")
+    docs = [NLP("A cat sat."), other("Ein Kätzchen saß."), NLP("A cat sat.")]
+    layers = model.predict(docs)
+    assert_close(layers[1], model.predict([docs[1]])[0])
+    assert_close(layers[0], layers[2])
+
+
+def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
+    words = ["a", "cat", "sat", "here", "now"]
+    model = build(weights, get_spans=lambda docs: [[doc[0:3], doc[1:4]] for doc in docs])
+    (layers,) = model.predict([doc_of(*words)])
+    first, second = (by_hand(model, words, [places]) for places in ([0, 1, 2], [1, 2, 3]))
+    both = first + second
+    both[:, 1:3] /= 2
+    assert_close(layers, both)
+    assert (layers[:, 4] == 0).all()
+
+
+def test_whole_docs_and_set_sentences(weights):
+    words = ["A", "cat", ".", "It", "sat", "."]
+    doc = doc_of(*words)
+    for place, token in enumerate(doc):
+        token.is_sent_start = place in (0, 2)
+    model = build(weights, get_spans=whole_docs)
+    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1, 2, 3, 4, 5]]))
+    model = build(weights, get_spans=sentence_spans)
+    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1], [2, 3, 4, 5]]))
+
+
+def test_default_spans_read_no_annotation(model):
+    doc = NLP("A cat sat. It slept.")
+    (before,) = model.predict([doc])
+    for token in doc:
+        token.is_sent_start = token.i in (0, 2)
+        token.tag_, token.lemma_ = "X", "y"
+    np.testing.assert_array_equal(model.predict([doc])[0], before)
+
+
+def test_getter_that_forgets_docs(weights):
+    model = build(weights, get_spans=lambda docs: [])
+    with pytest.raises(ValueError, match="spans for 0 of 1 Docs"):
+        model.predict([doc_of("a")])
+
+
+def test_batches_keep_to_their_size(weights):
+    model = build(weights, max_batch_tokens=7)
+    steps = steps_of(model)
+    model.predict([doc_of(*"abcd"), doc_of(*"abcdefghi"), doc_of(*"ab"), doc_of(*"abc")])
+    # One span is longer than a batch, so it is alone, and read in pieces, the first of which holds the boundary.
+    # The others are together, longest first.
+    assert steps == [[1] * 8, [1] * 2, [2, 2, 2, 2, 1], [1] * 3]
+
+
+def test_a_span_in_training_is_read_whole(weights):
+    """No gradient flows out of the state that a piece leaves."""
+    model = build(weights, max_batch_tokens=7, frozen=False)
+    steps = steps_of(model)
+    model.begin_update([doc_of(*"abcdefghi")])
+    assert steps == [[1] * 10]
+
+
+def steps_of(model):
+    """A list that takes down what the network is asked to read: in each call, how many sentences at each step."""
+    steps: list[list[int]] = []
+    shim = shim_of(model)
+    for bilm in (shim.bilm, shim.predict(lambda ready: ready)):
+        bilm.lstm[0].register_forward_pre_hook(lambda _, args: steps.append(args[1]))
+    return steps
+
+
+@pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_gradient_is_that_of_torch(weights, trainable, overlap):
+    """Against a graph over one sentence at a time."""
+    sentences = [["a", "cat", "sat"], ["cat", "here"]]
+    doc = doc_of(*sentences[0], *sentences[1])
+
+    def get_spans(docs):
+        return [[doc[0:3], doc[3:5], doc[3:5]] if overlap else [doc[0:3], doc[3:5]] for doc in docs]
+
+    options = {"frozen": False, "trainable": trainable, "get_spans": get_spans}
+    model = build(weights, max_batch_tokens=3, **options)
+    reference = build(weights, **options)
+    d_layers = np.random.default_rng(0).normal(size=(3, 5, 10)).astype("f")
+
+    layers, backprop = model.begin_update([doc, doc_of()])
+    assert_close(layers[0], model.predict([doc])[0])
+    assert backprop([d_layers, np.zeros((3, 0, 10), dtype="f")]) == []
+
+    bilm = shim_of(reference).bilm
+    whole = torch.cat([bilm(*tiny.batch(bilm, [words])).layers for words in sentences], 1)
+    whole.backward(torch.from_numpy(d_layers))
+    for name, parameter in bilm.named_parameters():
+        got = shim_of(model).bilm.get_parameter(name).grad
+        assert (got is None) == (parameter.grad is None), name
+        assert got is None or torch.allclose(got, parameter.grad, atol=1e-5), name
+
+
+def test_gradient_with_any_strides(weights):
+    """Hazard 19: torch ends the whole interpreter over an array with negative strides."""
+    model = build(weights, frozen=False)
+    d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
+    found = []
+    for gradient in (d_layers[::-1, ::-1, ::-1], d_layers[::-1, ::-1, ::-1].copy()):
+        _, backprop = model.begin_update([doc_of(*"abcd")])
+        backprop([gradient])
+        bias = shim_of(model).bilm.lstm[0].bias
+        found.append(bias.grad.numpy().copy())
+        bias.grad = None
+    np.testing.assert_array_equal(*found)
+
+
+def test_training_sees_what_prediction_sees(weights):
+    """Layers are rounded before a listener gets them, and the gradient passes over that."""
+    model, exact = (build(weights, frozen=False, dtype=dtype) for dtype in ("float16", "float32"))
+    doc = doc_of(*"abcd")
+    layers, backprop = model.begin_update([doc])
+    assert layers[0].dtype == np.float16
+    np.testing.assert_array_equal(layers[0], model.predict([doc])[0])
+    d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
+    backprop([d_layers])
+    exact.begin_update([doc])[1]([d_layers])
+    for got, expected in zip(*(shim_of(m).bilm.parameters() for m in (model, exact)), strict=True):
+        np.testing.assert_array_equal(got.grad, expected.grad)
+
+
+def test_frozen_training_builds_no_graph(weights):
+    model = build(weights)
+    docs = docs_of()
+    layers, backprop = model.begin_update(docs)
+    assert backprop(layers) == []
+    assert all(parameter.grad is None for parameter in shim_of(model).bilm.parameters())
+
+
+def test_options_come_from_the_config_not_from_the_bytes(weights):
+    data = build(weights, max_batch_tokens=3, get_spans=whole_docs).to_bytes()
+    loaded = build(weights, max_batch_tokens=5).from_bytes(data)
+    assert loaded.attrs["options"].max_batch_tokens == 5
+    words = ["a", ".", "b"]
+    assert_close(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
+
+
+def test_numbers_of_the_config(weights):
+    assert layers_and_width(build(weights)) == (3, 10)
+    model = BiLM_v1(dim=7, projection=5, cell_clip=0.3, filters=[[1, 2], [2, 3], [4, 4]])
+    configure(model, weights=str(weights), **DEFAULTS)
+    assert layers_and_width(model) == (3, 10)
+    model = BiLM_v1(cell_clip=0)
+    configure(model, weights=str(weights), **DEFAULTS)
+    with pytest.raises(ValueError, match=r"cell_clip = None \(it has 0.3\)"):
+        model.predict(docs_of())
+
+
+def test_impossible_options(weights):
+    with pytest.raises(ValueError, match="max_batch_tokens = 0"):
+        build(weights, max_batch_tokens=0)
+    with pytest.raises(ValueError, match="trainable = 'some'"):
+        build(weights, trainable="some")
+
+
+def test_data_validation(model):
+    """`spacy debug model` switches it on; it reads the annotations of `forward`."""
+    with data_validation(True):
+        build(shim_of(model).weights).initialize(X=docs_of())

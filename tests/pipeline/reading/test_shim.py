@@ -1,0 +1,287 @@
+"""Loading, copies, averages and bytes of the biLM inside a thinc model."""
+
+import copy
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from thinc.api import Adam
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.reading import shim as module
+from spacy_elmo.pipeline.reading.shim import BiLMShim
+from tests import tiny
+
+
+@pytest.fixture
+def shim(weights):
+    shim = BiLMShim()
+    shim.weights = str(weights)
+    return shim
+
+
+def values(shim):
+    return {name: tensor.clone() for name, tensor in shim.bilm.state_dict().items()}
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def read(bilm):
+    types, words, lengths = tiny.batch(bilm, [["a", "cat"], ["sat"]])
+    return bilm(types, words, lengths).layers
+
+
+def give_gradients(shim, value=1.0):
+    for parameter in shim.bilm.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.full_like(parameter, value)
+
+
+def test_nothing_is_read_before_the_first_use(tmp_path):
+    shim = BiLMShim()
+    shim.weights = str(tmp_path / "absent.safetensors")
+    with pytest.raises(OSError, match="absent"):
+        shim.bilm  # noqa: B018
+
+
+def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
+    calls = []
+
+    def slow_read(path):
+        calls.append(path)
+        time.sleep(0.05)
+        return Weights.from_bytes(path.read_bytes())
+
+    monkeypatch.setattr(module.Weights, "read", slow_read)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1
+    assert all(bilm is found[0] for bilm in found) and len(found) == 8
+
+
+def test_random_weights_only_when_asked():
+    shim = BiLMShim({"dim": 4, "projection": 3, "filters": [[1, 2]], "highways": 0})
+    for use in (lambda: shim.bilm, shim.to_bytes):
+        with pytest.raises(ValueError, match=r"weights = null.*nlp.initialize"):
+            use()
+    copy.deepcopy(shim)
+    shim.initialize()
+    first = values(shim)
+    assert shim.config.dim == 4 and shim.config.width == 6
+    shim.initialize()
+    assert not equal(first, values(shim))
+
+
+def test_initialize_reads_again(shim):
+    first = values(shim)
+    with torch.no_grad():
+        shim.bilm.lstm[0].bias += 1
+    shim.initialize()
+    assert equal(first, values(shim))
+
+
+@pytest.mark.parametrize("use", ["weights", "bytes"])
+def test_shape_of_the_config_disagrees(shim, weights, use):
+    stated = BiLMShim({"dim": 8, "layers": 2, "filters": [[1, 2], [2, 3], [4, 4]]})
+    stated.weights = str(weights)
+    with pytest.raises(ValueError, match=r"dim = 8 \(it has 7\)") as error:
+        stated.bilm if use == "weights" else stated.from_bytes(shim.to_bytes())
+    assert "layers" not in str(error.value)
+
+
+def test_word_input_needs_a_file():
+    with pytest.raises(ValueError, match="words = 8"):
+        BiLMShim({"words": 8}).initialize()
+
+
+def test_word_input_keeps_its_vocabulary(tmp_path):
+    bilm = tiny.bilm(tiny.config(words=8))
+    Weights.of(bilm, vocabulary=tiny.VOCABULARY).write(tmp_path / "w.safetensors")
+    shim = BiLMShim()
+    shim.weights = str(tmp_path / "w.safetensors")
+    for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
+        assert torch.equal(
+            other.predict(read), bilm(*tiny.batch(bilm, [["a", "cat"], ["sat"]])).layers
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_bytes_suffice_and_keep_the_values(tmp_path, dtype):
+    path = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).write(path)
+    shim = BiLMShim()
+    shim.weights = str(path)
+    data = shim.to_bytes()
+    path.unlink()
+    loaded = BiLMShim().from_bytes(data)
+    assert equal(values(shim), values(loaded))
+    assert loaded.card == {"name": "t"}
+    # Half of the bytes where half of them hold all.
+    assert {t.dtype for t in Weights.from_bytes(data).tensors.values()} == {dtype}
+
+
+def test_trained_weights_are_saved_in_full(shim):
+    with torch.no_grad():
+        for parameter in shim.bilm.parameters():
+            parameter.copy_(parameter.half())
+        shim.bilm.lstm[0].bias += 1e-5
+    assert equal(values(shim), values(BiLMShim().from_bytes(shim.to_bytes())))
+
+
+def test_damaged_bytes(shim):
+    with pytest.raises(ValueError, match="truncated"):
+        BiLMShim().from_bytes(shim.to_bytes()[:-10])
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [BiLMShim.copy, copy.copy, copy.deepcopy, lambda shim: pickle.loads(pickle.dumps(shim))],
+)
+@pytest.mark.parametrize("loaded", [True, False])
+def test_copies_are_independent(shim, duplicate, loaded):
+    """Hazard 13: a copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
+    shim.set_trainable("all")
+    if loaded:
+        shim.bilm  # noqa: B018
+    copied = duplicate(shim)
+    shim.weights = copied.weights = "gone"
+    assert copied.id != shim.id
+    assert copied.trainable == "all"
+    before = values(shim)
+    assert equal(before, values(copied))
+    optimizer = Adam(0.1)
+    for one in (copied, shim):
+        give_gradients(one)
+        one.finish_update(optimizer)
+    assert set(optimizer.nr_update.values()) == {1}
+    assert equal(values(shim), values(copied))
+    give_gradients(copied)
+    copied.finish_update(optimizer)
+    assert not equal(values(shim), values(copied))
+
+
+@pytest.mark.parametrize(
+    "trainable, trained",
+    [("all", {"encoder", "lstm.0", "lstm.1"}), ("lstm", {"lstm.0", "lstm.1"}), ("top", {"lstm.1"}), (None, set())],
+)  # fmt: skip
+@pytest.mark.parametrize("late", [True, False])
+def test_only_what_is_trainable_moves(shim, trainable, trained, late):
+    if late:
+        shim.bilm  # noqa: B018
+    shim.set_trainable(trainable)
+    before = values(shim)
+    for parameter in shim.bilm.parameters():
+        parameter.grad = torch.ones_like(parameter)  # even where somebody has put a gradient
+    shim.finish_update(Adam(0.1))
+    after = values(shim)
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert {n.split(".")[0] if n[0] == "e" else n[:6] for n in moved} == trained
+    assert all(parameter.grad is None for parameter in shim.bilm.parameters())
+
+
+def test_unknown_choice_of_what_is_trained(shim):
+    with pytest.raises(ValueError, match="trainable = 'bottom': expected one of all, lstm, top"):
+        shim.set_trainable("bottom")
+
+
+def test_optimizer_steps_are_those_of_torch(shim):
+    """thinc's Adam, told to be plain, against torch's own. They add their ε at different places, so gradients are
+    made too large for it to matter."""
+    shim.set_trainable("all")
+    reference = copy.deepcopy(shim.bilm)
+    torch_adam = torch.optim.Adam(reference.parameters(), lr=0.01)
+    ours = Adam(0.01, L2=0.0, grad_clip=0.0)
+    for _ in range(3):
+        output, backprop = shim.begin_update(read)
+        reference_output = read(reference)
+        backprop(2e6 * output)
+        (1e6 * reference_output**2).sum().backward()
+        shim.finish_update(ours)
+        torch_adam.step()
+        torch_adam.zero_grad()
+    for name, parameter in reference.named_parameters():
+        difference = (shim.bilm.get_parameter(name) - parameter).abs().max()
+        assert difference < 1e-5, name
+
+
+def test_averages_reach_the_network(shim):
+    """Hazard 14: `PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
+    shim.set_trainable("all")
+    optimizer = Adam(0.1, use_averages=True)
+    for value in (1.0, -3.0):
+        give_gradients(shim, value)
+        shim.finish_update(optimizer)
+    trained = values(shim)
+    averages = optimizer.averages
+    with shim.use_params(averages):
+        for name, parameter in shim.bilm.named_parameters():
+            np.testing.assert_array_equal(parameter.detach().numpy(), averages[shim.id, name])
+        assert not equal(trained, values(shim))
+        with torch.no_grad():
+            shim.bilm.lstm[0].bias += 1  # stays inside
+    assert equal(trained, values(shim))
+    with pytest.raises(RuntimeError), shim.use_params(averages):
+        raise RuntimeError
+    assert equal(trained, values(shim))
+    with shim.use_params({}):
+        assert equal(trained, values(shim))
+
+
+def test_module_stays_in_evaluation_mode(shim):
+    """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
+    shim.set_trainable("all")
+    modes = []
+    for call in (shim.predict, shim.begin_update):
+        call(lambda bilm: modes.append(bilm.training) or read(bilm))
+        modes.append(shim.bilm.training)
+    assert not any(modes)
+
+
+def test_predict_builds_no_graph(shim):
+    shim.set_trainable("all")
+    assert not shim.predict(read).requires_grad
+
+
+def test_begin_update_works_where_gradients_are_off(shim):
+    shim.set_trainable("top")
+    with torch.no_grad():
+        output, backprop = shim.begin_update(read)
+    backprop(torch.ones_like(output))
+    grads = {name for name, p in shim.bilm.named_parameters() if p.grad is not None}
+    assert grads and all(name.startswith("lstm.1.") for name in grads)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_device(shim, monkeypatch, loaded):
+    """What the network is told, as there may be no second device to move to."""
+    moves = []
+    monkeypatch.setattr(module.BiLM, "to", lambda bilm, device: moves.append(device) or bilm)
+    if loaded:
+        shim.bilm  # noqa: B018
+        moves.clear()
+    shim.to_device("gpu", 1)
+    shim.bilm  # noqa: B018
+    shim.to_device("cpu", -1)
+    assert moves == [torch.device("cuda", 1), torch.device("cpu")]
+
+
+def test_another_language_warns_and_names_the_option(shim):
+    shim.lang = "fi"
+    with pytest.warns(UserWarning, match=r"'en'.*'fi'.*weights=PATH"):
+        shim.bilm  # noqa: B018
+    shim.bilm  # noqa: B018 - once
+
+
+@pytest.mark.parametrize("lang", ["en", "xx", None])
+def test_no_warning_where_the_language_fits(shim, lang):
+    shim.lang = lang
+    shim.bilm  # noqa: B018

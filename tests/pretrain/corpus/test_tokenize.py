@@ -1,0 +1,130 @@
+"""Documents to sentences, against spaCy's own component and a plain reading of the rule."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokenizer import Tokenizer
+from spacy.tokens import Doc
+
+from spacy_elmo.pretrain.config import Prepare
+from spacy_elmo.pretrain.corpus import tokenize as cutter_module
+from spacy_elmo.pretrain.corpus.tokenize import Cutter, Piece
+from spacy_elmo.text.documents import Document
+
+NLP = spacy.blank("en")
+NLP.add_pipe("sentencizer")
+WHITESPACE = {"@tokenizers": "tests.whitespace.v1"}
+PLAIN, TOKENIZED = Cutter(Prepare()), Cutter(Prepare(tokenized=True))
+
+
+@spacy.registry.tokenizers("tests.whitespace.v1")
+def make_whitespace_tokenizer():
+    return lambda nlp: Tokenizer(nlp.vocab)
+
+
+WORDS = st.sampled_from(
+    ["a", "Mr.", ".", "!", '"', "(", "b", "don't", "\u2028", " ", "\n", "end.", "-", "é"]
+)
+texts = st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=6)
+made = st.lists(
+    st.one_of(
+        texts.map(lambda lines: Document([" ".join(line) for line in lines], words=False)),
+        texts.map(lambda lines: Document(sum(lines, []), words=True)),
+    ),
+    max_size=5,
+)
+
+
+def sentences_of(piece: Piece) -> list[list[list[str]]]:
+    """Documents of sentences of words."""
+    words = [piece.types[word] for word in piece.words]
+    sentences = [
+        words[end - n : end] for end, n in zip(np.cumsum(piece.lengths), piece.lengths, strict=True)
+    ]
+    return [
+        sentences[end - n : end]
+        for end, n in zip(np.cumsum(piece.documents), piece.documents, strict=True)
+    ]
+
+
+def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]]:
+    found = []
+    for document in documents:
+        sentences: list[list[str]] = []
+        docs = (
+            [Doc(NLP.vocab, words=document.text)]
+            if document.words
+            else [NLP.make_doc(line) for line in document.text]
+        )
+        if tokenized and not document.words:
+            sentences = [line.split() for line in document.text]
+        else:
+            for doc in docs:
+                start = True
+                for token in NLP.get_pipe("sentencizer")(doc):
+                    if token.is_sent_start or start:
+                        sentences.append([])
+                    # A newline ends a sentence as well; whitespace is no word.
+                    start = token.is_space and "\n" in token.text
+                    sentences[-1] += [] if token.is_space else [token.text]
+        if sentences := [sentence for sentence in sentences if sentence]:
+            found.append(sentences)
+    return found
+
+
+@pytest.mark.parametrize("tokenized", [False, True])
+@settings(max_examples=50)
+@given(made)
+def test_as_spacy_cuts(tokenized, documents):
+    piece = (TOKENIZED if tokenized else PLAIN)(documents)
+    found = sentences_of(piece)
+    assert found == expected(documents, tokenized)
+    # Types by first sight, each once.
+    flat = [word for document in found for sentence in document for word in sentence]
+    assert piece.types == list(dict.fromkeys(flat))
+
+
+def test_digests_are_equal_for_equal_text():
+    a, b, c = ([word] for word in ("a .", "b .", "c ."))
+    documents = [Document(text, words=False) for text in (a + b, b, a + b, a, a + c)]
+    piece = TOKENIZED(documents)
+    where = {digest: first for first, digest in [*enumerate(piece.document_digests)][::-1]}
+    assert [where[digest] for digest in piece.document_digests] == [0, 1, 0, 3, 4]
+    where = {digest: first for first, digest in [*enumerate(piece.sentence_digests)][::-1]}
+    # a b, b, a b, a, a c
+    assert [where[digest] for digest in piece.sentence_digests] == [0, 1, 1, 0, 1, 0, 0, 7]
+
+
+def test_nothing():
+    piece = PLAIN([Document([" "], words=True)])
+    assert (piece.types, sentences_of(piece)) == ([], [])
+    assert sentences_of(TOKENIZED([])) == []
+
+
+def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
+    """Words that are let go are read as before, and come back."""
+    cutter = Cutter(Prepare())
+    text = [Document([f"word{number} runs, again!"], words=False) for number in range(50)]
+    whole = cutter(text)
+    monkeypatch.setattr(cutter_module, "_WORDS_KEPT", 0)
+    known = len(cutter._nlp.vocab.strings)
+    new = [Document([f"other{number} runs, again!"], words=False) for number in range(50)]
+    found = sentences_of(cutter(new))
+    assert found == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
+    assert len(cutter._nlp.vocab.strings) == known
+    assert sentences_of(cutter(text)) == sentences_of(whole)
+
+
+def test_a_tokenizer_as_in_the_config_of_a_pipeline():
+    # Pickled, as another process gets it.
+    cutter = pickle.loads(pickle.dumps(Cutter(Prepare(tokenizer=WHITESPACE))))
+    text = [Document(["It's here."], words=False)]
+    assert sentences_of(cutter(text)) == [[["It's", "here."]]]
+    with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}.*\n.*'none.v1'"):
+        Cutter(Prepare(tokenizer={"@tokenizers": "none.v1"}))
+    with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
+        Cutter(Prepare(lang="zz"))

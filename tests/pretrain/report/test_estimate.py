@@ -1,0 +1,49 @@
+"""How long and how large: measured, so only its arithmetic and its manners are held here."""
+
+import pytest
+import torch
+
+from spacy_elmo.pretrain.report.estimate import estimate
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "limits, words",
+    [
+        ({"max_steps": 50}, None),
+        ({"max_steps": 1}, None),
+        ({"max_steps": None, "max_epochs": 3}, 3),
+        ({"max_steps": None, "max_tokens": 4000}, None),
+    ],
+)
+def test_the_whole_run(corpus, make_config, limits, words):
+    config = make_config(**limits)
+    found = estimate(config, corpus, CPU)
+    per_epoch = len(corpus.train.ids)
+    if words is not None:
+        assert found.words == pytest.approx(words * per_epoch)
+    elif "max_tokens" in limits:
+        assert found.words == pytest.approx(4000, abs=64)
+    else:
+        # About batch_tokens a step; batches hold whole sentences.
+        assert 40 * limits["max_steps"] < found.words < 90 * limits["max_steps"]
+    assert found.minutes == pytest.approx(found.words / found.words_per_second / 60)
+    # Torch alone takes a tenth of this.
+    assert 1e8 < found.memory < 1e11
+
+
+def test_minutes_limit_a_run_too(corpus, make_config):
+    found = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU)
+    assert (found.words, found.minutes) == (None, 1e-9)
+    found = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU)
+    assert found.minutes == 2.0 and found.words > 10**9
+
+
+def test_it_leaves_nothing_and_draws_nothing(corpus, make_config, tmp_path, monkeypatch):
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    before = torch.get_rng_state()
+    estimate(make_config(), corpus, CPU)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not [*(tmp_path / "scratch").iterdir()]

@@ -1,0 +1,129 @@
+"""What a run starts from: rows of the head go by word, and the network has to be the same."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretrain.run import claim
+from spacy_elmo.pretrain.training.initial_weights import start
+from spacy_elmo.pretrain.training.loop import pretrain
+
+GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
+
+
+@pytest.fixture
+def given(make_config, tmp_path):
+    """A weights file of the network of the tests, whose head knows two words of their corpus and one other."""
+    torch.manual_seed(9)
+    config = make_config().bilm
+    head = Head(len(GIVEN), config.projection)
+    with torch.no_grad():
+        head.bias.normal_()
+    path = tmp_path / "given.safetensors"
+    Weights.of(BiLM(config), head, vocabulary=GIVEN, card={"name": "given"}).write(path)
+    return path
+
+
+@pytest.fixture
+def make_config(make_config, text_file, tmp_path):
+    def make(init=True, **training) -> PretrainConfig:
+        config = make_config()
+        given = str(tmp_path / "given.safetensors") if init else None
+        paths = config.paths.model_copy(update={"init": given, "raw_text": str(text_file)})
+        sections = {"paths": paths, "training": config.training.model_copy(update=training)}
+        return config.model_copy(update=sections)
+
+    return make
+
+
+def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
+    found, known = start(make_config(), corpus), Weights.read(given)
+    assert all(
+        torch.equal(tensor, known.tensors[name]) for name, tensor in found.bilm.state_dict().items()
+    )
+    assert found.vocabulary == corpus.vocabulary(20) and "heron" not in found.vocabulary
+    fresh = start(make_config(init=False), corpus).head
+    for name in ("weight", "bias"):
+        mine, random = getattr(found.head, name), getattr(fresh, name)
+        for row, word in enumerate(found.vocabulary):
+            expected = (
+                known.tensors[f"head.{name}"][GIVEN.index(word)] if word in GIVEN else random[row]
+            )
+            assert torch.equal(mine[row], expected), word
+    assert found.card == {"init": {"name": "given"}}
+
+
+def test_null_keeps_the_vocabulary_as_it_is(make_config, corpus, given):
+    found, known = start(make_config(vocab_size=None), corpus), Weights.read(given)
+    assert found.vocabulary == GIVEN
+    assert torch.equal(found.head.weight, known.tensors["head.weight"])
+    assert torch.equal(found.head.bias, known.tensors["head.bias"])
+
+
+def test_weights_without_a_head(make_config, corpus, given):
+    Weights.read(given).without_head().write(given)
+    found, fresh = start(make_config(), corpus), start(make_config(init=False), corpus)
+    assert torch.equal(found.head.weight, fresh.head.weight)
+    assert not torch.equal(found.bilm.lstm[0].input, fresh.bilm.lstm[0].input)
+    with pytest.raises(ValueError, match=r"vocab_size = null: .*given\.safetensors has no head"):
+        start(make_config(vocab_size=None), corpus)
+
+
+def test_another_network_is_refused_with_every_difference(make_config, corpus, given):
+    config = make_config()
+    other = config.model_copy(update={"model": {**config.model, "dim": 6, "skip": False}})
+    with pytest.raises(ValueError, match=r"dim = 6, there 8\n  skip = False, there True$") as error:
+        start(other, corpus)
+    assert "paths.init" in str(error.value)
+
+
+def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
+    out = tmp_path / "run"
+    claim(out, make_config())
+    (out / "checkpoint").mkdir()
+    given.rename(out / "model-best.safetensors")
+    config = make_config()
+    with pytest.raises(
+        FileNotFoundError, match=r"No weights file at .*given\.safetensors .*--init"
+    ):
+        claim(out, config, force=True)
+    own = config.paths.model_copy(update={"init": str(out / "model-best.safetensors")})
+    with pytest.raises(ValueError, match="which --force would delete"):
+        claim(out, config.model_copy(update={"paths": own}), force=True)
+    (out / "model-best.safetensors").rename(given)
+    given.write_bytes(given.read_bytes()[:-9])
+    with pytest.raises(ValueError, match="truncated"):
+        claim(out, config, force=True)
+    assert (out / "checkpoint").exists()
+
+
+def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
+    make_config, corpus, given, tmp_path
+):
+    config = make_config(vocab_size=None)
+    list(pretrain(config, corpus, tmp_path / "unbroken"))
+    next(pretrain(config, corpus, tmp_path / "broken"))
+    list(pretrain(config, corpus, tmp_path / "broken", resume=True))
+    mine, theirs = (
+        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
+    )
+    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
+    assert not torch.equal(
+        theirs.tensors["head.weight"], Weights.read(given).tensors["head.weight"]
+    )
+    assert theirs.vocabulary == GIVEN and theirs.card["init"] == {"name": "given"}
+
+
+def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):
+    """Whoever replaces the file of `paths.init` would give the head's rows to other words."""
+    config = make_config(vocab_size=None)
+    next(pretrain(config, corpus, tmp_path / "run"))
+    weights = Weights.read(given)
+    dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).write(given)
+    with pytest.raises(ValueError, match="belongs to another vocabulary"):
+        next(pretrain(config, corpus, tmp_path / "run", resume=True))

@@ -1,0 +1,107 @@
+"""A corpus in an index, and the queries for it."""
+
+import pytest
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.search.corpus_index import add_corpus, origin, query_reader
+from spacy_elmo.search.index import SearchIndex
+from tests import pipelines, tiny
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = tmp_path / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    return path
+
+
+@pytest.fixture
+def nlp(weights):
+    return pipelines.blank(weights)
+
+
+def indexed(nlp, text, **options):
+    index = SearchIndex()
+    counts = list(add_corpus(index, nlp, str(text), **options))
+    return index, counts
+
+
+def found(index):
+    return [(e.doc_id.rsplit("/")[-1], e.text) for e in index._entries]
+
+
+def test_sentences_of_files(nlp, tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text("A cat sat. It slept!\n\nThe bank isn't old.\n")
+    (texts / "b.jsonl").write_text('{"text": "No."}\n{"tokens": ["Yes", "of course", "."]}\n')
+    DocBin(docs=[Doc(nlp.vocab, words=["Oh", "?", "So", "."])]).to_disk(texts / "c.spacy")
+    index, counts = indexed(nlp, texts)
+    assert found(index) == [
+        ("a.txt:1", "A cat sat."),
+        ("a.txt:1", "It slept!"),
+        ("a.txt:3", "The bank isn't old."),
+        ("b.jsonl:1", "No."),
+        ("b.jsonl:2", "Yes of course ."),
+        ("c.spacy:1", "Oh ?"),
+        ("c.spacy:1", "So ."),
+    ]
+    assert counts == [7 + 6, 2 + 3, 4]
+    hit = index.search(nlp("The bank isn't old."), 1)[0]
+    assert hit.text == "The bank isn't old." and hit.cosine == pytest.approx(1)
+
+
+def test_spans_are_those_that_elmo_reads(weights, tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sat. It slept!\n")
+    nlp = pipelines.blank(weights, get_spans={"@misc": "spacy-elmo.doc.v1"})
+    assert found(indexed(nlp, tmp_path / "a.txt")[0]) == [("a.txt:1", "A cat sat. It slept!")]
+
+
+def test_what_stands_after_elmo_does_not_run(nlp, tmp_path):
+    @Language.component("search_after")
+    def after(doc):
+        raise AssertionError("not to be run")
+
+    nlp.add_pipe("search_after")
+    (tmp_path / "a.txt").write_text("A cat sat.\n")
+    assert len(indexed(nlp, tmp_path / "a.txt")[0]) == 1
+
+
+def test_no_word(nlp, tmp_path):
+    (tmp_path / "a.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match="No word in the text of"):
+        indexed(nlp, tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("tokenized, words", [(False, ["is", "n't"]), (True, ["isn't"])])
+def test_queries_are_read_as_the_corpus(nlp, weights, tmp_path, tokenized, words, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("isn't\n")
+    about = origin(nlp, weights.name, lang=None, tokenized=tokenized)
+    index = SearchIndex(about=about)
+    list(add_corpus(index, nlp, "a.txt", tokenized=tokenized))
+    index.to_disk("index")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    index = SearchIndex.from_disk(tmp_path / "index")
+    query = query_reader(index)("isn't")
+    assert [token.text for token in query] == words
+    assert index.search(query, 1)[0].cosine == pytest.approx(1)
+
+
+def test_another_pipeline_is_refused(nlp, weights, tmp_path):
+    index = SearchIndex(about=origin(nlp, str(weights), lang=None, tokenized=False))
+    moved = tmp_path / "moved.safetensors"
+    weights.rename(moved)
+    with pytest.raises(OSError, match="w.safetensors"):
+        query_reader(index)
+    assert query_reader(index, str(moved))("A cat")._.elmo.shape == (2, 10)
+    Weights.of(tiny.bilm(tiny.config(), seed=1), card={"language": "en"}).write(moved)
+    with pytest.raises(ValueError, match="another pipeline, or has changed"):
+        query_reader(index, str(moved))
+    for about in ({}, {**index.about, "lang": None}, {"pipeline": 1}):
+        about.pop("lang", None)
+        with pytest.raises(ValueError, match="does not say how its text was read"):
+            query_reader(SearchIndex(about=about))

@@ -1,0 +1,276 @@
+"""The index: against brute force, approximately, and from disk."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.keeping.extensions import install_extensions
+from spacy_elmo.search.exact import ExactNeighbours
+from spacy_elmo.search.hnsw import HnswNeighbours
+from spacy_elmo.search.index import SearchIndex
+from spacy_elmo.search.unit import unit
+from tests import pipelines, tiny
+
+METHODS = ["exact", "hnsw"]
+TEXTS = {
+    "boat": "The boat lay on the river bank. It was old!",
+    "bank": "The bank gave him money.\n\nHe  spent it.",
+    "cat": "A cat sat on the bank of the river.",
+}
+
+
+@pytest.fixture(scope="module")
+def nlp(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "w.safetensors"
+    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    nlp = pipelines.blank(path)
+    nlp.add_pipe("sentencizer")
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def docs(nlp):
+    return {name: nlp(text) for name, text in TEXTS.items()}
+
+
+def filled(docs, **options):
+    index = SearchIndex(**options)
+    for name, doc in docs.items():
+        index.add(name, doc.sents)
+    return index
+
+
+def cosine(x, y):
+    x, y = x.astype("d"), y.astype("d")
+    return x @ y / (np.linalg.norm(x) * np.linalg.norm(y))
+
+
+def mean(span, layer):
+    rows = span.doc._.elmo_layers
+    rows = rows.mean(0) if layer is None else rows[layer]
+    return rows[[token.i for token in span if not token.is_space]].mean(0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("layer", [None, 0, 2])
+def test_nearest_sentences(docs, layer, method):
+    index = filled(docs, layer=layer, method=method)
+    assert len(index) == 5
+    for query in (docs["boat"][2:6], docs["cat"][:], docs["bank"][1:2]):
+        expected = sorted(
+            (
+                (cosine(mean(query, layer), mean(sent, layer)), name, sent)
+                for name, doc in docs.items()
+                for sent in doc.sents
+            ),
+            key=lambda hit: -hit[0],
+        )
+        hits = index.search(query, 3)
+        assert len(hits) == 3
+        for hit, (expected_cosine, name, sent) in zip(hits, expected, strict=False):
+            assert (hit.doc_id, hit.start, hit.end) == (name, sent.start, sent.end)
+            assert hit.text == sent.text.strip()
+            assert hit.cosine == pytest.approx(expected_cosine, abs=1e-5)
+
+
+def test_whole_docs_and_tokens(docs):
+    index = SearchIndex()
+    index.add("boat", [docs["boat"]])
+    index.add("cat", docs["cat"])  # its tokens
+    assert len(index) == 1 + len(docs["cat"])
+    best = index.search(docs["boat"], 1)[0]
+    assert best[:3] == ("boat", 0, len(docs["boat"])) and best.cosine == pytest.approx(1)
+    token = docs["cat"][1]
+    best = index.search(token, 1)[0]
+    assert best[:4] == ("cat", 1, 2, "cat") and best.cosine == pytest.approx(1)
+
+
+def test_what_has_no_words_is_left_out(docs, nlp):
+    index = SearchIndex()
+    newline = next(token.i for token in docs["bank"] if token.is_space)
+    index.add("bank", [docs["bank"][newline : newline + 1]])
+    index.add("empty", [nlp("")])
+    assert len(index) == 0
+    with pytest.raises(ValueError, match="has no words"):
+        index.search(nlp(" "))
+    assert index.search(docs["cat"]) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fewer_than_asked_for(docs, method):
+    assert len(filled(docs, method=method).search(docs["cat"], 100)) == 5
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("layer", [None, 1])
+def test_from_disk(docs, tmp_path, method, layer):
+    index = filled(docs, method=method, layer=layer, about={"corpus": ["a", 1]})
+    index.to_disk(tmp_path / "a" / "index")
+    found = SearchIndex.from_disk(tmp_path / "a" / "index")
+    assert (found.layer, found.method, found.about) == (layer, method, {"corpus": ["a", 1]})
+    assert found.search(docs["cat"], 5) == index.search(docs["cat"], 5)
+    found.add("more", [docs["cat"]])
+    assert found.search(docs["cat"], 1)[0].doc_id in ("cat", "more") and len(found) == 6
+    # Another one takes its place.
+    small = SearchIndex()
+    small.add("cat", [docs["cat"]])
+    small.to_disk(tmp_path / "a" / "index")
+    assert len(SearchIndex.from_disk(tmp_path / "a" / "index")) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("content", [b"", b"x" * 1000, None])
+def test_damaged_vectors(docs, tmp_path, method, content):
+    filled(docs, method=method).to_disk(tmp_path)
+    vectors = tmp_path / "vectors"
+    if content is None:
+        vectors.unlink()
+    else:
+        vectors.write_bytes(content)
+    with pytest.raises(FileNotFoundError if content is None else ValueError, match="vectors"):
+        SearchIndex.from_disk(tmp_path)
+
+
+def test_damaged_folder(docs, tmp_path):
+    with pytest.raises(FileNotFoundError, match="`spacy elmo search index` makes one"):
+        SearchIndex.from_disk(tmp_path)
+    filled(docs).to_disk(tmp_path)
+    spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "spans.jsonl").write_text("".join(spans[:-1]))
+    with pytest.raises(ValueError, match="5 vectors and 4 spans"):
+        SearchIndex.from_disk(tmp_path)
+    with (tmp_path / "vectors").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match=r"expected a matrix of float32, found float64 \(3,\)"):
+        SearchIndex.from_disk(tmp_path)
+    for content, problem in (
+        ("{", "no JSON"),
+        (json.dumps({"format": "x"}), "expected the format"),
+    ):
+        (tmp_path / "index.json").write_text(content)
+        with pytest.raises(ValueError, match=problem):
+            SearchIndex.from_disk(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
+@pytest.mark.parametrize("value, found", [(None, "nothing"), ([1], r"\[1\]")])
+def test_damaged_settings(docs, tmp_path, name, value, found):
+    filled(docs).to_disk(tmp_path)
+    settings = json.loads((tmp_path / "index.json").read_text())
+    del settings[name]
+    if value is not None:
+        settings[name] = value
+    (tmp_path / "index.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=rf"index\.json: {found} as its {name}; .* make it again"):
+        SearchIndex.from_disk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[1]", "5", '["a", 0, 1]', '["a", 0, "1", "b"]', '["a", 0, 1, "b", 2]', '"a01b"', "null"],
+)
+def test_damaged_spans(docs, tmp_path, row):
+    filled(docs).to_disk(tmp_path)
+    spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "spans.jsonl").write_text("".join([*spans[:2], row + "\n", *spans[3:]]))
+    with pytest.raises(ValueError) as raised:
+        SearchIndex.from_disk(tmp_path)
+    assert "spans.jsonl, line 3: expected" in str(raised.value)
+    assert f"found {row}; it is damaged, make the index again" in str(raised.value)
+
+
+def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
+    index = filled(docs)
+    install_extensions()
+    blank = spacy.blank("en")
+    with pytest.raises(ValueError, match="no ELMo vectors: run a pipeline with elmo on it first"):
+        index.search(blank("a cat"))
+    with pytest.raises(ValueError, match="k = 0"):
+        index.search(docs["cat"], 0)
+    other = blank("cat")
+    other._.elmo_layers = np.ones((3, 1, 4), dtype=np.float32)
+    with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
+        index.search(other)
+    with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
+        index.add("other", [other])
+    assert len(index) == 5
+    with pytest.raises(ValueError, match="There is no layer 3: the Doc has those from 0 to 2"):
+        SearchIndex(layer=3).add("cat", [docs["cat"]])
+    with pytest.raises(ValueError, match="no ELMo layers: .* store = "):
+        SearchIndex(layer=1).add("cat", [blank("cat")])
+    with pytest.raises(ValueError, match="choose exact or hnsw"):
+        SearchIndex(method="ivf")
+    with pytest.raises(ValueError, match="The index is empty"):
+        SearchIndex().to_disk(tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+    monkeypatch.delitem(sys.modules, "spacy_elmo.search.hnsw")
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
+    with pytest.raises(ValueError, match=r"pip install spacy-elmo\[search\]"):
+        SearchIndex(method="hnsw")
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=30),
+    st.lists(st.integers(-3, 3), min_size=3, max_size=3),
+    st.integers(1, 35),
+    st.integers(0, 30),
+)
+def test_exact_is_brute_force(vectors, query, k, cut):
+    # Few different vectors, so that many are equally near.
+    rows = unit(np.array(vectors, dtype=np.float32))
+    query = unit(np.array(query, dtype=np.float32))
+    found = ExactNeighbours(3)
+    for part in np.split(rows, [min(cut, len(rows))]):
+        found.add(part)
+    numbers, cosines = found.search(query, k)
+    exact = (rows * query).sum(axis=1)
+    expected = sorted(range(len(rows)), key=lambda i: (-exact[i], i))[:k]
+    assert numbers.tolist() == expected
+    assert np.array_equal(cosines, exact[expected])
+    np.testing.assert_allclose(cosines, rows.astype("d")[numbers] @ query, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [3, 128, 1024])
+@pytest.mark.parametrize("n", [2, 37, 1001])
+def test_equals_keep_their_order(n, width):
+    """A matrix product rounds its last rows in another way."""
+    rng = np.random.default_rng(n + width)
+    same, other, query = unit(rng.normal(size=(3, width)).astype(np.float32))
+    found = ExactNeighbours(width)
+    found.add(np.stack([other, *[same] * n]))
+    for asked in (query, same):
+        numbers, cosines = found.search(asked, n + 1)
+        assert numbers[numbers > 0].tolist() == list(range(1, n + 1))
+        assert len(set(cosines.tolist())) == 2
+        numbers, _ = found.search(same, n // 2)
+        assert numbers.tolist() == list(range(1, n // 2 + 1))
+
+
+def test_the_graph_finds_nearly_all():
+    rng = np.random.default_rng(0)
+    # Around 200 places, as sentences are around topics.
+    rows = unit(
+        (
+            rng.normal(size=(200, 32))[rng.integers(0, 200, 4000)]
+            + 0.5 * rng.normal(size=(4000, 32))
+        ).astype(np.float32)
+    )
+    exact, graph = ExactNeighbours(32), HnswNeighbours(32)
+    for neighbours in (exact, graph):
+        neighbours.add(rows[:1500])
+        neighbours.add(rows[1500:])
+    found = 0
+    for query in rows[::80]:
+        expected, _ = exact.search(query, 10)
+        numbers, cosines = graph.search(query, 10)
+        np.testing.assert_allclose(cosines, rows[numbers] @ query, atol=1e-5)
+        assert (np.diff(cosines) <= 0).all()
+        found += len(set(expected) & set(numbers))
+    assert found / (10 * len(rows[::80])) > 0.95

@@ -1,0 +1,120 @@
+"""Text files of all kinds to documents, and what can be wrong with them."""
+
+import gzip
+import json
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_elmo.text.documents import Document, documents
+from spacy_elmo.text.files import text_files
+
+
+def lines(*found: str) -> Document:
+    return Document([*found], words=False)
+
+
+def words(*found: str) -> Document:
+    return Document([*found], words=True)
+
+
+def read(path, errors: str = "strict") -> list[Document]:
+    return list(documents(text_files(str(path)), errors))
+
+
+def test_a_blank_line_ends_a_document(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\n one \r\ntwo\n\n  \nthree\n")
+    assert read(path) == [lines("one", "two"), lines("three")]
+
+
+def test_a_file_ends_a_document(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(f"line {name}", encoding="utf8")
+    assert read(tmp_path) == [lines("line a"), lines("line b")]
+
+
+def test_a_hundred_lines_end_a_document(tmp_path):
+    """A text of one sentence per line, without blank lines, is no single document."""
+    path = tmp_path / "sentences.txt"
+    path.write_text("\n".join(map(str, range(250))), encoding="utf8")
+    found = read(path)
+    assert [len(document.text) for document in found] == [100, 100, 50]
+    assert [line for document in found for line in document.text] == [*map(str, range(250))]
+    path.write_text("line\n" * 100 + "\n\nline\n", encoding="utf8")
+    assert [len(document.text) for document in read(path)] == [100, 1]
+
+
+@pytest.mark.parametrize("name, pack", [("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)])
+def test_a_record_is_a_document(tmp_path, name, pack):
+    records = [
+        {"text": "One line.\n\n Another,  é.\r\n", "meta": {"text": 1}},
+        {"tokens": ["New", "York", "\n", "", "a\nb", "."], "text": None},
+        {"text": " \n "},
+        {"tokens": []},
+        {"text": "ignored", "tokens": ["words", "of", "your", "own"]},
+    ]
+    raw = b"\xef\xbb\xbf" + "\n\n".join(map(json.dumps, records)).encode()
+    (tmp_path / name).write_bytes(pack(raw))
+    assert read(tmp_path / name) == [
+        lines("One line.", "Another,  é."),
+        # A word cannot hold a line's end; whitespace can.
+        words("New", "York", "\n", "a b", "."),
+        words("words", "of", "your", "own"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("plain text", r"no JSON record \(Expecting value at column 1\)"),
+        ('{"text": "open', r"no JSON record \(Invalid control character at at column 15"),
+        ('"text"', 'expected {"text": a string} .* found "text"'),
+        ('{"body": "x"}', 'expected {"text": a string} .* found {"body": "x"}'),
+        ('{"text": 5}', 'found {"text": 5}'),
+        ('{"tokens": "a b"}', 'found {"tokens": "a b"}'),
+        ('{"tokens": ["a", 1], "text": "a 1"}', "found"),
+        ("[" * 100_000, "recursion"),
+        (r'{"text": "half \ud83d"}', r"half a surrogate pair .*prepare\.encoding_errors"),
+        (r'{"tokens": ["\udc00"]}', "half a surrogate pair"),
+    ],
+)
+def test_a_bad_record_is_named_by_file_and_line(tmp_path, line, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "fine"}\n\n' + line + "\n", encoding="utf8")
+    with pytest.raises(ValueError, match=rf"a\.jsonl, line 3: .*{message}"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_bytes_that_are_not_utf8_name_the_setting(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match=rf"{name}, line 1: not UTF-8 .*prepare\.encoding_errors"):
+        read(tmp_path / name)
+
+
+def test_half_a_pair_can_be_replaced(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(r'{"text": "a \ud83d b"}' + "\n" + r'{"tokens": ["\udc00"]}', encoding="utf8")
+    assert read(path, "replace") == [lines("a ? b"), words("?")]
+
+
+def test_a_docbin_gives_its_words(tmp_path):
+    """Of any language, with annotations, and with extensions that nobody registered here."""
+    nlp = spacy.blank("de")
+    texts = [["Ein", "Haus", "\n\n", "Zwei", "Häuser", "."], [], ["naïve", " ", "犬"]]
+    docs = [Doc(nlp.vocab, words=text) for text in texts]
+    docs[0].ents = [Span(docs[0], 0, 2, label="HOUSE")]
+    docs[0].user_data["._.", "gone", None, None] = 1
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
+    assert read(tmp_path / "a.spacy") == [words(*texts[0]), words(*texts[2])]
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: b"", lambda raw: b"text"])
+def test_a_damaged_docbin_is_named(tmp_path, damage):
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
+    raw = DocBin(docs=[doc]).to_bytes()
+    (tmp_path / "a.spacy").write_bytes(damage(raw))
+    with pytest.raises(ValueError, match=r"a\.spacy: no DocBin, or damaged"):
+        read(tmp_path / "a.spacy")

@@ -1,0 +1,112 @@
+"""Text files of all kinds, and what can be wrong with them."""
+
+import gzip
+import lzma
+
+import pytest
+import zstandard
+
+from spacy_elmo.text.files import kind, lines, text_files
+
+TEXT = "one\r\n\nthree é"
+LINES = [(1, "one\r\n"), (2, "\n"), (3, "three é")]
+
+
+@pytest.mark.parametrize(
+    "name, pack",
+    [
+        ("a.txt", bytes),
+        ("a.txt.gz", gzip.compress),
+        ("a.txt.xz", lzma.compress),
+        ("a.txt.zst", lambda raw: zstandard.ZstdCompressor().compress(raw)),
+    ],
+)
+def test_packed_files_read_alike(tmp_path, name, pack):
+    path = tmp_path / name
+    path.write_bytes(pack(TEXT.encode()))
+    assert list(lines(path, "strict")) == LINES
+    assert kind(path) == ".txt"
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    path = tmp_path / "windows.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\xef\xbb\xbftwo\r\n")
+    assert list(lines(path, "strict")) == [(1, "one\r\n"), (2, "\ufefftwo\r\n")]
+
+
+def test_sources(tmp_path):
+    for name in (
+        "b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl", "f.spacy", "g.JSONL.xz",
+    ):  # fmt: skip
+        (tmp_path / name).touch()
+
+    def names(source: str) -> list[str]:
+        return [file.name for file in text_files(str(tmp_path / source))]
+
+    assert names("") == ["a.txt", "b.txt.gz", "e.jsonl", "f.spacy", "g.JSONL.xz"]
+    assert names("*.t*[tv]") == ["a.txt", "c.tsv"]
+    assert names("c.tsv") == ["c.tsv"]
+    assert names(".hidden.txt") == [".hidden.txt"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.json", "a.json.gz", "a.spacy.gz", "a.txt.bz2", "a.tar.xz", "a.JSON"]
+)
+def test_files_of_other_kinds_are_refused_by_name(tmp_path, name):
+    (tmp_path / name).touch()
+    for source in (name, "a.*"):
+        with pytest.raises(ValueError, match=r"a\..* is not read; give plain text or .jsonl"):
+            text_files(str(tmp_path / source))
+    with pytest.raises(FileNotFoundError, match=r"no \*\.txt, .* in this directory"):
+        text_files(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["nothing", "*.nothing", "empty"])
+def test_no_text(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="No text at"):
+        text_files(str(tmp_path / name))
+
+
+def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"fine\n\nna\xefve\n")
+    with pytest.raises(ValueError, match=r"latin\.txt, line 3.*Mend the file, or wait$"):
+        list(lines(path, "strict", remedy=", or wait"))
+    assert list(lines(path, "replace"))[2] == (3, "na\ufffdve\n")
+
+
+PACKERS = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+}
+DAMAGES = {
+    "truncated": lambda packed: packed[:-9],
+    "cut in the middle": lambda packed: packed[: len(packed) // 2],
+    "junk": lambda packed: b"no archive at all",
+    "flipped": lambda packed: packed[:40] + bytes(255 - byte for byte in packed[40:]),
+    "junk behind": lambda packed: packed + b"junk",
+}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_archives_are_named(tmp_path, suffix, damage):
+    path = tmp_path / f"half.{suffix}"
+    text = "\n".join(str(number**5) for number in range(5000))
+    path.write_bytes(DAMAGES[damage](PACKERS[suffix](text.encode())))
+    if (suffix, damage) == ("xz", "junk behind"):
+        # lzma ignores it, and nothing of the text is lost.
+        return
+    with pytest.raises(ValueError, match=r"half.*after line \d+: damaged archive"):
+        list(lines(path, "strict"))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_archives_of_several_parts(tmp_path, suffix):
+    path = tmp_path / f"parts.{suffix}"
+    path.write_bytes(
+        b"".join(PACKERS[suffix](part) for part in (b"one\r\n", b"\n", b"three \xc3\xa9"))
+    )
+    assert list(lines(path, "strict")) == LINES
