@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from spacy_elmo.bilm.kernels.prepacked import Matrix, Plain, ready
+from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, PlainWeight, ready
 from spacy_elmo.bilm.kernels.recurrence import blocks
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
@@ -32,7 +32,7 @@ class MatrixProducts:
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         self.bilm = bilm
         self._known: set[str] = set()
-        self._matrices: dict[int, Matrix] = {}
+        self._matrices: dict[int, MatmulWeight] = {}
         for layer in bilm.lstm:
             for pair in (layer.input, layer.recurrent, layer.projection):
                 for matrix in () if pair is None else pair.detach():
@@ -42,7 +42,7 @@ class MatrixProducts:
         """Let the words known so far be new again."""
         self._known.clear()
 
-    def operands(self, sentences: Sequence[Sequence[str]]) -> list[tuple[Tensor, Matrix]]:
+    def operands(self, sentences: Sequence[Sequence[str]]) -> list[tuple[Tensor, MatmulWeight]]:
         """Both sides of each product; those with the same inner dimension share their left side's memory."""
         products = list(self.products(sentences))
         most: dict[int, int] = {}
@@ -51,7 +51,7 @@ class MatrixProducts:
         room = {k: torch.randn(rows, k) for k, rows in most.items()}
         found = []
         for rows, matrix in products:
-            plain = Plain(matrix, torch.float32)  # as the token encoder multiplies
+            plain = PlainWeight(matrix, torch.float32)  # as the token encoder multiplies
             right = self._matrices.get(matrix.data_ptr(), plain)
             found.append((room[len(matrix)][:rows].to(right.dtype), right))
         return found
@@ -90,7 +90,7 @@ class MatrixProducts:
 
 
 @torch.no_grad()
-def multiply(operands: list[tuple[Tensor, Matrix]]) -> None:
+def multiply(operands: list[tuple[Tensor, MatmulWeight]]) -> None:
     """Do the products; what they give is thrown away."""
     for left, right in operands:
         right(left)

@@ -34,7 +34,7 @@ from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 START, END, FIRST_WORD = 0, 1, 3
 
 
-class Batch:
+class TrainBatch:
     """Sentences, and what the biLM and the loss want of them."""
 
     def __init__(self, bilm: BiLM, sentences: list[list[str]], classes: dict[str, int]) -> None:
@@ -55,10 +55,10 @@ class Batch:
 class Side(Protocol):
     """Whoever reads sentences and learns from them."""
 
-    def layers(self, batch: Batch) -> list[torch.Tensor]:
+    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
         """(L+1, n, 2P) for each sentence."""
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TrainBatch) -> torch.Tensor:
         """Mean sampled softmax loss per target, of both directions; a scalar."""
 
     def parameters(self) -> list[nn.Parameter]:
@@ -70,13 +70,13 @@ class Ours:
         self.bilm, self.head, self.negatives = bilm, head, negatives
         self.low = torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16)
 
-    def layers(self, batch: Batch) -> list[torch.Tensor]:
+    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
         with self.low:
             output = self.bilm(self.bilm.token_ids(batch.types), batch.words, batch.lengths)
         return list(output.layers.split(batch.lengths, 1))
 
-    def loss(self, batch: Batch) -> torch.Tensor:
-        step = objective.Batch(
+    def loss(self, batch: TrainBatch) -> torch.Tensor:
+        step = objective.TrainBatch(
             self.bilm.token_ids(batch.types), batch.goals, batch.words, np.array(batch.lengths)
         )
         with self.low:
@@ -95,10 +95,10 @@ class Rival:
     def __init__(self, net: Textbook | AllenNLP, head: Head, negatives: Negatives) -> None:
         self.net, self.head, self.negatives = net, head, negatives
 
-    def layers(self, batch: Batch) -> list[torch.Tensor]:
+    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
         return self.net.layers(batch.sentences)
 
-    def loss(self, batch: Batch) -> torch.Tensor:
+    def loss(self, batch: TrainBatch) -> torch.Tensor:
         forward, backward = self.net.predictions(batch.sentences)
         losses = [
             self.head.sampled_loss(forward, batch.forward, self.negatives),
@@ -110,12 +110,12 @@ class Rival:
         return self.net.parameters()
 
 
-def serve(side: Side, batch: Batch) -> list[torch.Tensor]:
+def serve(side: Side, batch: TrainBatch) -> list[torch.Tensor]:
     with torch.no_grad():
         return side.layers(batch)
 
 
-def train(side: Side, batch: Batch, head: Head) -> torch.Tensor:
+def train(side: Side, batch: TrainBatch, head: Head) -> torch.Tensor:
     for parameter in [*side.parameters(), *head.parameters()]:
         parameter.grad = None
     loss = side.loss(batch)
@@ -123,7 +123,7 @@ def train(side: Side, batch: Batch, head: Head) -> torch.Tensor:
     return loss.detach()
 
 
-def check(expected: Side, found: Side, batch: Batch, head: Head) -> dict[str, float]:
+def check(expected: Side, found: Side, batch: TrainBatch, head: Head) -> dict[str, float]:
     """Largest differences between two sides, relative to the largest magnitude (at least 1 for layers).
 
     Raises:
@@ -150,7 +150,7 @@ def _difference(one: torch.Tensor, other: torch.Tensor, least: float = 0.0) -> f
 
 
 def measure(
-    batches: list[Batch], repeats: int, **sides: Callable[[Batch], object]
+    batches: list[TrainBatch], repeats: int, **sides: Callable[[TrainBatch], object]
 ) -> dict[str, float]:
     """Words per second of each side: its best pass over the text, the sides taking turns pass by pass."""
     best = dict.fromkeys(sides, float("inf"))
@@ -165,14 +165,14 @@ def measure(
     return {name: n_words / second for name, second in best.items()}
 
 
-def make_batches(bilm: BiLM, sentences: list[list[str]], batch_words: int) -> list[Batch]:
+def make_batches(bilm: BiLM, sentences: list[list[str]], batch_words: int) -> list[TrainBatch]:
     words = sorted({word for sentence in sentences for word in sentence})
     classes = {word: row for row, word in enumerate(words, FIRST_WORD)}
     sentences = sorted(sentences, key=len)
     number = np.cumsum([len(sentence) for sentence in sentences]) // batch_words
     borders = np.flatnonzero(np.diff(number)) + 1
     parts = np.split(np.arange(len(sentences)), borders)
-    return [Batch(bilm, [sentences[b] for b in part], classes) for part in parts]
+    return [TrainBatch(bilm, [sentences[b] for b in part], classes) for part in parts]
 
 
 def main() -> None:
@@ -225,7 +225,7 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
     differences = {name: check(rival, ours, middle, head) for name, rival in rivals.items()}
     low = Ours(bilm, head, negatives, torch.bfloat16)
     sides: dict[str, Side] = {**rivals, "float32": ours, "bfloat16": low}
-    runs: dict[str, Callable[[Side, Batch], object]] = {
+    runs: dict[str, Callable[[Side, TrainBatch], object]] = {
         "serving": serve,
         "training": lambda side, batch: train(side, batch, head),
     }

@@ -20,7 +20,7 @@ from sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.bilm.kernels.matmul import product
+from spacy_elmo.bilm.kernels.matmul import matmul
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
@@ -35,7 +35,7 @@ def peak(dtype: torch.dtype) -> float:
         a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
         for _ in range(4):
             start = time.perf_counter()
-            product(a, b)
+            matmul(a, b)
             best = max(best, 2 * size**3 / (time.perf_counter() - start) / 1e9)
     return best
 

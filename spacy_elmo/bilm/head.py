@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .kernels.matmul import product
-from .kernels.softmax_terms import powers
+from .kernels.matmul import matmul
+from .kernels.softmax_terms import softmax_terms
 
 # A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
@@ -85,7 +85,7 @@ class Head(nn.Module):
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
         """(M, V) log-probability of every word after each row of `hidden` (M, P), in nats. The caller bounds M."""
-        return F.log_softmax(product(hidden, self.weight.t()).float() + self.bias[:, 0], dim=1)
+        return F.log_softmax(matmul(hidden, self.weight.t()).float() + self.bias[:, 0], dim=1)
 
 
 class _LogSumExp(torch.autograd.Function):
@@ -105,10 +105,10 @@ class _LogSumExp(torch.autograd.Function):
         )
         h, w = hidden.to(low), weight.to(low)
         with torch.autocast(device, enabled=False):
-            logits = product(h, w.t())
+            logits = matmul(h, w.t())
             if hits is not None:
                 logits[hits.unbind(1)] = -math.inf
-            raised, largest, sums = powers(logits, bias.contiguous())
+            raised, largest, sums = softmax_terms(logits, bias.contiguous())
         ctx.save_for_backward(hidden, w, raised, sums)
         return largest + sums.log()
 
@@ -119,8 +119,8 @@ class _LogSumExp(torch.autograd.Function):
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
         scaled = torch.cat([hidden * scale, scale], 1).to(w.dtype)
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
-            dweight = product(raised.t(), scaled).to(hidden.dtype)
-            dhidden = product(raised, w).to(hidden.dtype) * scale
+            dweight = matmul(raised.t(), scaled).to(hidden.dtype)
+            dhidden = matmul(raised, w).to(hidden.dtype) * scale
         return dhidden, dweight[:, :-1], dweight[:, -1], None
 
 

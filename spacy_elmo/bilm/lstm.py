@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig
 from .kernels.gradient import Read
-from .kernels.prepacked import Matrix, Plain, ready
+from .kernels.prepacked import MatmulWeight, PlainWeight, ready
 from .kernels.recurrence import Clips, Direction, read
 from .matmul_precision import Precision
 
@@ -73,7 +73,9 @@ class LSTMLayer(nn.Module):
                     for x_, own, h_, c_ in zip(x, parts, h, c, strict=True)
                 ]
                 return _both(found)
-            return _read_both(x, self._directions(lambda weight: Plain(weight, low)), rows, h, c)
+            return _read_both(
+                x, self._directions(lambda weight: PlainWeight(weight, low)), rows, h, c
+            )
 
     def ready(self, precision: Precision) -> ReadyLayer:
         """The layer for prediction, its matrices made ready once. Later changes of the parameters may not show.
@@ -96,7 +98,7 @@ class LSTMLayer(nn.Module):
         for pair in (self.input, self.recurrent, bias, self.projection):
             yield (None, None) if pair is None else pair.unbind()
 
-    def _directions(self, matrix: Callable[[Tensor], Matrix]) -> list[Direction]:
+    def _directions(self, matrix: Callable[[Tensor], MatmulWeight]) -> list[Direction]:
         found: list[Direction] = []
         for input, recurrent, bias, projection in zip(
             *self._parameters_by_direction(), strict=True

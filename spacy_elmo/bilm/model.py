@@ -15,7 +15,7 @@ from .config import BiLMConfig
 from .lstm import LSTMLayer
 from .matmul_precision import Precision
 from .packing import Lengths, Packing
-from .words.token_cache import TokenTable
+from .words.token_cache import TokenCache
 from .words.token_encoder import WordEncoder, token_encoder
 
 
@@ -88,7 +88,7 @@ class BiLM(nn.Module):
         remember = self.device.type == "cpu" and not isinstance(self.encoder, WordEncoder)
         layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
-            "encoder": TokenTable(self.encoder) if remember else self.encoder,
+            "encoder": TokenCache(self.encoder) if remember else self.encoder,
             "lstm": nn.ModuleList(layer.ready(precision) for layer in layers),
         }
         other._modules = modules
@@ -96,7 +96,7 @@ class BiLM(nn.Module):
 
     def forget(self) -> None:
         """Forget the words read before, where they are remembered (`ready`)."""
-        if isinstance(self.encoder, TokenTable):
+        if isinstance(self.encoder, TokenCache):
             self.encoder.forget()
 
     def set_names(self, vocabulary: Sequence[str], alphabet: str = "") -> None:

@@ -98,13 +98,13 @@ def embed_cli(
             require_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
         from ..corpora.pipelines import load_pipeline
-        from ..embed.embedder import Wanted
+        from ..embed.embedder import EmbedOptions
         from ..embed.run import embed
 
         nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
         for remark in remarks:
             msg.warn(remark)
-        wanted = Wanted(layers.value, dtype.value, pooling.value if pooling else None)
+        wanted = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
         _show(
             embed(
                 nlp, text, out, wanted, tokenized=tokenized, format=file_format.value,

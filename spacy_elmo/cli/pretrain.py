@@ -85,8 +85,8 @@ def pretrain_cli(
                 run_corpus(config, out)
 
         device = ranks.device(gpu_id)
-        with ranks.joined(device) as processes:
-            processes.lead(prepare)
+        with ranks.join(device) as processes:
+            processes.on_first_rank(prepare)
             corpus = run_corpus(config, out)
             if processes.first:
                 show_corpus(corpus, config)

@@ -68,11 +68,11 @@ def _docs(source: str, settings: Prepare) -> Iterator[Doc]:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from ..pretrain.corpus.tokenize import Cutter
+    from ..pretrain.corpus.tokenize import DocumentTokenizer
     from ..text.documents import Document, documents
     from ..text.files import text_files
 
-    cutter, vocab = Cutter(settings), Vocab()
+    cutter, vocab = DocumentTokenizer(settings), Vocab()
     found: Iterator[Document]
     if source == "-":
         found = (Document([line.strip()], words=False) for line in sys.stdin if line.strip())

@@ -48,7 +48,7 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
         raise ValueError(f"The sizes are beyond what a machine can count ({reason})") from error
 
 
-def misfits(
+def mismatches(
     arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
 ) -> list[str]:
     """Everything in `arrays` that is not exactly as `shapes` demands: missing, unexpected, of wrong shape or type, not

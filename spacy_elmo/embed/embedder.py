@@ -26,7 +26,7 @@ _WORDS_KEPT = 100_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EmbedOptions:
     """What is kept of the layers."""
 
     layers: Layers = "all"
@@ -46,7 +46,7 @@ class Embedder:
         ValueError: as of `elmo_of`.
     """
 
-    def __init__(self, nlp: Language, wanted: Wanted) -> None:
+    def __init__(self, nlp: Language, wanted: EmbedOptions) -> None:
         self._nlp = nlp
         name, self._elmo = elmo_of(nlp)
         self._not_run = nlp.pipe_names[nlp.pipe_names.index(name) :]

@@ -14,7 +14,7 @@ from spacy.language import Language
 from spacy.util import get_lang_class
 
 from ..corpora.items import Shard
-from .embedder import Embedder, Wanted
+from .embedder import Embedder, EmbedOptions
 
 # What is being computed and what waits, for each actor: no actor is idle while this process writes a file.
 _AHEAD = 2
@@ -24,7 +24,7 @@ _RETRIES = 3
 
 def embed_on_ray(
     nlp: Language,
-    wanted: Wanted,
+    wanted: EmbedOptions,
     shards: Iterable[Shard],
     *,
     gpu: bool = False,
@@ -83,7 +83,7 @@ class _Actor:
     """A process with a pipeline of its own, in one thread."""
 
     def __init__(
-        self, pipeline: tuple[bytes, bytes], wanted: Wanted, gpu: bool, code: Path | None
+        self, pipeline: tuple[bytes, bytes], wanted: EmbedOptions, gpu: bool, code: Path | None
     ) -> None:
         if code is not None:
             from spacy.util import import_file

@@ -13,18 +13,20 @@ from spacy.language import Language
 
 from ..corpora.items import Shard, corpus_files, shards
 from ..corpora.pipelines import identity
-from .embedder import Embedder, Wanted
+from .embedder import Embedder, EmbedOptions
 from .folder import VectorFolder, check_same
 from .vectors import open_vectors
 
 Format: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
-Engine: TypeAlias = Callable[[Language, Wanted, Iterable[Shard]], Iterator[tuple[Shard, bytes]]]
+Engine: TypeAlias = Callable[
+    [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
+]
 
-_EVERYTHING = Wanted()
+_EVERYTHING = EmbedOptions()
 
 
 def embed_here(
-    nlp: Language, wanted: Wanted, shards: Iterable[Shard]
+    nlp: Language, wanted: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
     """The shards and the content of their files, computed one after the other in this process."""
     embedder = Embedder(nlp, wanted)
@@ -36,7 +38,7 @@ def embed(
     nlp: Language,
     text: str,
     out: str | Path,
-    wanted: Wanted = _EVERYTHING,
+    wanted: EmbedOptions = _EVERYTHING,
     *,
     tokenized: bool = False,
     format: Format = "safetensors",

@@ -18,18 +18,18 @@ from .home import Home
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
 from .keeping.hooks import set_hooks
-from .keeping.mapped_arrays import own_copy
-from .listening.batch import Batch
+from .keeping.mapped_arrays import mapped_copy
+from .listening.batch import ListenerBatch
 from .listening.listener import state_of
 from .listening.tok2vec import ReplaceListenerConfig, replace_listener
-from .listening.upstream import ListenedTo
+from .listening.upstream import Upstream
 from .options import READING, Store
 from .reading.encoder import averages, layers_and_width, shim_of
 
 ExtraAnnotations: TypeAlias = Callable[[list[Doc], list[Floats3d]], None]
 
 
-class Elmo(ListenedTo, TrainablePipe):
+class Elmo(Upstream, TrainablePipe):
     """Write the layers of a biLM on Docs, and train the biLM with the gradients of those who listen.
 
     Args:
@@ -55,7 +55,7 @@ class Elmo(ListenedTo, TrainablePipe):
         set_extra_annotations: ExtraAnnotations | None = None,
     ) -> None:
         super().__init__(vocab, model, name)
-        self._batch: Batch | None = None
+        self._batch: ListenerBatch | None = None
         self._losses: dict[str, float] = {}
         self._store = store
         self._home = home or Home()
@@ -100,7 +100,7 @@ class Elmo(ListenedTo, TrainablePipe):
             return averages(self.model, docs)
         if not self._cache.in_use:
             return self.model.predict(docs)
-        return [own_copy(layers) for layers in self._cache.read(self.model, docs, keep=False)]
+        return [mapped_copy(layers) for layers in self._cache.read(self.model, docs, keep=False)]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
         """Keep what `predict` gave on its Docs, and do what else the options ask for."""
@@ -116,7 +116,9 @@ class Elmo(ListenedTo, TrainablePipe):
         """The layers that this component has written on a Doc, if they still fit."""
         return stored_layers(doc, self.name)
 
-    def supply(self, docs: list[Doc], *, train: bool, expected: bool = False) -> list[Floats3d]:
+    def compute_missing(
+        self, docs: list[Doc], *, train: bool, expected: bool = False
+    ) -> list[Floats3d]:
         """Compute the layers of Docs that have come to a listener without any, and keep them there. A warning says so
         if this could not be expected."""
         if not expected or self.is_disabled():
@@ -127,14 +129,14 @@ class Elmo(ListenedTo, TrainablePipe):
                 " frozen = true, which suffices, and add it to annotating_components where it has not",
             )
         # Copies, because what stands on a Doc is the user's to change.
-        layers = [own_copy(found) for found in self._kept(docs)] if train else self.predict(docs)
+        layers = [mapped_copy(found) for found in self._kept(docs)] if train else self.predict(docs)
         self.set_annotations(docs, layers)
         return layers
 
-    def expect(self, docs: list[Doc]) -> None:
+    def mark_training(self, docs: list[Doc]) -> None:
         """Say that Docs that have come to a listener with layers are in training: with elmo among the
         frozen_components and the annotating_components, as nothing else tells."""
-        self._cache.expect(self.model, docs)
+        self._cache.mark_training(self.model, docs)
 
     # Training
 
@@ -185,11 +187,11 @@ class Elmo(ListenedTo, TrainablePipe):
             self._end_batch()
         self.model.finish_update(sgd)
 
-    def new_batch(self, docs: list[Doc]) -> Batch:
+    def new_batch(self, docs: list[Doc]) -> ListenerBatch:
         """A batch for the listeners, with a backward pass if the biLM is trained."""
         if not self.frozen:
-            return Batch(docs, self.model.begin_update)
-        return Batch(docs, lambda docs: (self._kept(docs), None))
+            return ListenerBatch(docs, self.model.begin_update)
+        return ListenerBatch(docs, lambda docs: (self._kept(docs), None))
 
     def _kept(self, docs: list[Doc]) -> list[Floats3d]:
         """Those of an epoch before; the others are computed, and kept. Layers that are on the Docs already may be of

@@ -17,7 +17,7 @@ from ..bilm.words.char_ids import UNK
 
 
 @dataclass
-class Batch:
+class TrainBatch:
     """B sentences of N words, of which K are distinct."""
 
     token_ids: Tensor
@@ -46,12 +46,12 @@ class Batcher:
         """Row of `<UNK>`."""
         self._classes = classes_of(types, rows)
 
-    def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> Batch:
-        """Batch of `ids` (N,) in sentences of `lengths` (B,)."""
+    def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
+        """TrainBatch of `ids` (N,) in sentences of `lengths` (B,)."""
         types, words = np.unique(ids, return_inverse=True)
         rows = types.astype(np.int64)
         classes = np.append(self._classes[rows], self._classes[-2:])
-        return Batch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
+        return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
 
 
 def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
 def loss_sum(
     bilm: BiLM,
     head: Head,
-    batch: Batch,
+    batch: TrainBatch,
     negatives: Sequence[Negatives] | None,
     dropout: float,
 ) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.token_cache import TokenTable
+from spacy_elmo.bilm.words.token_cache import TokenCache
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
@@ -81,7 +81,7 @@ def test_the_network_itself_is_as_it_was():
 
 
 def test_a_word_table_needs_no_other():
-    assert isinstance(tiny.bilm(tiny.config()).ready("float32").encoder, TokenTable)
+    assert isinstance(tiny.bilm(tiny.config()).ready("float32").encoder, TokenCache)
     model = tiny.bilm(tiny.config(words=8))
     assert model.ready("float32").encoder is model.encoder
 

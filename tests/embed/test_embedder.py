@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.corpora.items import Shard
 from spacy_elmo.embed import embedder
-from spacy_elmo.embed.embedder import Embedder, Wanted
+from spacy_elmo.embed.embedder import Embedder, EmbedOptions
 from spacy_elmo.embed.shard_file import ShardFile
 from tests import pipelines
 from tests.pipelines import assert_close
@@ -24,7 +24,7 @@ def read(tmp_path):
 
     def read(nlp, items=ITEMS, **wanted):
         path = next(paths)
-        path.write_bytes(Embedder(nlp, Wanted(**wanted))(Shard(0, "text", 0, items)))
+        path.write_bytes(Embedder(nlp, EmbedOptions(**wanted))(Shard(0, "text", 0, items)))
         return ShardFile(path)
 
     return read
@@ -107,11 +107,11 @@ def test_what_stands_before_elmo_runs_and_what_stands_after_does_not(weights, re
 
 def test_a_vocabulary_that_has_grown_forgets_and_nothing_else_changes(nlp, monkeypatch):
     shard = Shard(0, "text", 0, ["Unheard-of xylographers sat.", ["blorf"]])
-    before = Embedder(nlp, Wanted())(shard)
+    before = Embedder(nlp, EmbedOptions())(shard)
     monkeypatch.setattr(embedder, "_WORDS_KEPT", 0)
     fresh = spacy.blank("en")
     fresh.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").model.shims[0].weights})
-    embed = Embedder(fresh, Wanted())
+    embed = Embedder(fresh, EmbedOptions())
     assert embed(shard) == before
     assert "xylographers" not in fresh.vocab.strings
     assert embed(shard) == before
@@ -119,9 +119,9 @@ def test_a_vocabulary_that_has_grown_forgets_and_nothing_else_changes(nlp, monke
 
 def test_pipelines_without_an_elmo_or_with_several(nlp, weights):
     with pytest.raises(ValueError, match=r"no elmo component \(components: none\)"):
-        Embedder(spacy.blank("en"), Wanted())
+        Embedder(spacy.blank("en"), EmbedOptions())
     nlp.add_pipe("elmo", name="second", config={"weights": str(weights)})
     with pytest.raises(ValueError, match=r"2 elmo components \(components: elmo, second\)"):
-        Embedder(nlp, Wanted())
+        Embedder(nlp, EmbedOptions())
     nlp.disable_pipe("elmo")
-    Embedder(nlp, Wanted())
+    Embedder(nlp, EmbedOptions())

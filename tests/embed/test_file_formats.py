@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from spacy_elmo.embed import hdf5, parquet
-from spacy_elmo.embed.embedder import Wanted
+from spacy_elmo.embed.embedder import EmbedOptions
 from spacy_elmo.embed.run import embed
 from spacy_elmo.embed.vectors import open_vectors
 
 WANTED = [
-    Wanted(),
-    Wanted(dtype="float16"),
-    Wanted(layers="average"),
-    Wanted(layers="top", pooling="max"),
-    Wanted(pooling="mean"),
+    EmbedOptions(),
+    EmbedOptions(dtype="float16"),
+    EmbedOptions(layers="average"),
+    EmbedOptions(layers="top", pooling="max"),
+    EmbedOptions(pooling="mean"),
 ]
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora.items import Shard
-from spacy_elmo.embed.embedder import Wanted
+from spacy_elmo.embed.embedder import EmbedOptions
 from tests import pipelines
 from tests.embed.trees import tree
 
@@ -121,4 +121,4 @@ def test_a_cluster_without_gpus(cluster, nlp):
     from spacy_elmo.embed.on_ray import embed_on_ray
 
     with pytest.raises(ValueError, match="The Ray cluster has no GPU"):
-        list(embed_on_ray(nlp, Wanted(), [], gpu=True))
+        list(embed_on_ray(nlp, EmbedOptions(), [], gpu=True))

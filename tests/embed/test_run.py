@@ -11,7 +11,7 @@ import h5py
 import pytest
 from spacy.tokens import Doc
 
-from spacy_elmo.embed.embedder import Wanted
+from spacy_elmo.embed.embedder import EmbedOptions
 from spacy_elmo.embed.run import embed, embed_here
 from spacy_elmo.embed.vectors import open_vectors
 from tests import pipelines
@@ -130,9 +130,9 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
     with pytest.raises(ValueError, match="choose one"):
         run(nlp, text, out, format=format, force=True, resume=True)
     with pytest.raises(ValueError, match="dtype = 'float16', was 'float32'"):
-        run(nlp, text, out, format=format, wanted=Wanted(dtype="float16"), resume=True)
+        run(nlp, text, out, format=format, wanted=EmbedOptions(dtype="float16"), resume=True)
     assert tree(out) == before
-    run(nlp, text, out, format=format, wanted=Wanted(dtype="float16"), force=True)
+    run(nlp, text, out, format=format, wanted=EmbedOptions(dtype="float16"), force=True)
     assert tree(out) != before
     run(nlp, text, out, format=format, force=True)
     assert tree(out) == before
@@ -144,7 +144,7 @@ def test_parts_of_a_file_are_not_for_another(nlp, text, tmp_path):
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts holds vectors already"):
         run(nlp, text, out, format="hdf5")
     with pytest.raises(ValueError, match="layers = 'top', was 'all'"):
-        run(nlp, text, out, format="hdf5", wanted=Wanted(layers="top"), resume=True)
+        run(nlp, text, out, format="hdf5", wanted=EmbedOptions(layers="top"), resume=True)
     run(nlp, text, out, format="hdf5", force=True)
     assert h5py.File(out)["0"].shape == (3, 9, 10)
 

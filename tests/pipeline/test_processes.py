@@ -66,7 +66,7 @@ def test_four_threads(weights, trained):
     expected = pipelines.blank(weights).get_pipe("elmo").predict(docs)
     if trained:
         pipelines.trained(nlp)
-        elmo.expect(docs)  # so that they write there, too
+        elmo.mark_training(docs)  # so that they write there, too
     wrong, done = [], []
 
     def work(number):

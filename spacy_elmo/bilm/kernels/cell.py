@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .native import address, compiled
+from .native import address, native_function
 
 
 def forward(
@@ -32,7 +32,7 @@ def forward(
             `backward`. Both or neither.
     """
     same = inputs.dtype == recurrent.dtype == hidden.dtype
-    if same and (function := compiled("cell_forward", inputs, c, bias)):
+    if same and (function := native_function("cell_forward", inputs, c, bias)):
         changed = map(address, (c, gates, cells, hidden))
         threads = torch.get_num_threads()
         function(
@@ -75,7 +75,7 @@ def backward(
         dbias: (4C,), to which those of all rows are added.
     """
     same = gates.dtype == dhidden.dtype == dgates.dtype
-    if same and (function := compiled("cell_backward", dhidden, cells, before, dc, dbias)):
+    if same and (function := native_function("cell_backward", dhidden, cells, before, dc, dbias)):
         saved = map(address, (gates, cells, before, dhidden))
         function(*dc.shape, *saved, _limit(clip), *map(address, (dc, dgates, dbias)))
         return

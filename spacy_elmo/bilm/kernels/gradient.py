@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import cell
-from .matmul import product
-from .prepacked import Plain
+from .matmul import matmul
+from .prepacked import PlainWeight
 from .recurrence import Clips, Direction, advance, blocks, read
 
 # Packed rows. Batches for training are smaller; what has more is a long span, which is read whole to be trained.
@@ -44,8 +44,10 @@ class Read(torch.autograd.Function):
         """Arguments as of `read`; the matrices are multiplied in the type `low`."""
         input, recurrent = input.to(low), recurrent.to(low)
         projection = None if projection is None else projection.to(low)
-        last = None if projection is None else Plain(projection, low)
-        direction = Direction(Plain(input, low), Plain(recurrent, low), bias, last, clips)
+        last = None if projection is None else PlainWeight(projection, low)
+        direction = Direction(
+            PlainWeight(input, low), PlainWeight(recurrent, low), bias, last, clips
+        )
         h, c = h.contiguous(), c.contiguous()
         cells = x.new_empty((len(x), c.shape[1]))
         gates = hiddens = None
@@ -117,15 +119,15 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
                 dout[later:] = given[later:]
             if cut is not None:
                 dout.masked_fill_(cut, 0.0)
-            dhidden = dout if projection is None else product(dout, projection.t())
+            dhidden = dout if projection is None else matmul(dout, projection.t())
             cell.backward(gate, state, before, dhidden, clips.cell, dc[:n], dgate, dbias)
-            dh = product(dgate, recurrent.t())
+            dh = matmul(dgate, recurrent.t())
         if dx is not None:
-            dx[part] = product(dgates, input.t())
-        dinput += product(x[part].to(low).t(), dgates)
-        drecurrent += product(steps.previous.t(), dgates)
+            dx[part] = matmul(dgates, input.t())
+        dinput += matmul(x[part].to(low).t(), dgates)
+        drecurrent += matmul(steps.previous.t(), dgates)
         if dprojection is not None:
-            dprojection += product(steps.hiddens.t(), douts)
+            dprojection += matmul(steps.hiddens.t(), douts)
     dh0 = torch.zeros_like(h0)
     dh0[: dh.shape[0]] = dh
     return (
@@ -147,7 +149,7 @@ def _steps(ctx: Any) -> Iterator[_Steps]:
         yield _Steps(rows, slice(0, len(x)), gates, hiddens, before, previous)
         return
     for steps, part in reversed(list(blocks(rows))):
-        again = product(x[part].to(low), input), product(previous[part], recurrent)
+        again = matmul(x[part].to(low), input), matmul(previous[part], recurrent)
         gates, hiddens = torch.empty_like(again[0]), torch.empty_like(cells[part], dtype=low)
         c = torch.cat(before[steps])
         cell.forward(*again, bias, ctx.clips.cell, c, hiddens, gates, torch.empty_like(c))

@@ -13,7 +13,7 @@ typedef struct {
     float *scales;
 } Quantized;
 
-VARIANTS static void quantized_rows(const void *arguments, int64_t first, int64_t last) {
+VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t last) {
     const Quantized of = *(const Quantized *)arguments;
     for (int64_t row = first; row < last; row++) {
         const float *restrict x = of.numbers + row * of.dim;
@@ -37,10 +37,10 @@ VARIANTS static void quantized_rows(const void *arguments, int64_t first, int64_
     }
 }
 
-void quantized_float32_2(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
+void quantize_float32_2(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
                          float *scales) {
     const Quantized of = {dim, numbers, bytes, scales};
-    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, quantized_rows, &of);
+    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, quantize_rows, &of);
 }
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
     const float *scales, *columns;
 } Rescaled;
 
-VARIANTS static void rescaled_rows(const void *arguments, int64_t first, int64_t last) {
+VARIANTS static void dequantize_rows(const void *arguments, int64_t first, int64_t last) {
     const Rescaled of = *(const Rescaled *)arguments;
     const float *restrict columns = of.columns;
     for (int64_t row = first; row < last; row++) {
@@ -62,8 +62,8 @@ VARIANTS static void rescaled_rows(const void *arguments, int64_t first, int64_t
 }
 
 /* Each number takes the place of its sum. */
-void rescaled_float32_2(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
+void dequantize_float32_2(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
                         const float *columns) {
     const Rescaled of = {dim, sums, scales, columns};
-    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, rescaled_rows, &of);
+    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, dequantize_rows, &of);
 }

@@ -7,7 +7,7 @@ import functools
 import torch
 from torch import Tensor
 
-from .native import address, compiled
+from .native import address, native_function
 
 LARGEST = 127
 
@@ -20,7 +20,7 @@ def sums_are_exact() -> bool:
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 
-def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
+def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rows as whole numbers from -127 to 127, the largest magnitude of each as 127.
 
     A row is scaled by itself alone, so that it does not depend on those that happen to be read beside it. Where one
@@ -32,7 +32,7 @@ def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (n, k) int8, and (n,) float32 what 1 stands for in each row.
     """
-    if function := compiled("quantized", x):
+    if function := native_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
         function(torch.get_num_threads(), *x.shape, *map(address, (x, whole, scales)))
         return whole, scales
@@ -41,7 +41,7 @@ def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
     return (x * steps[:, None]).round().to(torch.int8), most / LARGEST
 
 
-def rescaled(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """The numbers that sums of products of scaled rows and columns stand for.
 
     Args:
@@ -52,7 +52,7 @@ def rescaled(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     Returns:
         (n, m) float32.
     """
-    if function := compiled("rescaled", rows, columns):
+    if function := native_function("dequantize", rows, columns):
         function(torch.get_num_threads(), *sums.shape, *map(address, (sums, rows, columns)))
         return sums.view(torch.float32)
     return sums.float().mul_(rows[:, None]).mul_(columns)

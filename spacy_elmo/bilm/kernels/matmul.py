@@ -1,4 +1,4 @@
-"""Matrix products, by whichever library is fastest where the numbers lie."""
+"""MatmulWeight products, by whichever library is fastest where the numbers lie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONEDNN = torch.backends.mkldnn.is_available()
 FEWEST_ROWS = 4
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """(n, k) @ (k, m) -> (n, m), of one type; under autocast in its type. Differentiable.
 
     torch gives float32 to MKL, which on AMD's processors is half as fast as oneDNN, whose kernels choose by what a
@@ -53,6 +53,6 @@ class _Product(torch.autograd.Function):
         with torch.autocast(
             dy.device.type, enabled=False
         ):  # the types are those of the forward pass
-            dx = product(dy, weight.t()) if ctx.needs_input_grad[0] else None
-            dweight = product(x.t(), dy) if ctx.needs_input_grad[1] else None
+            dx = matmul(dy, weight.t()) if ctx.needs_input_grad[0] else None
+            dweight = matmul(x.t(), dy) if ctx.needs_input_grad[1] else None
         return dx, dweight

@@ -22,17 +22,17 @@ _ARGUMENTS = {
     "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
     "maximum": [_SIZE] * 3 + [_POINTER] * 3,
     "spread": [_SIZE] * 3 + [_POINTER] * 3,
-    "powers": [_SIZE] * 2 + [_POINTER] * 5,
-    "quantized": [_SIZE] * 3 + [_POINTER] * 3,
-    "rescaled": [_SIZE] * 3 + [_POINTER] * 3,
+    "softmax_terms": [_SIZE] * 2 + [_POINTER] * 5,
+    "quantize": [_SIZE] * 3 + [_POINTER] * 3,
+    "dequantize": [_SIZE] * 3 + [_POINTER] * 3,
 }
-_FLOAT32_ALONE = ("quantized", "rescaled")
+_FLOAT32_ALONE = ("quantize", "dequantize")
 # The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
 # which was built before is not called with them.
 _TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
-def compiled(name: str, tensor: Tensor, *sums: Tensor) -> Any:
+def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
     """The C function of this name for the tensor's type and device; None if there is none, or if `sums`, which C takes
     as float32, are of another type."""
     if not tensor.is_cpu or any(t.dtype != torch.float32 for t in sums):

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import address, compiled
+from .native import address, native_function
 
 
 def maximum(features: Tensor) -> Tensor:
     """(K, positions, n) -> (K, n), positions being one or more. The gradient goes to the first position that has it."""
     if not features.requires_grad:
         return features.amax(1)
-    if compiled("maximum", features):
+    if native_function("maximum", features):
         return _Maximum.apply(features)
     return features.max(1).values
 
@@ -27,7 +27,7 @@ class _Maximum(torch.autograd.Function):
         words, ctx.positions, dim = features.shape
         maxima = features.new_empty((words, dim))
         winners = features.new_empty((words, dim), dtype=torch.int32)
-        function = compiled("maximum", features)
+        function = native_function("maximum", features)
         function(*features.shape, address(features), address(maxima), address(winners))
         ctx.save_for_backward(winners)
         return maxima
@@ -39,6 +39,6 @@ class _Maximum(torch.autograd.Function):
         words, dim = winners.shape
         gradient = gradient.contiguous()
         dfeatures = gradient.new_empty((words, ctx.positions, dim))
-        function = compiled("spread", gradient)
+        function = native_function("spread", gradient)
         function(*dfeatures.shape, address(gradient), address(winners), address(dfeatures))
         return dfeatures

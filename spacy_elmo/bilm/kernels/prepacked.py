@@ -9,13 +9,13 @@ from torch import Tensor
 
 from ..matmul_precision import PRECISIONS, Precision
 from . import int8
-from .matmul import FEWEST_ROWS, ONEDNN, product
+from .matmul import FEWEST_ROWS, ONEDNN, matmul
 
 # oneDNN lays a matrix out for so many rows. Any number may be multiplied.
 _TYPICAL_ROWS = 32
 
 
-class Matrix(Protocol):
+class MatmulWeight(Protocol):
     """(k, m), by which rows are multiplied from the left."""
 
     dtype: torch.dtype
@@ -25,17 +25,17 @@ class Matrix(Protocol):
         """(n, k) -> (n, m)."""
 
 
-class Plain:
+class PlainWeight:
     """A matrix as it lies in memory, of the type given."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self._weight, self.dtype = weight.to(dtype), dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        return product(x, self._weight)
+        return matmul(x, self._weight)
 
 
-class Packed:
+class PrepackedWeight:
     """A matrix in the blocks in which oneDNN's kernels read it, into which it is otherwise brought at every product.
 
     That saves a fourth to a half of the time for tens of rows, and little for hundreds.
@@ -56,13 +56,13 @@ class Packed:
         return torch.ops.mkldnn._linear_pointwise(x, self._blocks, None, "none", [], "")
 
 
-class Int8:
+class Int8Weight:
     """A matrix of 8-bit integers with a scale for each column. Rows are scaled when they come in."""
 
     dtype = torch.float32
 
     def __init__(self, weight: Tensor) -> None:
-        whole, self._scales = int8.quantized(weight.t().float().contiguous())
+        whole, self._scales = int8.quantize(weight.t().float().contiguous())
         if not int8.sums_are_exact():
             # Two products of 127 and 63 fit into 16 bits, two of 127 and 127 do not.
             whole, self._scales = whole.div(2, rounding_mode="trunc"), self._scales * 2
@@ -71,8 +71,8 @@ class Int8:
         self._whole = whole.t() if rows <= columns else whole.t().contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
-        whole, scales = int8.quantized(x.contiguous())
-        return int8.rescaled(torch._int_mm(whole, self._whole), scales, self._scales)
+        whole, scales = int8.quantize(x.contiguous())
+        return int8.dequantize(torch._int_mm(whole, self._whole), scales, self._scales)
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
@@ -88,7 +88,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
         raise ValueError('precision = "float16" is for GPUs; on a CPU take "bfloat16" or "int8"')
 
 
-def ready(weight: Tensor, precision: Precision) -> Matrix:
+def ready(weight: Tensor, precision: Precision) -> MatmulWeight:
     """A matrix for prediction. Later changes of `weight` may or may not show.
 
     Raises:
@@ -96,11 +96,11 @@ def ready(weight: Tensor, precision: Precision) -> Matrix:
     """
     check_precision(precision, weight.device)
     if precision == "int8":
-        return Int8(weight)
+        return Int8Weight(weight)
     dtype = getattr(torch, precision)
     if weight.is_cpu and weight.numel() and _packs(dtype):
-        return Packed(weight, dtype)
-    return Plain(weight, dtype)
+        return PrepackedWeight(weight, dtype)
+    return PlainWeight(weight, dtype)
 
 
 def _packs(dtype: torch.dtype) -> bool:

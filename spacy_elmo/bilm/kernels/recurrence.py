@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import cell
-from .prepacked import Matrix
+from .prepacked import MatmulWeight
 
 _ROWS_PER_BLOCK = 512
 
@@ -34,13 +34,13 @@ class Clips(NamedTuple):
 class Direction(NamedTuple):
     """What one direction of a layer multiplies by and adds."""
 
-    input: Matrix
+    input: MatmulWeight
     """(P, 4C) W_x, gates in the order i, j, f, o."""
-    recurrent: Matrix
+    recurrent: MatmulWeight
     """(P, 4C) W_h."""
     bias: Tensor
     """(4C,), the forget bias in it."""
-    projection: Matrix | None
+    projection: MatmulWeight | None
     """(C, P) W_p."""
     clips: Clips
 

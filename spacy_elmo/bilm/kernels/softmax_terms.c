@@ -1,10 +1,10 @@
-/* The exponentials of rows of logits, where the logits were, and their sums; see powers.py. */
+/* The exponentials of rows of logits, where the logits were, and their sums; see softmax_terms.py. */
 
 #include <float.h>
 
 #include "numbers.h"
 
-#define POWERS(NAME, LOW, LOAD, STORE)                                                                                 \
+#define SOFTMAX_TERMS(NAME, LOW, LOAD, STORE)                                                                                 \
     VARIANTS void NAME(int64_t rows, int64_t dim, LOW *logits, const float *bias, float *room, float *largest,         \
                        float *sums) {                                                                                  \
         for (int64_t row = 0; row < rows; row++) {                                                                     \
@@ -27,4 +27,4 @@
         }                                                                                                              \
     }
 
-FOR_BOTH(POWERS, powers)
+FOR_BOTH(SOFTMAX_TERMS, softmax_terms)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .native import address, compiled
+from .native import address, native_function
 
 
-def powers(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Row by row e^(logit + bias - largest), where `largest` is the row's largest sum of both.
 
     Args:
@@ -16,10 +16,10 @@ def powers(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         bias: (S,) of every row, float32 at least.
 
     Returns:
-        (M, S) the powers, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the powers, of which
+        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the exponentials, of which
         the largest is 1 unless all logits of a row are -infinity.
     """
-    if function := compiled("powers", logits, bias):
+    if function := native_function("softmax_terms", logits, bias):
         room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
         function(*logits.shape, *map(address, (logits, bias, room, largest, sums)))
         return logits, largest, sums

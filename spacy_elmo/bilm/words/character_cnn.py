@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import BiLMConfig
-from ..kernels.matmul import product
+from ..kernels.matmul import matmul
 from ..kernels.pooling import maximum
 
 TYPES_PER_BLOCK = 32
@@ -30,7 +30,7 @@ class Affine(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return product(x, self.weight) + self.bias
+        return matmul(x, self.weight) + self.bias
 
 
 class Highway(nn.Module):
@@ -116,7 +116,7 @@ class CharacterCNN(nn.Module):
             width, _, number = weight.shape
             positions = columns - width + 1
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
-            features = product(windows.view(-1, width * dim), weight.view(width * dim, number))
+            features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
             # The bias and the activation are monotone: after the maximum they cost once, not once a position.
             pooled.append(maximum(features.view(count, -1, number)) + bias)
         x = torch.cat(pooled, 1)

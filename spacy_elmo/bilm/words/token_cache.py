@@ -15,7 +15,7 @@ from .token_encoder import TokenEncoder
 _CAPACITY = 1 << 15
 
 
-class TokenTable(nn.Module):
+class TokenCache(nn.Module):
     """A token encoder that remembers. On the CPU, for prediction alone; it is thrown away when parameters change.
 
     A word is known by its ids, so nothing is kept of strings and vocabularies. Threads share the table without a lock,

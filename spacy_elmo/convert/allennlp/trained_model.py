@@ -16,7 +16,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ..bilm_tf.options import config_of
 from ..conversion import Conversion
-from ..strict import misfits, our_shapes
+from ..strict import mismatches, our_shapes
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
 
@@ -81,7 +81,7 @@ def to_weights(
         shapes = _shapes(config, len(state))
     except ValueError as error:
         raise ValueError(f"{described}: {error}") from error
-    if problems := misfits({name: t.numpy() for name, t in state.items()}, shapes, dtype):
+    if problems := mismatches({name: t.numpy() for name, t in state.items()}, shapes, dtype):
         raise ValueError(
             f"{model.weights_file} does not fit {described}:\n  " + "\n  ".join(problems)
         )

@@ -20,7 +20,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ..conversion import Conversion
-from ..strict import misfits, our_shapes
+from ..strict import mismatches, our_shapes
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT, TABLE, ForeignModel, read_files
 from .options import config_of
 
@@ -93,7 +93,7 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     except ValueError as error:
         raise ValueError(f"{model.options_file}: {error}") from error
     expected = {name: source.shape for source in sources.values() for name in source.names}
-    if problems := misfits(arrays, expected, dtype):
+    if problems := mismatches(arrays, expected, dtype):
         raise ValueError(
             f"{model.weights_file} does not fit {model.options_file}:\n  " + "\n  ".join(problems)
         )
@@ -203,7 +203,7 @@ def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[s
         return {}
     rows = len(model.vocabulary or [])
     shapes = {SOFTMAX_WEIGHT: (rows, config.projection), SOFTMAX_BIAS: (rows,)}
-    if problems := misfits(model.softmax, shapes, dtype):
+    if problems := mismatches(model.softmax, shapes, dtype):
         raise ValueError(
             f"{model.softmax_file} does not fit {model.options_file} and the {rows:,} words of"
             f" {model.vocabulary_file}:\n  " + "\n  ".join(problems)

@@ -18,7 +18,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ..allennlp.layout import from_highway, from_lstm_layer
 from ..conversion import Conversion
-from ..strict import Shape, check_depth, misfits
+from ..strict import Shape, check_depth, mismatches
 from .files import PARTS, ManyLangsModel, model_folder, read_files
 from .options import config_of
 
@@ -69,7 +69,7 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
         check_depth(config, len(model.arrays))
     except ValueError as error:
         raise ValueError(f"{model.folder}, {model.options_name}: {error}") from error
-    if problems := misfits(model.arrays, _shapes(config, len(symbols)), dtype):
+    if problems := mismatches(model.arrays, _shapes(config, len(symbols)), dtype):
         raise ValueError(
             f"{model.folder}: the tensors do not fit {model.options_name} and the dictionaries:\n  "
             + "\n  ".join(problems)

@@ -76,7 +76,7 @@ class LayerCache:
                     self._files.write(keys[place], model.ops.to_numpy(found))
         return layers
 
-    def expect(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
+    def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Say that Docs are in training, so that their layers are kept when they are next computed."""
         for key in self._keys(model, docs) if self.megabytes else ():
             if key not in self._entries:

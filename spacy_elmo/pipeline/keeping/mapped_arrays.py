@@ -14,7 +14,7 @@ from thinc.api import get_array_module
 _LEAST_BYTES = 32 * 1024
 
 
-def own_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
+def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """An array of zeros that on the CPU does not come from the heap, unless it is small.
 
     Layers are dropped long before their Docs, and in a heap the gaps that they leave between Docs stay with the
@@ -38,8 +38,8 @@ def own_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return np.ndarray(shape, dtype, buffer=memory)
 
 
-def own_copy(array: Any) -> Any:
-    """A copy as of `own_zeros`. A slice would keep the whole array alive."""
-    copied = own_zeros(get_array_module(array), array.shape, array.dtype)
+def mapped_copy(array: Any) -> Any:
+    """A copy as of `mapped_zeros`. A slice would keep the whole array alive."""
+    copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

@@ -11,7 +11,7 @@ from thinc.api import Ops, get_array_module
 from thinc.types import Floats3d
 
 
-class Batch:
+class ListenerBatch:
     """The Docs of an update, their layers, and one buffer into which every listener adds its gradient.
 
     No listener is the last one, and none runs the backward pass: the component does (`backprop`), when all who
@@ -41,7 +41,7 @@ class Batch:
         self._gradient: list[Any] | None = None
 
     @classmethod
-    def sample(cls, docs: Sequence[Doc], ops: Ops, layers: int, width: int) -> Batch:
+    def sample(cls, docs: Sequence[Doc], ops: Ops, layers: int, width: int) -> ListenerBatch:
         """The Docs of `initialize`, which the layers around now predict, to learn the shape of what comes out.
         They have zeros, because not every Doc's layers can be had: no component has run on these, so they have no
         sentences for `get_spans`."""

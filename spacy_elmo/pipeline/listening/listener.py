@@ -9,7 +9,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from ..unsaved import Unsaved
-from .batch import Batch
+from .batch import ListenerBatch
 from .scalar_mix import Layers, MixOptions, scalar_mix
 
 _SENTINEL = "elmo_listener"
@@ -26,10 +26,10 @@ class Upstream(Protocol):
     def stored_layers(self, doc: Doc) -> Floats3d | None:
         """The layers that it has written on a Doc, if they still fit."""
 
-    def supply(self, docs: list[Doc], *, train: bool, expected: bool) -> list[Floats3d]:
+    def compute_missing(self, docs: list[Doc], *, train: bool, expected: bool) -> list[Floats3d]:
         """Compute the layers of Docs on which it did not run, and keep them there."""
 
-    def expect(self, docs: list[Doc]) -> None:
+    def mark_training(self, docs: list[Doc]) -> None:
         """Take note that it ran on Docs that are in training now."""
 
 
@@ -44,10 +44,10 @@ class ListenerState(Unsaved):
         self.upstream_name = upstream_name
         self.width = width
         """The width that the config states."""
-        self.batch: Batch | None = None
+        self.batch: ListenerBatch | None = None
         """The update that is under way. Only the component ends it: between its `update` and the consumer's, others
         may predict."""
-        self.sample: Batch | None = None
+        self.sample: ListenerBatch | None = None
         """The Docs of `initialize`, until it is over: its values are no vectors."""
         self.own_docs = False
         """Whether the consumer makes Docs of its own for its model: `EntityLinker` trains on copies and predicts on
@@ -150,7 +150,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     model.set_dim("nO", width)
     mix_of(model).initialize(X=[model.ops.alloc3f(layers, 0, width)])
     state.batch = None
-    state.sample = Batch.sample(X, model.ops, layers, width) if X else None
+    state.sample = ListenerBatch.sample(X, model.ops, layers, width) if X else None
 
 
 def forward(
@@ -192,9 +192,9 @@ def _from_docs(state: ListenerState, docs: list[Doc], layers: list[Any], is_trai
         layers[place] = upstream.stored_layers(docs[place])
     missing = [place for place in gaps if layers[place] is None]
     if is_train and len(missing) < len(gaps):
-        upstream.expect([docs[place] for place in gaps if layers[place] is not None])
+        upstream.mark_training([docs[place] for place in gaps if layers[place] is not None])
     if missing:
-        supplied = upstream.supply(
+        supplied = upstream.compute_missing(
             [docs[place] for place in missing], train=is_train, expected=state.own_docs
         )
         for place, found in zip(missing, supplied, strict=True):

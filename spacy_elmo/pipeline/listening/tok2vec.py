@@ -14,7 +14,7 @@ from ..options import DEFAULT_WEIGHTS, MAX_BATCH_TOKENS, DType, Start
 from ..reading.encoder import configure, layers_and_width, shim_of
 from ..reading.spans import SpanGetter
 from ..unsaved import Unsaved
-from .batch import Batch
+from .batch import ListenerBatch
 from .listener import mix_of
 from .scalar_mix import Layers, MixOptions, scalar_mix
 
@@ -64,7 +64,7 @@ def ElmoTok2Vec_v1(
 class Initializing(Unsaved):
     """What is known between `initialize` and the first step of training."""
 
-    sample: Batch | None = None
+    sample: ListenerBatch | None = None
 
 
 def _chain(bilm: Model, mix: Model) -> Model[list[Doc], list[Floats2d]]:
@@ -85,7 +85,7 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
     layers, width = layers_and_width(bilm)
     model.set_dim("nO", width)
     mix.initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    sample = Batch.sample(X, model.ops, layers, width) if X else None
+    sample = ListenerBatch.sample(X, model.ops, layers, width) if X else None
     model.attrs["initializing"].sample = sample
 
 

@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 from .listener import is_listener, state_of
 
 
-class ListenedTo:
+class Upstream:
     """A component that knows its listeners (spaCy's protocol `ListenedToComponent`)."""
 
     name: str
@@ -75,7 +75,7 @@ class ListenedTo:
         spaCy asks in the order of the pipeline, so another elmo that was met before is nearer to
         the component: a listener to "*" is left to it. spaCy passes over one that is disabled, which keeps its own.
         """
-        if isinstance(component, ListenedTo):
+        if isinstance(component, Upstream):
             self._nearer.append(component.name)
         if not isinstance(getattr(component, "model", None), Model):
             return
@@ -124,7 +124,7 @@ class ListenedTo:
 def _keeps(component: Any, listener: Model) -> bool:
     """Whether a component that is disabled has a listener. One that was removed from the pipeline has none."""
     return (
-        isinstance(component, ListenedTo)
+        isinstance(component, Upstream)
         and component.is_disabled()
         and any(listener is known for known in component.listeners)
     )

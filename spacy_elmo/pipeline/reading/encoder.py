@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...bilm.matmul_precision import PRECISIONS, Precision
 from ...bilm.model import BiLM
-from ..keeping.mapped_arrays import own_copy, own_zeros
+from ..keeping.mapped_arrays import mapped_copy, mapped_zeros
 from ..options import MAX_BATCH_TOKENS, DType, Start
 from ..unsaved import Unsaved
 from .sequences import Sequences
@@ -176,7 +176,7 @@ def _predict(
     for group in _groups(docs, options.max_batch_tokens * _BATCHES_PER_GROUP):
         flat = _predict_group(model, group, options, average)
         alone = len(group) == 1
-        kept += [flat] if alone else [own_copy(flat[..., s:e, :]) for s, e in _bounds(group)]
+        kept += [flat] if alone else [mapped_copy(flat[..., s:e, :]) for s, e in _bounds(group)]
     return kept
 
 
@@ -187,7 +187,7 @@ def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, avera
     # A word that several spans hold gets the mean of what they say, which is rounded when it is complete.
     dtype = "float32" if sequences.overlap else options.dtype
     shape = (sequences.tokens, width) if average else (n_layers, sequences.tokens, width)
-    flat = own_zeros(model.ops.xp, shape, dtype)
+    flat = mapped_zeros(model.ops.xp, shape, dtype)
     shim = shim_of(model)
 
     def read(bilm: BiLM) -> Tensor:

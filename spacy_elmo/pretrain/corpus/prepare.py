@@ -19,7 +19,7 @@ from ...text.files import text_files
 from ..config import Paths, Prepare
 from .prepared import FILES, FORMAT, Corpus
 from .processes import in_order
-from .tokenize import Cutter, Numbers, Piece
+from .tokenize import DocumentTokenizer, Numbers, Piece
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
@@ -52,7 +52,7 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     # Whatever a typing mistake can spoil comes first, before hours of tokenizing.
     files = text_files(paths.raw_text)
     dev_files = None if paths.dev_text is None else text_files(paths.dev_text)
-    cutter = Cutter(settings)
+    cutter = DocumentTokenizer(settings)
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed here
     partial.mkdir(parents=True)
@@ -105,7 +105,9 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     return Corpus.open(out)
 
 
-def cut_files(files: list[Path], cutter: Cutter, settings: Prepare) -> Generator[Piece, None, None]:
+def cut_files(
+    files: list[Path], cutter: DocumentTokenizer, settings: Prepare
+) -> Generator[Piece, None, None]:
     """The sentences of text files, in pieces of about a million characters. Close it when you stop early."""
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
     return in_order(cutter, _tasks(documents(files, settings.encoding_errors)), n_process)

@@ -39,7 +39,7 @@ class Piece:
     """(S,) uint64, equal for the same words."""
 
 
-class Cutter:
+class DocumentTokenizer:
     """Tokenizes documents and cuts them into sentences, by the rule that the component uses (bilm/sentences.py).
 
     Raises:
@@ -50,9 +50,9 @@ class Cutter:
         self._settings = settings
         self._nlp = None if settings.tokenized else _blank(settings)
 
-    def __reduce__(self) -> tuple[type[Cutter], tuple[Prepare]]:
+    def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare]]:
         # A new process makes its own tokenizer.
-        return Cutter, (self._settings,)
+        return DocumentTokenizer, (self._settings,)
 
     def __call__(self, documents: Sequence[Document]) -> Piece:
         """The sentences of some documents, end to end."""

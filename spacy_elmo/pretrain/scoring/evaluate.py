@@ -15,7 +15,7 @@ from ...bilm.weights import Weights
 from ..config import Prepare
 from ..corpus.prepare import cut_files
 from ..corpus.prepared import Sentences
-from ..corpus.tokenize import Cutter
+from ..corpus.tokenize import DocumentTokenizer
 from ..objective import Batcher
 from .perplexity import NOTHING, Tally, tally
 
@@ -53,7 +53,7 @@ def evaluate(
     """
     bilm, head = language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
-    cutter = Cutter(settings)
+    cutter = DocumentTokenizer(settings)
     for file in files:
         total = NOTHING
         with contextlib.closing(cut_files([file], cutter, settings)) as pieces:

@@ -69,7 +69,7 @@ class Ranks:
                 touched[None], gradient, parameter.shape, is_coalesced=True, check_invariants=False
             )
 
-    def tell(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """The first process's value, in every process."""
         if self.size == 1:
             return value
@@ -77,7 +77,7 @@ class Ranks:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def lead(self, work: Callable[[], object]) -> None:
+    def on_first_rank(self, work: Callable[[], object]) -> None:
         """Let the first process do something while the others wait.
 
         Raises:
@@ -89,7 +89,7 @@ class Ranks:
                 work()
                 done = True
         finally:
-            done = self.tell(done)
+            done = self.broadcast(done)
         if not done:
             raise SystemExit(1)
 
@@ -131,7 +131,7 @@ def device(gpu_id: int) -> torch.device:
 
 
 @contextlib.contextmanager
-def joined(device: torch.device) -> Iterator[Ranks]:
+def join(device: torch.device) -> Iterator[Ranks]:
     """Join the processes that `torchrun` started; without it, this one is alone."""
     if not dist.is_torchelastic_launched():
         yield Ranks()

@@ -78,7 +78,7 @@ def pretrain(
         stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not run.finished
         save = stopped or run.finished or run.step % config.training.save_every == 0
         if save or progress is not None:
-            ranks.lead(functools.partial(run.record, progress, save))
+            ranks.on_first_rank(functools.partial(run.record, progress, save))
         if progress is not None:
             yield progress
         if stopped:
@@ -163,7 +163,7 @@ class _Run:
         rows = self.batches[self.batch]
         value, norm = self.gradient(rows, self.step, self.precision)
         if not (math.isfinite(value) and math.isfinite(norm)):
-            self.ranks.lead(functools.partial(self._diverged, value, norm))
+            self.ranks.on_first_rank(functools.partial(self._diverged, value, norm))
         self.since.grad_norm = norm
         take_step(self.optimizers, rate)
         words = self.train.words(rows)
@@ -189,7 +189,7 @@ class _Run:
             if self.ranks.first:
                 held_out = self.corpus.dev.first(self.settings.eval_tokens)
                 dev = perplexity(self.bilm, self.head, self.batcher, held_out)
-            dev = self.ranks.tell(dev)
+            dev = self.ranks.broadcast(dev)
         progress = Progress(
             step=self.step,
             steps=self.steps,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.kernels import cell
-from spacy_elmo.bilm.kernels import native as compiled
+from spacy_elmo.bilm.kernels import native as native
 
 TYPES = [torch.float64, torch.float32, torch.bfloat16]
 # One number, less than a vector of any processor, some vectors and a rest, vectors alone.
@@ -15,14 +15,14 @@ SIZES = [(1, 1), (3, 7), (2, 33), (5, 64)]
 TOLERANCE = {torch.float64: 1e-14, torch.float32: 2e-6, torch.bfloat16: 2e-2}
 
 
-@pytest.fixture(params=["compiled", "torch"])
+@pytest.fixture(params=["native", "torch"])
 def implementation(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(compiled, "library", dict)
+        monkeypatch.setattr(native, "library", dict)
 
 
 def test_it_is_compiled_where_there_is_a_compiler():
-    assert compiled.library() or not (shutil.which("gcc") or shutil.which("clang"))
+    assert native.library() or not (shutil.which("gcc") or shutil.which("clang"))
 
 
 def formulas(inputs, recurrent, bias, clip, c):
@@ -103,7 +103,7 @@ def test_gates_that_are_far_out(implementation, low):
     assert hidden[1].isfinite().all() and hidden[0, 1:].isfinite().all()
 
 
-@pytest.mark.skipif(not compiled.library(), reason="there is no compiler")
+@pytest.mark.skipif(not native.library(), reason="there is no compiler")
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
 def test_a_row_does_not_depend_on_the_others(low):
     inputs, recurrent, bias, c = arguments(5, 37, low)

@@ -7,22 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from spacy_elmo.bilm.kernels import native as compiled
-from spacy_elmo.bilm.kernels.int8 import quantized, rescaled
+from spacy_elmo.bilm.kernels import native as native
+from spacy_elmo.bilm.kernels.int8 import dequantize, quantize
 
 SIZES = [(0, 3), (1, 1), (3, 7), (5, 64), (2, 1000)]
 
 
-@pytest.fixture(params=["compiled", "torch"])
+@pytest.fixture(params=["native", "torch"])
 def implementation(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(compiled, "library", dict)
+        monkeypatch.setattr(native, "library", dict)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_rows_within_half_a_step(implementation, size):
     x = torch.from_numpy(np.random.default_rng(size[1]).normal(size=size)).float()
-    whole, scales = quantized(x)
+    whole, scales = quantize(x)
     assert whole.dtype == torch.int8 and scales.shape == (size[0],)
     np.testing.assert_allclose(scales, x.abs().amax(1) / 127, rtol=1e-6)
     assert (whole.abs().amax(1) == 127).all()
@@ -31,7 +31,7 @@ def test_rows_within_half_a_step(implementation, size):
 
 
 def test_a_row_of_zeros_is_zero(implementation):
-    whole, scales = quantized(torch.tensor([[0.0, 0.0], [1.0, -4.0]]))
+    whole, scales = quantize(torch.tensor([[0.0, 0.0], [1.0, -4.0]]))
     assert whole.tolist() == [[0, 0], [32, -127]] and scales[0] == 0
 
 
@@ -39,10 +39,10 @@ def test_a_row_of_zeros_is_zero(implementation):
 @given(arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 40)),
                      elements=st.floats(-(2.0**99), 2.0**99, width=32, allow_subnormal=False)))  # fmt: skip
 def test_both_ways_agree(x):
-    found = quantized(torch.from_numpy(x))
+    found = quantize(torch.from_numpy(x))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "library", dict)
-        expected = quantized(torch.from_numpy(x))
+        patch.setattr(native, "library", dict)
+        expected = quantize(torch.from_numpy(x))
     # A number halfway between two steps may go either way, because 127 / largest is rounded.
     assert int((found[0].int() - expected[0].int()).abs().max()) <= 1
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
@@ -50,9 +50,9 @@ def test_both_ways_agree(x):
 
 def test_a_row_does_not_depend_on_the_others(implementation):
     x = torch.randn(5, 37, generator=torch.Generator().manual_seed(0))
-    whole, scales = quantized(x)
+    whole, scales = quantize(x)
     for row in range(5):
-        alone = quantized(x[row : row + 1])
+        alone = quantize(x[row : row + 1])
         assert torch.equal(alone[0][0], whole[row]) and alone[1][0] == scales[row]
 
 
@@ -62,12 +62,12 @@ def test_back_to_numbers(implementation, size):
     sums = torch.from_numpy(random.integers(-(2**30), 2**30, size, dtype=np.int32))
     rows, columns = (torch.from_numpy(random.random(n)).float() for n in size)
     expected = sums.double() * rows[:, None].double() * columns.double()
-    np.testing.assert_allclose(rescaled(sums.clone(), rows, columns), expected, rtol=1e-6)
+    np.testing.assert_allclose(dequantize(sums.clone(), rows, columns), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [3, 64, 1000])
 def test_what_is_not_a_number_is_seen(implementation, size):
     x = torch.ones(3, size)
     x[1, size // 2] = torch.nan
-    scales = quantized(x)[1]
+    scales = quantize(x)[1]
     assert scales.isnan().tolist() == [False, True, False]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.bilm.kernels.matmul import product
+from spacy_elmo.bilm.kernels.matmul import matmul
 
 SIZES = [(0, 5, 3), (1, 5, 3), (3, 1, 1), (4, 5, 3), (17, 64, 33)]
 
@@ -17,7 +17,7 @@ def test_value_and_gradient(size, transposed):
     w = torch.randn(m, k).t() if transposed else w
     x.requires_grad_()
     w.requires_grad_()
-    found = product(x, w)
+    found = matmul(x, w)
     assert found.shape == (n, m)
     goal = torch.randn(n, m)
     dx, dw = torch.autograd.grad(found, (x, w), goal)
@@ -33,7 +33,7 @@ def test_value_and_gradient(size, transposed):
 def test_only_the_gradient_that_is_wanted(wanted):
     x, w = torch.randn(8, 4), torch.randn(4, 3)
     leaf = {"x": x, "w": w}[wanted].requires_grad_()
-    (gradient,) = torch.autograd.grad(product(x, w).sum(), leaf)
+    (gradient,) = torch.autograd.grad(matmul(x, w).sum(), leaf)
     ones = torch.ones(8, 3)
     torch.testing.assert_close(gradient, ones @ w.t() if wanted == "x" else x.t() @ ones)
 
@@ -41,19 +41,19 @@ def test_only_the_gradient_that_is_wanted(wanted):
 def test_without_a_graph():
     x, w = torch.randn(8, 4), torch.randn(4, 3, requires_grad=True)
     with torch.no_grad():
-        assert not product(x, w).requires_grad
-    torch.testing.assert_close(product(x, w.detach()), x @ w.detach())
+        assert not matmul(x, w).requires_grad
+    torch.testing.assert_close(matmul(x, w.detach()), x @ w.detach())
 
 
 def test_float64_stays_float64():
     x, w = torch.randn(8, 4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
-    assert torch.equal(product(x, w), x @ w)
+    assert torch.equal(matmul(x, w), x @ w)
 
 
 def test_autocast_rounds_the_factors():
     x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
-        found = product(x, w)
+        found = matmul(x, w)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found, x.bfloat16() @ w.bfloat16())
     gradients = torch.autograd.grad(found.float().sum(), (x, w))
@@ -63,12 +63,12 @@ def test_autocast_rounds_the_factors():
 @pytest.mark.parametrize("shapes", [((8, 0), (0, 6)), ((8, 3), (3, 0))])
 def test_of_nothing(shapes):
     x, w = (torch.zeros(*shape) for shape in shapes)
-    assert torch.equal(product(x, w), x @ w)
+    assert torch.equal(matmul(x, w), x @ w)
 
 
 def test_backward_under_autocast_has_the_types_of_the_forward_pass():
     x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
-    found, goal = product(x, w), torch.randn(8, 3)
+    found, goal = matmul(x, w), torch.randn(8, 3)
     expected = torch.autograd.grad(found, (x, w), goal, retain_graph=True)
     with torch.autocast("cpu", torch.bfloat16):
         got = torch.autograd.grad(found, (x, w), goal)

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from spacy_elmo.bilm.kernels import native as compiled
+from spacy_elmo.bilm.kernels import native as native
 from spacy_elmo.bilm.kernels.pooling import maximum
 
 
-@pytest.fixture(params=["compiled", "torch"], autouse=True)
+@pytest.fixture(params=["native", "torch"], autouse=True)
 def implementation(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(compiled, "library", dict)
+        monkeypatch.setattr(native, "library", dict)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

@@ -5,7 +5,7 @@ import torch
 
 from spacy_elmo.bilm.kernels import int8
 from spacy_elmo.bilm.kernels import prepacked as matrices
-from spacy_elmo.bilm.kernels.prepacked import Int8, Packed, Plain, ready
+from spacy_elmo.bilm.kernels.prepacked import Int8Weight, PlainWeight, PrepackedWeight, ready
 
 # Relative to the largest entry of the product.
 BOUNDS = {"float32": 1e-6, "bfloat16": 2e-2, "int8": 3e-2}
@@ -31,11 +31,11 @@ def test_product(precision, shape, rows):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_int8_is_exact_between_the_roundings(shape):
     weight, x = numbers(*shape), numbers(9, shape[0], seed=1)
-    rows, row_scales = int8.quantized(x)
-    columns, column_scales = int8.quantized(weight.t().contiguous())
+    rows, row_scales = int8.quantize(x)
+    columns, column_scales = int8.quantize(weight.t().contiguous())
     sums = rows.double() @ columns.double().t()
     expected = sums * row_scales.double()[:, None] * column_scales.double()
-    torch.testing.assert_close(Int8(weight)(x).double(), expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(Int8Weight(weight)(x).double(), expected, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
@@ -50,12 +50,12 @@ def test_columns_and_rows_that_are_zero(precision):
 def test_without_onednn(monkeypatch):
     monkeypatch.setattr(matrices, "ONEDNN", False)
     weight, x = numbers(8, 6), numbers(5, 8)
-    assert isinstance(ready(weight, "float32"), Plain)
+    assert isinstance(ready(weight, "float32"), PlainWeight)
     torch.testing.assert_close(ready(weight, "float32")(x), x @ weight)
 
 
 def test_packed_where_there_is_onednn():
-    assert isinstance(ready(numbers(8, 6), "bfloat16"), Packed)
+    assert isinstance(ready(numbers(8, 6), "bfloat16"), PrepackedWeight)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_int8_without_exact_sums(monkeypatch):
     """Weights of 7 bits, so that no sum of two products leaves 16 bits."""
     monkeypatch.setattr(int8, "sums_are_exact", lambda: False)
     weight, x = numbers(64, 32), numbers(9, 64, seed=1)
-    matrix = Int8(weight)
+    matrix = Int8Weight(weight)
     assert matrix._whole.abs().max() == 63
     expected = x.double() @ weight.double()
     assert (matrix(x).double() - expected).abs().max() <= 4e-2 * expected.abs().max()
@@ -86,15 +86,15 @@ def test_int8_without_exact_sums(monkeypatch):
 def test_what_is_not_a_number_stays_none():
     weight, x = numbers(8, 6), numbers(5, 8)
     weight[3, 2], x[4, 0] = torch.nan, torch.nan
-    missing = Int8(weight)(x).isnan()
+    missing = Int8Weight(weight)(x).isnan()
     assert missing[:, 2].all() and missing[4].all() and not missing[:4, :2].any()
 
 
 def test_rows_of_any_strides():
     weight, x = numbers(8, 6), numbers(8, 5).t()
-    torch.testing.assert_close(Int8(weight)(x), Int8(weight)(x.contiguous()))
+    torch.testing.assert_close(Int8Weight(weight)(x), Int8Weight(weight)(x.contiguous()))
 
 
 def test_bfloat16_where_onednn_has_none(monkeypatch):
     monkeypatch.setattr(matrices, "_packs", lambda dtype: dtype == torch.float32)
-    assert isinstance(ready(numbers(8, 6), "bfloat16"), Plain)
+    assert isinstance(ready(numbers(8, 6), "bfloat16"), PlainWeight)

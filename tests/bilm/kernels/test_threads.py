@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import cell, int8
-from spacy_elmo.bilm.kernels import native as compiled
+from spacy_elmo.bilm.kernels import native as native
 from spacy_elmo.bilm.kernels.cell import forward
 from spacy_elmo.bilm.kernels.int8 import quantized, rescaled
 
-pytestmark = pytest.mark.skipif(not compiled.library(), reason="there is no compiler")
+pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
 ROWS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 MANY = 2**20
@@ -33,7 +33,7 @@ def shared(threads, rows, numbers_per_row=MANY):
         done_by.add(threading.get_native_id())
 
     sizes = map(ctypes.c_int64, (threads, rows, numbers_per_row))
-    ctypes.CDLL(str(compiled.path())).spacy_elmo_share_rows(*sizes, work, None)
+    ctypes.CDLL(str(native.path())).spacy_elmo_share_rows(*sizes, work, None)
     return sorted(parts), len(done_by)
 
 
@@ -77,15 +77,15 @@ def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
     said = []
 
     def noted(name, *tensors):
-        function = compiled.compiled(name, *tensors)
+        function = native.native_function(name, *tensors)
         return lambda threads, *rest: (said.append((name, threads)), function(threads, *rest))
 
     for module in (cell, int8):
-        monkeypatch.setattr(module, "compiled", noted)
+        monkeypatch.setattr(module, "native_function", noted)
     with torch_threads(3):
         forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, *torch.ones(2, 1, 2))
         rescaled(*(quantized(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
-    assert said == [("cell_forward", 3), ("quantized", 3), ("rescaled", 3)]
+    assert said == [("cell_forward", 3), ("quantize", 3), ("dequantize", 3)]
 
 
 @contextlib.contextmanager

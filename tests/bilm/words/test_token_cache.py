@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.words.token_cache import TokenTable
+from spacy_elmo.bilm.words.token_cache import TokenCache
 from tests import tiny
 
 WORDS = st.lists(st.text("abé鳥", max_size=3), max_size=6, unique=True)
@@ -17,7 +17,7 @@ LEXICON_ENCODER = tiny.bilm(tiny.lexicon_config()).encoder
 
 def counting(encoder, capacity):
     """A table, and the list of how many words were encoded in each call."""
-    table, counts = TokenTable(encoder, capacity), []
+    table, counts = TokenCache(encoder, capacity), []
     encode = encoder.forward
     table.encoder.forward = lambda ids: (counts.append(len(ids)), encode(ids))[1]
     return table, counts
@@ -31,7 +31,7 @@ def vectors(encoder, words):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, max_size=8), st.integers(1, 9), st.sampled_from([ENCODER, LEXICON_ENCODER]))
 def test_any_history(batches, capacity, encoder):
-    table = TokenTable(encoder, capacity)
+    table = TokenCache(encoder, capacity)
     for words in batches:
         found = vectors(table, words)
         assert found.shape == (len(words), encoder.config.projection)
@@ -65,7 +65,7 @@ def test_a_batch_larger_than_the_table():
 
 
 def test_what_is_returned_is_not_what_is_kept():
-    table = TokenTable(ENCODER, 10)
+    table = TokenCache(ENCODER, 10)
     expected = vectors(table, ["a", "b"]).clone()
     for _ in range(2):
         vectors(table, ["a", "b"]).zero_()
@@ -74,7 +74,7 @@ def test_what_is_returned_is_not_what_is_kept():
 
 @pytest.mark.parametrize("capacity", [8, 1000])
 def test_threads(capacity):
-    table, wrong = TokenTable(ENCODER, capacity), []
+    table, wrong = TokenCache(ENCODER, capacity), []
     expected = {f"w{n}": vectors(ENCODER, [f"w{n}"])[0] for n in range(30)}
 
     def read(seed):

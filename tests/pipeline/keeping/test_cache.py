@@ -107,7 +107,7 @@ def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
 )
 def test_copies_are_empty(nlp, duplicate):
     cache = LayerCache(1, "folder-that-nobody-makes")
-    cache.expect(nlp.get_pipe("elmo").model, docs(nlp))
+    cache.mark_training(nlp.get_pipe("elmo").model, docs(nlp))
     copied = duplicate(cache)
     assert cache.in_use and not copied.in_use
     assert (copied.megabytes, copied.folder) == (1, "folder-that-nobody-makes")
@@ -137,7 +137,7 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
     with pytest.warns(UserWarning, match="did not run"):
         for _ in range(3):
             doc = nlp.make_doc("A cat.")
-            elmo.supply([doc], train=True)
+            elmo.compute_missing([doc], train=True)
             assert_array_equal(doc._.elmo_layers, expected)
             doc._.elmo_layers[:] = 0
     assert computed == [1, 1, 0, 0]

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from spacy_elmo.pipeline.keeping import mapped_arrays as own_memory
-from spacy_elmo.pipeline.keeping.mapped_arrays import own_copy, own_zeros
+from spacy_elmo.pipeline.keeping.mapped_arrays import mapped_copy, mapped_zeros
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4), (2, 3), (3, 100, 64)])
 def test_arrays_like_any_other(shape, dtype):
-    zeros = own_zeros(np, shape, dtype)
+    zeros = mapped_zeros(np, shape, dtype)
     assert zeros.shape == shape and zeros.dtype == dtype and not zeros.any()
     zeros += 1
     values = np.random.default_rng(0).normal(size=(*shape, 2)).astype(dtype)
-    copied = own_copy(values[..., 1])
+    copied = mapped_copy(values[..., 1])
     np.testing.assert_array_equal(copied, values[..., 1])
     assert copied.dtype == dtype and copied.flags.c_contiguous and copied.flags.writeable
     for again in (copy.deepcopy(copied), pickle.loads(pickle.dumps(copied))):
@@ -35,7 +35,7 @@ def test_no_mapping_is_left(monkeypatch):
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(own_memory.mmap, "mmap", refuse)
-    copied = own_memory.own_copy(np.ones((3, 50, 256), dtype="f"))
+    copied = own_memory.mapped_copy(np.ones((3, 50, 256), dtype="f"))
     assert copied.base is None and (copied == 1).all()
 
 
@@ -43,7 +43,7 @@ def test_no_mapping_is_left(monkeypatch):
     "fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork"
 )
 def test_a_forked_process_writes_into_its_own():
-    zeros = own_zeros(np, (100, 100), "float32")
+    zeros = mapped_zeros(np, (100, 100), "float32")
 
     def write():
         zeros[:] = 1
@@ -64,7 +64,7 @@ def test_memory_goes_back_although_younger_things_stay():
     before, stay = pages(), []
     arrays = []
     for _ in range(300):
-        arrays.append(own_copy(np.ones((3, 50, 256), dtype="f")))
+        arrays.append(mapped_copy(np.ones((3, 50, 256), dtype="f")))
         stay.append(np.ones(100))
     most = pages()
     arrays.clear()

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.listening.batch import Batch
+from spacy_elmo.pipeline.listening.batch import ListenerBatch
 
 VOCAB = spacy.blank("en").vocab
 
@@ -29,7 +29,7 @@ def batch_of(docs, calls, trained=True):
         layers = [np.full((3, len(doc), 4), place, dtype="f") for place, doc in enumerate(docs)]
         return layers, calls.append if trained else None
 
-    return Batch(docs, read)
+    return ListenerBatch(docs, read)
 
 
 def test_reads_once_and_late(docs, calls):
@@ -63,7 +63,7 @@ def test_gradients_add_up_and_run_once(docs, calls):
 def test_gradients_of_float16_layers_add_up_in_float32(docs):
     found = []
     layers = [np.zeros((3, len(doc), 4), dtype="float16") for doc in docs]
-    batch = Batch(docs, lambda _: (layers, found.append))
+    batch = ListenerBatch(docs, lambda _: (layers, found.append))
     for value in (2048, 0.5):  # float16 has no room for their sum
         batch.layers_of(docs[0])
         batch.add_gradient(docs[0], np.full((3, 2, 4), value, dtype="f"))

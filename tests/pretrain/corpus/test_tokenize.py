@@ -12,13 +12,13 @@ from spacy.tokens import Doc
 
 from spacy_elmo.pretrain.config import Prepare
 from spacy_elmo.pretrain.corpus import tokenize as cutter_module
-from spacy_elmo.pretrain.corpus.tokenize import Cutter, Piece
+from spacy_elmo.pretrain.corpus.tokenize import DocumentTokenizer, Piece
 from spacy_elmo.text.documents import Document
 
 NLP = spacy.blank("en")
 NLP.add_pipe("sentencizer")
 WHITESPACE = {"@tokenizers": "tests.whitespace.v1"}
-PLAIN, TOKENIZED = Cutter(Prepare()), Cutter(Prepare(tokenized=True))
+PLAIN, TOKENIZED = DocumentTokenizer(Prepare()), DocumentTokenizer(Prepare(tokenized=True))
 
 
 @spacy.registry.tokenizers("tests.whitespace.v1")
@@ -107,7 +107,7 @@ def test_nothing():
 
 def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
     """Words that are let go are read as before, and come back."""
-    cutter = Cutter(Prepare())
+    cutter = DocumentTokenizer(Prepare())
     text = [Document([f"word{number} runs, again!"], words=False) for number in range(50)]
     whole = cutter(text)
     monkeypatch.setattr(cutter_module, "_WORDS_KEPT", 0)
@@ -121,10 +121,10 @@ def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
 
 def test_a_tokenizer_as_in_the_config_of_a_pipeline():
     # Pickled, as another process gets it.
-    cutter = pickle.loads(pickle.dumps(Cutter(Prepare(tokenizer=WHITESPACE))))
+    cutter = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
     text = [Document(["It's here."], words=False)]
     assert sentences_of(cutter(text)) == [[["It's", "here."]]]
     with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}.*\n.*'none.v1'"):
-        Cutter(Prepare(tokenizer={"@tokenizers": "none.v1"}))
+        DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
     with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
-        Cutter(Prepare(lang="zz"))
+        DocumentTokenizer(Prepare(lang="zz"))

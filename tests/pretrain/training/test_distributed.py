@@ -140,7 +140,7 @@ def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
 
 def sum_gradients() -> None:
     """In each of two processes: a parameter that only the first has a gradient of, and rows of a table."""
-    with ranks.joined(torch.device("cpu")) as two:
+    with ranks.join(torch.device("cpu")) as two:
         dense = [nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4))]
         tables = [nn.Parameter(torch.zeros(6, 2)), nn.Parameter(torch.zeros(6, 1))]
         dense[0].grad = torch.full((2, 3), 10.0**two.number)
@@ -160,7 +160,7 @@ def sum_gradients() -> None:
             expected = torch.tensor([0.0, 2, 0, 20, 0, 11])[:, None].expand_as(table)
             assert torch.equal(table.grad.to_dense(), expected)
         assert two.sum(two.number + 0.5) == 2.0
-        assert two.tell(f"said by {two.number}") == "said by 0"
+        assert two.broadcast(f"said by {two.number}") == "said by 0"
 
 
 def test_sums_of_dense_and_sparse_gradients():
