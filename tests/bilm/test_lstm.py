@@ -20,7 +20,7 @@ def naive(layer, x, rows, h, c):
     first = [sum(rows[:step]) for step in range(len(rows))]
     y = {}
     last_h, last_c = h.clone(), c.clone()
-    for direction, rank in itertools.matmul((0, 1), range(h.shape[1])):
+    for direction, rank in itertools.product((0, 1), range(h.shape[1])):
         ht, ct = h[direction, rank], c[direction, rank]
         for step, n in enumerate(rows):
             if rank >= n:

@@ -15,7 +15,7 @@ from tests.oracle import Oracle
 SENTENCES = [["cat"], ["the", "naïve", "cat"], [], ["extraordinarily", "</S>"]]
 FILTERS = [((2, 3),), ((1, 2), (3, 3)), ((8, 1), (1, 1), (5, 2))]
 LSTMS = list(
-    itertools.matmul([1, 2, 3], [True, False], [True, False], [4, 5], [0.0, 1.0])
+    itertools.product([1, 2, 3], [True, False], [True, False], [4, 5], [0.0, 1.0])
 )  # layers, skip, clips, dim (5 is the projection), forget bias
 
 
@@ -49,7 +49,7 @@ def options(layers, skip, clips, dim, forget_bias):
 
 
 @pytest.mark.parametrize(
-    "activation, highways, filters", itertools.matmul(["relu", "tanh"], range(4), FILTERS)
+    "activation, highways, filters", itertools.product(["relu", "tanh"], range(4), FILTERS)
 )
 def test_character_input_equals_the_oracle(activation, highways, filters):
     for lstm in LSTMS:
@@ -68,7 +68,7 @@ def test_word_input_equals_the_oracle(lstm):
     assert_equals_the_oracle(tiny.bilm(tiny.config(words=8, **options(*lstm))), SENTENCES)
 
 
-@pytest.mark.parametrize("clips", itertools.matmul([None, 0.3], [None, 0.2]))
+@pytest.mark.parametrize("clips", itertools.product([None, 0.3], [None, 0.2]))
 def test_each_clip_alone_equals_the_oracle(clips):
     config = tiny.config(cell_clip=clips[0], proj_clip=clips[1])
     assert_equals_the_oracle(tiny.bilm(config), SENTENCES)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.kernels import cell, int8
 from spacy_elmo.bilm.kernels import native as native
 from spacy_elmo.bilm.kernels.cell import forward
-from spacy_elmo.bilm.kernels.int8 import quantized, rescaled
+from spacy_elmo.bilm.kernels.int8 import quantize, dequantize
 
 pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
@@ -84,7 +84,7 @@ def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
         monkeypatch.setattr(module, "native_function", noted)
     with torch_threads(3):
         forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, *torch.ones(2, 1, 2))
-        rescaled(*(quantized(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
+        dequantize(*(quantize(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
     assert said == [("cell_forward", 3), ("quantize", 3), ("dequantize", 3)]
 
 
@@ -124,8 +124,8 @@ def test_bytes_are_the_same_in_any_number_of_threads():
 
     def both_ways(threads):
         with torch_threads(threads):
-            whole, scales = quantized(x)
-            return whole, scales, rescaled(whole.int(), scales, torch.rand(2048).fill_(0.5))
+            whole, scales = quantize(x)
+            return whole, scales, dequantize(whole.int(), scales, torch.rand(2048).fill_(0.5))
 
     for found in map(both_ways, (2, 5)):
         assert all(torch.equal(a, b) for a, b in zip(found, both_ways(1), strict=True))

@@ -31,7 +31,7 @@ def encode(model, words):
 
 
 @pytest.mark.parametrize(
-    "activation, highways, filters", itertools.matmul(["relu", "tanh"], range(4), FILTERS)
+    "activation, highways, filters", itertools.product(["relu", "tanh"], range(4), FILTERS)
 )
 def test_equals_the_oracle(activation, highways, filters):
     config = tiny.config(activation=activation, highways=highways, filters=filters)
