@@ -60,7 +60,12 @@ def layer_vectors(nlp: Language, uses: list[Use]) -> np.ndarray:
 
 
 def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
-    """Return the share of uses whose nearest use has the same sense, for each layer of `vectors` (uses, layers, width)."""
+    """Return the share of uses whose nearest use has the same sense, layer by layer.
+
+    Args:
+        vectors: (uses, layers, width).
+        uses: the words and senses of these vectors, in the same order.
+    """
     groups = defaultdict(list)
     for place, use in enumerate(uses):
         groups[use.word].append(place)

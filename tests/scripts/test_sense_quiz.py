@@ -31,7 +31,7 @@ def test_share_of_uses_whose_nearest_use_has_the_same_sense():
     # The second use of "money" is nearest to a river, and so is that river to it.
     confused = [[1, 0], [1, 1], [1, 1.1], [0, 1]]
     vectors = np.array([separated, confused], dtype=np.float32).swapaxes(0, 1)
-    # Nearest of the first: the second (same sense); of the second: the third; of the third: the second; of the last: the third.
+    # The first two uses of "money" find each other's neighbour: first -> second, second -> third; likewise for "river".
     assert accuracies(vectors, uses) == [1.0, 0.5]
 
 
