@@ -98,17 +98,21 @@ class Elmo(Upstream, TrainablePipe):
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
         """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so."""
-        docs = list(docs)
+        docs, version = list(docs), shim_of(self.model).version
         for doc, layers in zip(docs, scores, strict=True):
-            store_layers(doc, self.name, layers)
+            store_layers(doc, self.name, layers, version)
             if self._options.hooks:
                 set_hooks(doc)
         if self._options.set_extra_annotations is not None:
             self._options.set_extra_annotations(docs, list(scores))
 
-    def stored_layers(self, doc: Doc) -> Floats3d | None:
-        """Return the layers that this component has stored on a Doc, if they match its tokens."""
-        return stored_layers(doc, self.name)
+    def stored_layers(self, doc: Doc, *, train: bool = False) -> Floats3d | None:
+        """Return the layers that this component, or a user, has stored on a Doc, if they match its tokens.
+
+        Args:
+            train: only layers that this component has computed with the present weights, or that a user has set.
+        """
+        return stored_layers(doc, self.name, shim_of(self.model).version if train else None)
 
     def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool = True) -> list[Floats3d]:
         """Compute the layers of Docs that a listener requires and that have none, and store them there.

@@ -41,7 +41,7 @@ class LayerCache:
         # None marks layers that are to be stored when they are next computed.
         self._entries: OrderedDict[bytes, Floats3d | None] = OrderedDict()
         self._bytes = 0
-        self._version: object = None
+        self._version: str | None = None
         self._files: LayerFiles | None = None
         self._lock = threading.Lock()
 
@@ -88,7 +88,7 @@ class LayerCache:
         """Return the key of each Doc. If the weights have changed, all entries are removed first."""
         shim, options = shim_of(model), model.attrs["options"]
         shim.bilm  # noqa: B018 - loads
-        if self._version is not shim.version:
+        if self._version != shim.version:
             with self._lock:
                 self._entries.clear()
                 self._bytes = 0

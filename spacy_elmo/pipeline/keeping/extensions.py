@@ -49,22 +49,52 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
         )
 
 
-def store_layers(doc: Doc, component: str, layers: Floats3d | Floats2d) -> None:
+class StoredLayers(dict[str, Any]):
+    """The arrays that components have stored on a Doc, by their names; the component that ran last is the last one.
+
+    A Doc is saved with the arrays alone, and loaded with a plain dict of them: a version says nothing about the weights
+    of another process.
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        super().__init__(*arrays)
+        self.versions: dict[str, str] = {}
+        """The version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
+
+
+def store_layers(
+    doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
+) -> None:
     """Store the layers that a component has computed for a Doc, or their average, beside those of other components.
 
     They are plain arrays in `user_data`, so `to_bytes`, `DocBin` and `n_process` keep them.
     """
-    stored = doc.user_data.setdefault(_KEY, {})
+    stored = doc.user_data.get(_KEY)
+    if not isinstance(stored, StoredLayers):
+        stored = doc.user_data[_KEY] = StoredLayers(stored or {})
     stored.pop(component, None)  # so that the component that ran last comes last
     stored[component] = layers
+    if version is not None:
+        stored.versions[component] = version
 
 
-def stored_layers(doc: Doc, component: str) -> Floats3d | None:
-    """Return the layers that a component, or the user, has stored on a Doc; None: none, or not those of its tokens."""
+def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
+    """Return the layers that a component, or the user, has stored on a Doc, if they match its tokens.
+
+    Args:
+        doc: a Doc.
+        component: name of the component.
+        version: the version of the weights that must have computed them; None: any. It does not exclude layers that a
+            user has set.
+    """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
-    matches = layers is not None and layers.ndim == 3 and layers.shape[1] == len(doc)
-    return layers if matches else None
+    if layers is None or layers.ndim != 3 or layers.shape[1] != len(doc):
+        return None
+    if version is not None and component in stored:
+        versions = getattr(stored, "versions", {})
+        return layers if versions.get(component) == version else None
+    return layers
 
 
 def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:

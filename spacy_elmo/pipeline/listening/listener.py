@@ -24,8 +24,8 @@ class LayerProvider(Protocol):
     def layers_and_width(self) -> tuple[int, int]:
         """Return the number of layers, L + 1, and their width."""
 
-    def stored_layers(self, doc: Doc) -> Floats3d | None:
-        """Return the layers that it has stored on a Doc, if they match its tokens."""
+    def stored_layers(self, doc: Doc, *, train: bool) -> Floats3d | None:
+        """Return the layers that it has stored on a Doc, if they match its tokens, and in training its weights."""
 
     def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool) -> list[Floats3d]:
         """Compute the layers of Docs on which it did not run, and store them there."""
@@ -187,7 +187,7 @@ def _fill_from_docs(
     upstream = state.upstream
     gaps = [place for place, array in enumerate(layers) if array is None]
     for place in gaps:
-        layers[place] = upstream.stored_layers(docs[place])
+        layers[place] = upstream.stored_layers(docs[place], train=is_train)
     missing = [place for place in gaps if layers[place] is None]
     if is_train and len(missing) < len(gaps):
         upstream.mark_training([docs[place] for place in gaps if layers[place] is not None])

@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 import threading
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -23,6 +24,7 @@ from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ..bundled import find_weights
 from ..options import BiLMOptions, Trainable
+from .parameters import change_counters, require_gradients
 
 # One lock for all shims, because an attribute that is a lock cannot be copied.
 _LOADING = threading.RLock()
@@ -52,9 +54,9 @@ class BiLMShim(Shim):
         """Its options. Until `configure` sets others: random weights, frozen."""
         self.lang: str | None = None
         """Language of the pipeline, which is compared with that of the weights."""
-        self.version = object()
-        """A marker that is replaced whenever the values of the parameters change."""
-        self._ready: tuple[object, BiLM] | None = None
+        self._version = _new_version()
+        self._counters: list[tuple[int, int]] = []
+        self._ready: tuple[str, BiLM] | None = None
         self._steps = 0
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
@@ -92,6 +94,14 @@ class BiLMShim(Shim):
         self.bilm  # noqa: B018 - loads
         return self._card
 
+    @property
+    def version(self) -> str:
+        """A name for the values of the parameters, replaced whenever they change, also in place from outside."""
+        counters = [] if self._model is None else change_counters(self._model)
+        if counters != self._counters:
+            self._counters, self._version = counters, _new_version()
+        return self._version
+
     def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
         """Set the options, and the language of the pipeline if it is known.
 
@@ -100,7 +110,7 @@ class BiLMShim(Shim):
         """
         self.options, self.lang = options, lang
         if self._model is not None:
-            _require_gradients(self._model, self.trainable)
+            require_gradients(self._model, self.trainable)
 
     def checksum(self) -> str:
         """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits: shape,
@@ -171,7 +181,7 @@ class BiLMShim(Shim):
         self.bilm  # noqa: B018 - loads
         # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
         version, bilm, ready = self.version, self.bilm, self._ready
-        if ready is None or ready[0] is not version:
+        if ready is None or ready[0] != version:
             ready = self._ready = version, bilm.ready(self.options.precision)
         return ready[1]
 
@@ -192,10 +202,10 @@ class BiLMShim(Shim):
                 gradient: Any = torch2xp(param.grad.contiguous())
                 value, _ = optimizer((self.id, name), data, gradient)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self.version, self._ready = object(), None
+                self._version, self._ready = _new_version(), None
             param.grad = None
         if self._steps == self.options.unfreeze_at:
-            _require_gradients(self._model, self.trainable)
+            require_gradients(self._model, self.trainable)
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
@@ -208,12 +218,12 @@ class BiLMShim(Shim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self.version, self._ready = object(), None
+                self._version, self._ready = _new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self.version, self._ready = version, None if changed else self._ready
+            self._version, self._ready = version, None if changed else self._ready
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -261,7 +271,7 @@ class BiLMShim(Shim):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)
         self.__dict__.update(state)
-        self._ready = None
+        self._version, self._ready = _new_version(), None
 
     def __copy__(self) -> BiLMShim:
         return self.copy()
@@ -318,19 +328,17 @@ class BiLMShim(Shim):
         device = self._device or get_torch_default_device()
         check_precision(self.options.precision, device)
         bilm = weights.bilm().to(device)
-        _require_gradients(bilm, self.trainable)
+        require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start
         # Last, because other threads use everything else as soon as they see the network.
         self._model = bilm
-        self.version = object()
+        self._version = _new_version()
 
 
-def _require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    last_layer = f"lstm.{bilm.config.layers - 1}."
-    prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
-    for name, param in bilm.named_parameters():
-        param.requires_grad_(prefix is not None and name.startswith(prefix))
+def _new_version() -> str:
+    """Return a name for new values of the parameters, which no process uses for other values."""
+    return uuid.uuid4().hex
 
 
 def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
