@@ -46,6 +46,11 @@ class BiLMOptions(Unsaved):
     unfreeze_at: int = 0
     """The first step of the optimizer, counted from 0, that trains the biLM. Steps before it cost what a frozen one
     costs. Every training run counts from 0, also one that continues from a saved pipeline."""
+    learn_rate_factor: float | list[float] = 1.0
+    """Factor of the optimizer's learn rate for the biLM, if it is trained: one number, or one for each layer, from the
+    token encoder to the last LSTM layer. The default trains it at the rate of all components. Pretrained weights often
+    need less, and lower layers less than higher ones: [0.04, 0.15, 0.4] divides it by 2.6 from layer to layer, as
+    Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
     """Words that the biLM reads at once, a bound on memory. No vector depends on it: a longer span is read in pieces,
     except when the biLM is being trained."""
@@ -69,6 +74,9 @@ class BiLMOptions(Unsaved):
             for name, choices in (("trainable", get_args(Trainable)), ("precision", PRECISIONS))
             if getattr(self, name) not in choices
         ]
+        factor = self.learn_rate_factor
+        if any(value < 0 for value in (factor if isinstance(factor, list) else [factor])):
+            problems.append(f"learn_rate_factor = {factor}: no factor may be below 0")
         if self.max_batch_tokens < 1:
             problems.append(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
         if self.unfreeze_at < 0:

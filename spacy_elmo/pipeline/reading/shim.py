@@ -7,9 +7,8 @@ import copy
 import hashlib
 import json
 import threading
-import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -24,7 +23,14 @@ from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ..bundled import find_weights
 from ..options import BiLMOptions, Trainable
-from .parameters import change_counters, require_gradients
+from .parameters import (
+    change_counters,
+    factors_by_layer,
+    layer_of,
+    narrowest_exact_dtype,
+    new_version,
+    require_gradients,
+)
 
 # One lock for all shims, because an attribute that is a lock cannot be copied.
 _LOADING = threading.RLock()
@@ -54,7 +60,7 @@ class BiLMShim(Shim):
         """Its options. Until `configure` sets others: random weights, frozen."""
         self.lang: str | None = None
         """Language of the pipeline, which is compared with that of the weights."""
-        self._version = _new_version()
+        self._version = new_version()
         self._counters: list[tuple[int, int]] = []
         self._ready: tuple[str, BiLM] | None = None
         self._steps = 0
@@ -99,7 +105,7 @@ class BiLMShim(Shim):
         """A name for the values of the parameters, replaced whenever they change, also in place from outside."""
         counters = [] if self._model is None else change_counters(self._model)
         if counters != self._counters:
-            self._counters, self._version = counters, _new_version()
+            self._counters, self._version = counters, new_version()
         return self._version
 
     def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
@@ -195,14 +201,17 @@ class BiLMShim(Shim):
         self._steps += 1
         if self._model is None:
             return
+        factors = factors_by_layer(self.options.learn_rate_factor, self.config)
         for name, param in self._model.named_parameters():
             if param.grad is not None and param.requires_grad:
                 # Adam writes into these arrays, which on the CPU share the parameter's memory.
                 data: Any = torch2xp(param.data)
                 gradient: Any = torch2xp(param.grad.contiguous())
-                value, _ = optimizer((self.id, name), data, gradient)
+                factor = factors[layer_of(name)]
+                scale = {} if factor == 1 else {"lr_scale": factor}  # not every optimizer takes it
+                value, _ = optimizer((self.id, name), data, gradient, **scale)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self._version, self._ready = _new_version(), None
+                self._version, self._ready = new_version(), None
             param.grad = None
         if self._steps == self.options.unfreeze_at:
             require_gradients(self._model, self.trainable)
@@ -218,7 +227,7 @@ class BiLMShim(Shim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self._version, self._ready = _new_version(), None
+                self._version, self._ready = new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
@@ -244,7 +253,7 @@ class BiLMShim(Shim):
             vocabulary=self._vocabulary,
             card=self._card,
             start=start,
-            dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
+            dtype=narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
         )
         return weights.to_bytes()
 
@@ -271,7 +280,7 @@ class BiLMShim(Shim):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)
         self.__dict__.update(state)
-        self._version, self._ready = _new_version(), None
+        self._version, self._ready = new_version(), None
 
     def __copy__(self) -> BiLMShim:
         return self.copy()
@@ -307,6 +316,7 @@ class BiLMShim(Shim):
                 f"The config of the biLM does not fit {source}: it says {', '.join(mismatches)}. Leave these"
                 " at null to take the numbers of the weights"
             )
+        factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises
         if self.options.start == "warm" and weights.start is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
@@ -333,15 +343,4 @@ class BiLMShim(Shim):
         self._start_state = weights.start
         # Last, because other threads use everything else as soon as they see the network.
         self._model = bilm
-        self._version = _new_version()
-
-
-def _new_version() -> str:
-    """Return a name for new values of the parameters, which no process uses for other values."""
-    return uuid.uuid4().hex
-
-
-def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it holds every value exactly, as for an untrained float16 file; otherwise float32."""
-    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
-    return torch.float16 if exact else torch.float32
+        self._version = new_version()
