@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ... import __version__
+from ...about import __version__
 
 _DIGEST_BYTES = 16
 
