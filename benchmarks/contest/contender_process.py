@@ -1,5 +1,6 @@
-"""A contender in a process of its own, which reads when it is told to: so its memory is its own, and several can take
-turns. Linux only: resident memory is what /proc says.
+"""A contender in a process of its own, which computes on request: its memory is its own, and contenders can take turns.
+
+Linux only, because resident memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,41 +18,50 @@ from typing import TypedDict
 
 import spacy
 import torch
-from contenders import make
-from memory import forget_peak, peak, resident
+from measuring.process_memory import peak, reset_peak, resident
+
+from .contenders import make
+
+_BENCHMARKS = Path(__file__).parents[1]
 
 
-class Reading(TypedDict):
-    """What a contender says of its reading of some sentences."""
+class Measurement(TypedDict):
+    """Cost of computing the vectors of some sentences."""
 
     seconds: float
     peak: float
-    """MB of memory at its highest, beyond those of a process that has imported everything."""
+    """The largest memory in MB, less that of the process when it had imported everything."""
 
 
 class ContenderProcess:
-    """The end that asks.
+    """The parent's end of a process that runs one contender.
 
     Args:
-        kind, precision, files, allennlp: as of `contenders.make`; `files` also has `sentences.json`.
-        threads: of torch.
+        kind, precision, files, allennlp: see `contenders.make`; `files` also contains `sentences.json`.
+        threads: number of torch's threads.
     """
 
     def __init__(
         self, kind: str, precision: str, files: Path, threads: int, allennlp: Path | None
     ) -> None:
-        command = [sys.executable, __file__, kind, precision, str(files), str(threads)]
+        command = [sys.executable, "-m", "contest.contender_process"]
+        command += [kind, precision, str(files), str(threads)]
         if allennlp:
             command.append(str(allennlp))
+        path = os.pathsep.join([str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
         )
 
-    def read(self, start: int, stop: int, batch: int) -> Reading:
-        """Let it read the sentences from `start` up to `stop`, `batch` at once.
+    def measure(self, start: int, stop: int, batch: int) -> Measurement:
+        """Run the contender on the sentences from `start` up to `stop`, `batch` at once.
 
         Raises:
-            RuntimeError: it has come to an end; why, it has said itself.
+            RuntimeError: the process has ended; it has printed the reason itself.
         """
         assert self._process.stdin and self._process.stdout
         try:
@@ -67,11 +78,11 @@ class ContenderProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        self._process.communicate()  # the end of its input is the end of its work
+        self._process.communicate()  # the process ends at the end of its input
 
 
 def main() -> None:
-    """The end that answers: a line of JSON for each line of JSON."""
+    """Run the contender: answer each line of JSON with a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind")
     parser.add_argument("precision")
@@ -79,25 +90,28 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("allennlp", type=Path, nargs="?")
     args = parser.parse_args()
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
+    answers, sys.stdout = (
+        sys.stdout,
+        sys.stderr,
+    )  # so that nothing that a library prints is an answer
     torch.set_num_threads(args.threads)
-    spacy.blank("en")  # imports whatever is installed for spaCy
+    spacy.blank("en")  # imports everything that is installed for spaCy
     before = resident()
     contender = make(args.kind, args.precision, args.files, args.allennlp)
     sentences = json.loads((args.files / "sentences.json").read_text("utf8"))
     for line in sys.stdin:
         start, stop, batch = json.loads(line)
-        # Every time the same words are known, and what others have driven out of the caches is back.
-        contender.forget()
-        contender.read(contender.prepare(sentences[-contender.warm_up :], 32))
+        # The same words are in the caches each time, and the processor's caches are filled again.
+        contender.clear_cache()
+        contender.run(contender.prepare(sentences[-contender.warm_up :], 32))
         prepared = contender.prepare(sentences[start:stop], batch)
         gc.collect()
-        forget_peak()
+        reset_peak()
         clock = time.perf_counter()
-        contender.read(prepared)
+        contender.run(prepared)
         seconds = time.perf_counter() - clock
-        reading = Reading(seconds=seconds, peak=peak() - before)
-        print(json.dumps(reading), file=answers, flush=True)
+        measurement = Measurement(seconds=seconds, peak=peak() - before)
+        print(json.dumps(measurement), file=answers, flush=True)
 
 
 if __name__ == "__main__":
