@@ -21,7 +21,7 @@ GROUPS = ("spacy_factories", "spacy_cli")
 
 
 def measure() -> dict[str, float]:
-    """Time the imports of spaCy and of each of our groups, in milliseconds, in a process that has not imported spaCy."""
+    """Time the imports of spaCy and of each of our groups in ms, in a process that has not imported spaCy yet."""
     import catalogue
 
     own = distribution(NAME).entry_points
