@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -16,6 +15,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
 from .meta import shells
@@ -126,16 +126,7 @@ class Weights:
         Raises:
             OSError: the disk is full or not writable; a file that stood there before is untouched.
         """
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        atomic_write(path, self.to_bytes())
 
     @classmethod
     def read(cls, path: str | Path) -> Weights:
