@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -16,6 +15,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
 from .meta import on_meta_device
@@ -150,16 +150,7 @@ class Weights:
             OSError: the disk is full or not writable; an earlier file of that name is unchanged.
             ValueError: see `to_bytes`.
         """
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        atomic_write(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:

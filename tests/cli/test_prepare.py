@@ -131,7 +131,7 @@ def test_killed_it_leaves_no_corpus_and_the_next_run_works(files):
     program = """
 import os, signal
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pretrain import prepare
+from spacy_elmo.pretrain.corpus import prepare
 
 prepare.np.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 elmo_cli()
@@ -145,7 +145,7 @@ elmo_cli()
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (files / "corpus").exists()
-    assert (files / ".corpus.partial" / "raw-train.bin").exists()
+    assert len([*files.glob(".corpus.*.partial/raw-train.bin")]) == 1
     code, output = run(*command(files))
     assert code == 0, output
-    assert not (files / ".corpus.partial").exists()
+    assert not [*files.glob(".*.partial")]

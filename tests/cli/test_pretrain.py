@@ -94,7 +94,7 @@ def test_a_folder_with_a_run_is_refused(files):
     assert run(*command)[0] == 0
     before = (files / "out/model-last.safetensors").read_bytes()
     code, output = run(*command)
-    assert code == 1 and "holds a run already" in output and "--resume" in output
+    assert code == 1 and "already contains a run" in output and "--resume" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
     (files / "out/report.html").unlink()
     code, output = run(*command, "--resume")
@@ -161,7 +161,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--forse",), "--forse is neither an option of this command"),
         (("--training.vocab_size", "null"), "that of paths.init, which is null too"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
-        ((), "raw_text is needed"),
+        ((), "raw_text is required"),
         (("--gpu-id", "17"), "--gpu-id 17: torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
         (("--init", "nowhere"), "No weights file at nowhere (paths.init, --init)"),

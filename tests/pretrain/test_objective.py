@@ -66,7 +66,7 @@ def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
 
 
 def test_gradient_of_the_full_softmax_does_not_depend_on_its_blocks(bilm, batcher, monkeypatch):
-    """Logits that are computed again in the backward pass, block by block, give the gradient of all at once."""
+    """Logits that are recomputed block by block in the backward pass give the gradient of all logits together."""
     batch, head = batcher(*ids("a rare cat", "cat sat")), Head(VOCAB, 5)
     gradients = []
     for rows in (3, 1000):

@@ -20,7 +20,7 @@ DEADLINE = 120
 
 @pytest.fixture
 def pretrain(text_file, make_config, tmp_path):
-    """Starts the command; a flat learning rate, so that the end of a run may be chosen while it goes on."""
+    """Start the command, with a constant learning rate, so that the end of a run can be chosen while it runs."""
     config = make_config(
         max_steps=1_000_000, cooldown=0.0, dropout=0.1, log_every=3, eval_every=20, save_every=4
     )

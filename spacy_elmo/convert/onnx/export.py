@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from ...bilm.weights import Weights
+from ...files import atomic_write
 
 # A message of protobuf, which the file is, ends at 2**31 bytes; the rest is for the graph and the names of the rows.
 _MAX_BYTES = 2_000_000_000
@@ -36,12 +36,7 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
         raise ValueError(
             f"{size:,} bytes of weights in float32: one .onnx file holds {_MAX_BYTES:,}"
         )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(_content(weights))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    atomic_write(path, _content(weights))
     return [path]
 
 

@@ -11,7 +11,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.convert.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.training.initial_weights import start, with_network
+from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
 from tests import tiny
 from tests.convert import foreign, tensor_bundle
 
@@ -304,11 +304,11 @@ def test_pretraining_goes_on_from_it(tmp_path, model):
     text = tmp_path / "raw.txt"
     text.write_text("a cat sat\n" * 200, "utf8")
     paths = {"init": str(tmp_path / "out.safetensors"), "raw_text": str(text)}
-    config = with_network(
+    config, weights = read_initial_weights(
         PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
     )
     corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")
-    found = start(config, corpus)
+    found = initial_model(config, corpus, weights)
     assert found.vocabulary == WORDS
     for name, tensor in model.state_dict().items():
         assert torch.equal(found.bilm.state_dict()[name], tensor)

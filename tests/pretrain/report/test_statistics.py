@@ -1,4 +1,4 @@
-"""What a config makes of a corpus, counted by hand."""
+"""Statistics of a corpus, compared with counts by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The perplexity of text files: the same figures as of a prepared corpus, in bounded memory."""
+"""Perplexity of text files: the same values as for a prepared corpus, in bounded memory."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_equals_the_prepared_corpus(
     corpus = prepare(paths, settings, tmp_path / "corpus")
     batcher = Batcher(weights.build_bilm(), corpus.types, VOCABULARY)
     expected = perplexity(weights.build_bilm(), weights.build_head(), batcher, corpus.dev)
-    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_PIECE", characters)
+    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_TASK", characters)
     close(total(evaluate(weights, [text_file], settings)), expected)
 
 

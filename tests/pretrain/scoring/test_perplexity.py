@@ -1,4 +1,4 @@
-"""Held-out perplexity, against reading one sentence at a time."""
+"""Held-out perplexity, compared with one sentence at a time."""
 
 import math
 
@@ -44,7 +44,7 @@ def corpus(*sentences: str) -> Sentences:
 
 @torch.no_grad()
 def word_by_word(bilm, head, sentences):
-    """Cross-entropies by reading one sentence at a time and indexing its layers."""
+    """Compute cross-entropies from one sentence at a time, indexing its layers."""
     losses = {"forward": [], "backward": []}
     for sentence in sentences:
         words = sentence.split()
