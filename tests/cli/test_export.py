@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.convert.allennlp import trained_model as allennlp
-from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
+from spacy_elmo.convert.allennlp import conversion as allennlp
+from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
@@ -103,7 +103,7 @@ def test_what_allennlp_lacks(tmp_path):
     Weights.of(tiny.bilm(tiny.config(skip=False))).write(file)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
-    assert "AllenNLP has no such biLM:" in output
+    assert "AllenNLP cannot express this biLM:" in output
     assert "max_characters = 12" in output and "skip = false" in output
     assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""HDF5 files: the arrays in them, and nothing that they claim to hold or fetch from elsewhere."""
+"""HDF5 files: the arrays inside them, without sizes beyond the file and without references to other files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-# Chunks of an array may be packed or missing, so that a few bytes claim a petabyte; weights hardly shrink.
+# Chunks of an array may be compressed or missing, so a few bytes can claim a petabyte; weights hardly shrink.
 _MAX_RATIO = 20
 _SMALL_BYTES = 64 << 20
 
 
 def load_h5py() -> Any:
-    """The module, which is only installed with an extra.
+    """Import h5py, which is only installed with an extra.
 
     Raises:
         ValueError: it is missing.
@@ -28,7 +28,7 @@ def load_h5py() -> Any:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every array in the file, by the path inside it, "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0".
+    """Return the shape of every array by its path inside the file, "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0".
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -39,12 +39,12 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of these names, by default all.
+    """Read the arrays of these names, by default all.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: a name is missing; the file is damaged, claims to hold more than it can, refers to another file,
-            or holds something else than numbers; or h5py is missing.
+        ValueError: a name is missing; the file is damaged, claims more than it can contain, refers to another file,
+            or contains anything but numbers; or h5py is missing.
     """
     size = path.stat().st_size
     allowed = max(_SMALL_BYTES, _MAX_RATIO * size)
@@ -58,15 +58,15 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
         for name in names or datasets:
             dataset = datasets[name]
             if dataset.external or dataset.is_virtual:
-                raise ValueError(f"{path}: {name} lies in another file, which is not read")
+                raise ValueError(f"{path}: {name} refers to another file, which is not read")
             if dataset.dtype.kind not in "fiub":
-                # Texts and lists are kept elsewhere in the file, many times the same one: no size is known.
+                # Texts and lists are stored elsewhere in the file and can be shared, so their size is unknown.
                 raise ValueError(f"{path}: {name} is of type {dataset.dtype}, expected numbers")
             allowed -= dataset.size * dataset.dtype.itemsize
             if allowed < 0:
                 raise ValueError(
                     f"{path}: {name} claims the shape {list(dataset.shape)}, which a file of {size:,} bytes"
-                    " cannot hold"
+                    " cannot contain"
                 )
             arrays[name] = np.asarray(dataset[()])
         return arrays
@@ -76,12 +76,12 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 def _opened(path: Path) -> Iterator[Any]:
     h5py = load_h5py()
     with path.open("rb"):
-        pass  # a plain OSError with the path for a missing or unreadable file
+        pass  # a missing or unreadable file raises an OSError with its path
     try:
         with h5py.File(path, "r") as file:
             yield file
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        if str(error).startswith(f"{path}: "):  # ours, about what is in the file
+        if str(error).startswith(f"{path}: "):  # raised inside the context, and complete
             raise
         raise ValueError(f"{path}: not a readable HDF5 file, or truncated ({error})") from error
 
@@ -91,7 +91,7 @@ def _datasets(file: Any) -> dict[str, Any]:
 
     def keep(name: str | bytes, node: Any) -> None:
         if getattr(node, "shape", None) is not None:  # an array; the rest are groups and types
-            # h5py gives bytes where a name is no UTF-8.
+            # h5py passes bytes where a name is no UTF-8.
             text = name if isinstance(name, str) else name.decode("utf8", "backslashreplace")
             datasets[text] = node
 

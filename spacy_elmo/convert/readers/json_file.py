@@ -8,7 +8,7 @@ from typing import Any
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds.
+    """Return the content of a JSON file.
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -21,10 +21,11 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, if that is an object.
+    """Return the content of a JSON file that must be an object.
 
     Raises:
-        OSError, ValueError: as of `read_json`; or it is something else.
+        OSError: the file is missing or cannot be read.
+        ValueError: it is no JSON, or not an object.
     """
     content = read_json(path)
     if not isinstance(content, dict):

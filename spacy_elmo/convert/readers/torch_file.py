@@ -1,4 +1,4 @@
-"""Files of `torch.save`, read without running what is in them."""
+"""Files of `torch.save`, read without executing code in them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-# Parameters that are shared stand in a file once, under several names. Each becomes an array of its own.
+# Shared parameters are stored once, under several names. Each name counts as a tensor of its own here.
 _MOST_NAMES = 20
 
 
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
-    """The tensors of a network by their names, on the CPU.
+    """Return the tensors of a network by their names, on the CPU, with bfloat16 as float32, which NumPy supports.
 
-    Such a file is a pickle, that is, a program. PyTorch's loader for weights alone runs nothing of it but the making
-    of tensors.
+    Such a file is a pickle, that is, a program. PyTorch's `weights_only` loader executes nothing in it except the
+    construction of tensors.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: it is damaged; or it holds something besides tensors, which is named, or a tensor that is larger
-            than its data, or the same one under very many names.
+        OSError: the file is missing or cannot be read.
+        ValueError: it is damaged; or it contains anything besides tensors (names it), a tensor that is larger than its
+            data, or the same tensor under very many names.
     """
     path = Path(path)
     with path.open("rb"):
-        pass  # a plain OSError with the path
+        pass  # a missing or unreadable file raises an OSError with its path
     _refuse_packed(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what makes it fail in the next moment
+            warnings.simplefilter("ignore")  # loading fails right after them
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # there is no class of error that damaged bytes could not raise
+    except Exception as error:  # damaged bytes can raise any class of error
         raise ValueError(_unreadable(path, error)) from error
     if not isinstance(content, Mapping):
         raise ValueError(f"{path}: a {type(content).__name__}, expected the tensors of a network")
@@ -47,11 +47,14 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
         raise ValueError(
             f"{path}: {claimed:,} bytes of tensors in a file of {size:,}: the same ones again and again"
         )
-    return {str(name): tensor.detach() for name, tensor in content.items()}
+    return {
+        str(name): (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach()
+        for name, tensor in content.items()
+    }
 
 
 def _refuse_packed(path: Path) -> None:
-    """A zip bomb: PyTorch writes a zip whose parts are not packed, but would unpack them, to any size."""
+    """Refuse a zip with compressed members: PyTorch writes none, but would decompress them, to any size."""
     try:
         if not zipfile.is_zipfile(path):
             return  # PyTorch before 1.6
@@ -60,7 +63,7 @@ def _refuse_packed(path: Path) -> None:
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise ValueError(_unreadable(path, error)) from error
     if methods - {zipfile.ZIP_STORED}:
-        raise ValueError(f"{path}: its parts are packed, which torch.save never does")
+        raise ValueError(f"{path}: its members are compressed, which torch.save never does")
 
 
 def _problem(value: object) -> str | None:
@@ -76,10 +79,8 @@ def _problem(value: object) -> str | None:
 
 def _unreadable(path: Path, error: Exception) -> str:
     if named := re.search(r"GLOBAL (\S+)", str(error)):
-        return (
-            f"{path}: asks to run {named[1]}, which is code and no weights; nothing of it was run"
-        )
+        return f"{path}: contains a call of {named[1]}, which is code and not weights; it was not executed"
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    if "weights_only" in reason:  # PyTorch explains how to run the file all the same
-        reason = "a pickle of something besides tensors; nothing of it was run"
+    if "weights_only" in reason:  # PyTorch's message explains how to execute the file nevertheless
+        reason = "a pickle of something besides tensors; it was not executed"
     return f"{path}: not a readable file of torch.save, or truncated ({reason})"

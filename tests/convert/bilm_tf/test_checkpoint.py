@@ -1,4 +1,4 @@
-"""A folder of bilm-tf's training to ours: names, head, vocabulary, and all ways in which files may not fit."""
+"""Conversion of bilm-tf's training folder: names, head, vocabulary, and every mismatch between its files."""
 
 import json
 
@@ -28,7 +28,7 @@ def head_of(model, words=WORDS):
 
 
 def variables_of(model, head):
-    """What bilm-tf's saver writes: the model under its scopes, the optimizer's slots, and the state of the training."""
+    """Return the variables that bilm-tf saves: the model, the optimizer's slots, and the training state."""
     variables = {}
     for name, array in foreign.arrays_of(model).items():
         if name.startswith("RNN_"):
@@ -45,7 +45,7 @@ def variables_of(model, head):
 
 
 def options_of(config):
-    """options.json as bilm-tf writes it when a training starts."""
+    """Return options.json as bilm-tf writes it when training starts."""
     options = foreign.options_of(config)
     if not config.words:
         options["char_cnn"]["n_characters"] = 261
@@ -91,7 +91,7 @@ def test_model_and_head(tmp_path, model):
     assert weights.card == {"converted_from": "model.ckpt-7.index and options.json (bilm-tf)"}
     names = ["options.json", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001", "words"]
     assert conversion.files == [tmp_path / name for name in names]
-    assert conversion.notes == ["checkpoint model.ckpt-7", "head: 8 words, those of words"]
+    assert conversion.notes == ["checkpoint model.ckpt-7", "head: the 8 words of words"]
     # And through our own strict check.
     again = Weights.from_bytes(weights.to_bytes())
     assert_same_model(again, model)
@@ -162,7 +162,7 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
 
 
 def test_without_a_vocabulary(tmp_path, model):
-    """There is no head then, and its numbers, the larger part of a checkpoint, are not read."""
+    """Without a head, its numbers, the larger part of a checkpoint, are not read."""
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
     assert_same_model(conversion.weights, model)
@@ -208,7 +208,7 @@ def test_newest_checkpoint_and_another(tmp_path, model):
 def test_options_of_another_folder(tmp_path, model):
     write(tmp_path, model)
     (tmp_path / "options.json").rename(tmp_path / "other.json")
-    with pytest.raises(FileNotFoundError, match=r"options.json is missing.*--options"):
+    with pytest.raises(FileNotFoundError, match=r"options.json.* is missing.*--options"):
         convert(tmp_path)
     assert_same_model(convert(tmp_path, options=tmp_path / "other.json").weights, model)
 
@@ -226,7 +226,7 @@ def test_vocabulary_that_does_not_fit(tmp_path, model, words, problem):
         convert(tmp_path, vocabulary=path)
 
 
-def test_every_misfit_is_named(tmp_path, model):
+def test_every_mismatch_is_named(tmp_path, model):
     variables = variables_of(model, head_of(model))
     del variables[CELL.format(0, 1) + "bias"]
     variables["lm/char_embed"] = np.zeros((262, 3), np.float32)
@@ -240,7 +240,7 @@ def test_every_misfit_is_named(tmp_path, model):
     for problem in (
         "Cell1/LSTMCell/B: missing",
         "char_embed: shape [262, 3], expected [261, 3]",
-        "CNN_proj/b_proj: holds values that are not finite",
+        "CNN_proj/b_proj: contains values that are not finite",
         "CNN/b_cnn_0: type int32",
         "hello: unexpected",
     ):
@@ -252,7 +252,7 @@ def test_every_misfit_is_named(tmp_path, model):
     [
         ({"lm/softmax/W": tensor_bundle.float32(8, 4)}, r"  softmax/W: shape \[8, 4\], expected \[8, 5\]"),
         ({"lm/softmax/b": tensor_bundle.float32(8, 1)}, r"  softmax/b: shape \[8, 1\], expected \[8\]"),
-        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: holds values that are not finite"),
+        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: contains values that are not finite"),
         ({"lm/softmax/W": None}, "  softmax/W: missing"),
         ({"lm/softmax/b": None}, "no lm/softmax/b, the bias of the softmax"),
     ],
@@ -295,7 +295,7 @@ def test_recognise(tmp_path, model):
 
 
 def test_pretraining_goes_on_from_it(tmp_path, model):
-    """`pretrain --init` starts with the network and the head of the checkpoint, and keeps its vocabulary."""
+    """`pretrain --init` starts from the network and the head of the checkpoint, and keeps its vocabulary."""
     (tmp_path / "training").mkdir()
     write_words(write(tmp_path / "training", model) / "vocab.txt")
     convert(tmp_path / "training").weights.write(tmp_path / "out.safetensors")

@@ -1,4 +1,4 @@
-"""Files of `torch.save`: their tensors come out, and no code runs."""
+"""Files of `torch.save`: their tensors are read, and no code is executed."""
 
 import os
 import pickle
@@ -16,7 +16,7 @@ TENSORS = {"a.weight": torch.arange(6.0).view(2, 3), "b": torch.tensor([1, 2]).h
 
 
 class Code:
-    """Runs a command when it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, path):
         self.command = f"touch {path}"
@@ -27,7 +27,7 @@ class Code:
 
 @pytest.fixture(params=[True, False], ids=["zip", "old"])
 def save(request, tmp_path):
-    """Writes a file in PyTorch's format of today, and in that before 1.6."""
+    """Write a file in PyTorch's format, and in that before 1.6."""
 
     def write(content):
         path = tmp_path / "weights.th"
@@ -54,7 +54,9 @@ def test_state_dict_of_a_module(save):
 
 def test_code_is_not_run(save, tmp_path):
     path = save({"a": torch.zeros(1), "b": Code(tmp_path / "ran")})
-    with pytest.raises(ValueError, match=r"weights.th: asks to run \S*system, which is code"):
+    with pytest.raises(
+        ValueError, match=r"weights.th: contains a call of \S*system, which is code"
+    ):
         read_state_dict(path)
     assert not (tmp_path / "ran").exists()
 
@@ -70,7 +72,7 @@ def test_bare_pickle(tmp_path, protocol):
 
 
 def test_whole_module(save):
-    with pytest.raises(ValueError, match="asks to run torch.nn.modules.linear.Linear"):
+    with pytest.raises(ValueError, match="contains a call of torch.nn.modules.linear.Linear"):
         read_state_dict(save(torch.nn.Linear(2, 3)))
 
 
@@ -91,7 +93,7 @@ def test_no_tensors_of_a_network(save, content, problem):
 
 
 def test_shared_parameters(save):
-    """Under several names they are read, under very many they are a bomb."""
+    """A tensor under several names is read several times; under very many names it is refused."""
     shared = torch.randn(1 << 14)
     assert len(read_state_dict(save({f"n{i}": shared for i in range(4)}))) == 4
     # A name costs some bytes of the file, too.
@@ -100,14 +102,14 @@ def test_shared_parameters(save):
 
 
 def test_packed_parts(tmp_path):
-    """A zip bomb: torch would unpack them, to any size."""
+    """torch would decompress them, to any size."""
     plain, packed = tmp_path / "plain.th", tmp_path / "packed.th"
     torch.save({"a": torch.zeros(1 << 20)}, plain)
     with zipfile.ZipFile(plain) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             new.writestr(name, old.read(name))
     assert packed.stat().st_size < 1 << 14
-    with pytest.raises(ValueError, match="its parts are packed"):
+    with pytest.raises(ValueError, match="its members are compressed"):
         read_state_dict(packed)
 
 

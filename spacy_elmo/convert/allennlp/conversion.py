@@ -1,4 +1,4 @@
-"""The ELMo inside a trained AllenNLP model to ours: its tuned parameters, and its scalar mixes as they are."""
+"""Conversion of the ELMo inside a trained AllenNLP model: its tuned parameters, and its scalar mixes unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ..bilm_tf.options import config_of
 from ..conversion import Conversion
-from ..strict import mismatches, our_shapes
+from ..strict import Shape, mismatches, our_shapes
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
 
@@ -35,11 +35,11 @@ def convert(
     """Read a trained AllenNLP model and convert the biLM in it.
 
     Args:
-        source, options: as of `read_files`.
-        prefix, accept, dtype: as of `to_weights`.
+        source, options: see `read_files`.
+        prefix, accept, dtype: see `to_weights`.
 
     Raises:
-        OSError, ValueError: as of `read_files` and `to_weights`.
+        OSError, ValueError: see `read_files` and `to_weights`.
     """
     model = read_files(source, options=options)
     return to_weights(model, prefix=prefix, accept=accept, dtype=dtype)
@@ -52,13 +52,13 @@ def to_weights(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """The conversion itself: a function of what was read.
+    """Convert a trained model from the content of its files.
 
-    The scalar mixes stand in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
+    The scalar mixes are kept in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
     softmax), "gamma"}.
 
     Args:
-        prefix: what the names of the biLM's parameters start with, if the model holds several.
+        prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
         accept: convert a model whose mixes were trained with layer normalisation over the whole batch.
         dtype: float32 keeps every bit; float16 halves the file.
 
@@ -69,7 +69,7 @@ def to_weights(
     """
     prefix = _chosen_prefix(model, prefix)
     state = {
-        name.removeprefix(prefix): tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        name.removeprefix(prefix): tensor
         for name, tensor in model.state.items()
         if name.startswith(prefix)
     }
@@ -95,11 +95,11 @@ def to_weights(
     if norms := [path for path, value in settings(model.config, "do_layer_norm") if value is True]:
         normalised = (
             f"{', '.join(norms)} = true: the mixes were trained on layers normalised over whole batches, which makes a"
-            " vector depend on its neighbours, and is not done here"
+            " vector depend on the other sentences of its batch, and is not supported here"
         )
         if not accept:
             raise ValueError(
-                f"{model.weights_file}: {normalised}. --accept converts the biLM all the same"
+                f"{model.weights_file}: {normalised}. --accept converts the biLM without the normalisation"
             )
         notes.append(normalised)
     card: dict[str, Any] = {"converted_from": f"{model.weights_file.name} (AllenNLP)"}
@@ -109,24 +109,24 @@ def to_weights(
     return Conversion(weights, model.files, notes + notes_on_options)
 
 
-def _chosen_prefix(model: TrainedModel, wanted: str | None) -> str:
+def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
     prefixes = [name.removesuffix(CHARACTERS) for name in model.state if name.endswith(CHARACTERS)]
     if not prefixes:
         some = ", ".join(list(model.state)[:5]) or "nothing at all"
         raise ValueError(
             f"{model.weights_file}: no ELMo: no parameter is called ...{CHARACTERS}; there is {some}"
         )
-    named = [prefix.rstrip(".") for prefix in prefixes]
-    if wanted is None and len(prefixes) == 1:
+    names = [prefix.rstrip(".") for prefix in prefixes]
+    if requested is None and len(prefixes) == 1:
         return prefixes[0]
-    if wanted in named:
-        return prefixes[named.index(wanted)]
+    if requested in names:
+        return prefixes[names.index(requested)]
     problem = (
         "several ELMos; choose with --prefix"
-        if wanted is None
-        else f"no ELMo with prefix {wanted!r}"
+        if requested is None
+        else f"no ELMo with prefix {requested!r}"
     )
-    listing = "".join(f"\n  {name}" for name in named)
+    listing = "".join(f"\n  {name}" for name in names)
     raise ValueError(f"{model.weights_file}: {problem}. The prefixes:{listing}")
 
 
@@ -134,7 +134,7 @@ def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]
     notes = []
     if _CACHE in state:
         notes.append(
-            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, computed from their characters"
+            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, cached from their characters"
         )
     elmo = prefix.removesuffix(_BILM)
     rest = [name for name in model.state if not name.startswith(elmo)]
@@ -150,11 +150,11 @@ def _config(model: TrainedModel, state: Mapping[str, Tensor]) -> tuple[BiLMConfi
     if model.options is None:
         config = _config_of_shapes(state)
         notes = [
-            "no options found (--options gives them): sizes from the parameters; assumed, as in every published model:"
+            "no options (--options FILE): sizes from the parameters; assumed, as in every published model:"
             " relu, clips of 3, skip connections, 50 characters"
         ]
     elif isinstance(model.options.get("char_cnn"), Mapping):
-        # AllenNLP does not read n_characters, because there is a row of padding whatever it says.
+        # AllenNLP ignores n_characters, because its table always has a row of padding.
         characters = {**model.options["char_cnn"], "n_characters": 261}
         config, notes = config_of({**model.options, "char_cnn": characters})
     else:
@@ -192,7 +192,7 @@ def _config_of_shapes(state: Mapping[str, Tensor]) -> BiLMConfig:
     )
 
 
-def _shapes(config: BiLMConfig, parameters: int) -> dict[str, tuple[int, ...]]:
+def _shapes(config: BiLMConfig, parameters: int) -> dict[str, Shape]:
     ours = {
         name: torch.empty(shape, device="meta")
         for name, shape in our_shapes(config, parameters).items()
