@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("documents", type=Path, help="table (.tsv) with a column `source`")
     parser.add_argument("--tokenized", action="store_true", help="a sentence of words a line")
     args = parser.parse_args()
-    weights = Weights.read(args.weights)
+    weights = Weights.load(args.weights)
     settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)
     print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
     print("|---|---:|---:|---:|---:|---:|---:|")

@@ -13,7 +13,7 @@ from pathlib import Path
 from confection import Config
 from wasabi import msg
 
-from spacy_elmo.bilm.likelihood import language_model
+from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.objective import Batcher
@@ -37,17 +37,17 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
         raise FileExistsError(
             f"{out} exists, and a bundled name keeps its meaning: choose a new one"
         )
-    best = Weights.read(run / "model-best.safetensors")
+    best = Weights.load(run / "model-best.safetensors")
     # The figure is that of the rounded weights which users get.
     rounded = {key: tensor.half() for key, tensor in best.tensors.items()}
     weights = dataclasses.replace(best, tensors=rounded)
-    bilm, head = language_model(weights)
+    bilm, head = build_language_model(weights)
     corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
     weights.card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
     out.parent.mkdir(exist_ok=True)
-    weights.write(out)
+    weights.save(out)
     return out, scores
 
 

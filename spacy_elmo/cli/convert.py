@@ -189,7 +189,7 @@ def _run(
                 conversion = with_start(conversion, warm)
             if lang is not None:
                 conversion.weights.card["language"] = lang
-            conversion.weights.write(out_file)
+            conversion.weights.save(out_file)
     result = conversion.weights
     for path in conversion.files:
         msg.info(f"Read {files.shown(path)}")

@@ -54,6 +54,6 @@ def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -
     from ..pipeline.bundled import find_weights
 
     with one_message():
-        written = export(Weights.read(find_weights(file)), out, force=force)
+        written = export(Weights.load(find_weights(file)), out, force=force)
     for path in written:
         msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..bilm.config import BiLMConfig
-from ..bilm.meta import shells
+from ..bilm.meta import on_meta_device
 from ..bilm.model import BiLM
 
 Shape = tuple[int, ...]
@@ -41,7 +41,7 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
     """
     check_depth(config, arrays)
     try:
-        with shells():
+        with on_meta_device():
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
     except (RuntimeError, TypeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]

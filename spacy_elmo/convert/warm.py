@@ -6,7 +6,7 @@ import dataclasses
 from itertools import islice
 from pathlib import Path
 
-from ..bilm.start_state import warm_start
+from ..bilm.start_state import mean_start_state
 from .conversion import Conversion
 
 # The largest public models take minutes for this many; the error of a mean falls with the root of their number.
@@ -14,7 +14,7 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Return the same model with the start state that `start = "warm"` requires (see `warm_start`).
+    """Return the same model with the start state that `start = "warm"` requires (see `mean_start_state`).
 
     Args:
         conversion: the result of a converter.
@@ -31,13 +31,13 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
         with text.open(encoding="utf8") as file:
             lines = (words for line in file if (words := line.split()))
             sentences = list(islice(lines, MAX_SENTENCES))
-        start = warm_start(weights.bilm(), sentences).to(dtype)
+        start = mean_start_state(weights.build_bilm(), sentences).to(dtype)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     if not (start.h.isfinite().all() and start.c.isfinite().all()):
         raise ValueError(f"{text} gives a state with numbers beyond the range of {dtype}")
     source = f"{len(sentences):,} sentences of {text.name}"
-    warm = dataclasses.replace(weights, start=start, card={**weights.card, "start": source})
+    warm = dataclasses.replace(weights, start_state=start, card={**weights.card, "start": source})
     return Conversion(
         warm, [*conversion.files, text], [*conversion.notes, f"start state: {source}"]
     )

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..bilm.head import Head, Negatives
-from ..bilm.likelihood import classes_of
-from ..bilm.model import BiLM, Reading
+from ..bilm.likelihood import softmax_classes
+from ..bilm.model import BiLM, PackedOutput
 from ..bilm.words.char_ids import UNK
 
 
@@ -44,7 +44,7 @@ class Batcher:
         rows = {word: row for row, word in enumerate(vocabulary)}
         self.unk = rows[UNK]
         """Row of `<UNK>`."""
-        self._classes = classes_of(types, rows)
+        self._classes = softmax_classes(types, rows)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
         """TrainBatch of `ids` (N,) in sentences of `lengths` (B,)."""
@@ -54,10 +54,10 @@ class Batcher:
         return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
 
 
-def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
+def targets(reading: PackedOutput, classes: np.ndarray) -> np.ndarray:
     """(2, M) the class that each direction predicts at each packed row: the next word, or the closing boundary
     (`</S>` forward, `<S>` backward)."""
-    forward, backward = reading.packing.reads
+    forward, backward = reading.packing.positions
     return classes[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
 
 
@@ -73,7 +73,7 @@ def loss_sum(
     Args:
         negatives: of the sampled softmax, one draw for each direction; None: the full softmax.
     """
-    reading = bilm.read(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(reading.outputs[-1], dropout, training=dropout > 0)
     goals = torch.from_numpy(targets(reading, batch.classes)).to(hidden.device)
     if negatives is None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.likelihood import language_model, log_probabilities
+from spacy_elmo.bilm.likelihood import build_language_model, log_probabilities
 from spacy_elmo.bilm.weights import Weights
 from tests import oracle, tiny
 
@@ -88,7 +88,7 @@ def test_probabilities_of_all_continuations_sum_to_one():
         "rare",
     ]:  # "rare" stands for <UNK>, whose mass is that of its class
         mass += np.exp(score(bilm, head, [[*prefix, word]]).words[0, 2])
-    rest = head.log_softmax(bilm.read(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
+    rest = head.log_softmax(bilm.forward_packed(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
     mass += rest[0, row("<S>")].exp().item()
     assert mass == pytest.approx(1, abs=1e-5)
 
@@ -96,8 +96,8 @@ def test_probabilities_of_all_continuations_sum_to_one():
 def test_weights_without_a_head():
     bilm, head = make()
     with pytest.raises(ValueError, match="no head.*model-best.safetensors"):
-        language_model(Weights.of(bilm))
+        build_language_model(Weights.from_bilm(bilm))
     with pytest.raises(ValueError, match="lacks <S>, <UNK>"):
-        language_model(Weights.of(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
-    _, read = language_model(Weights.of(bilm, head, vocabulary=VOCABULARY))
+        build_language_model(Weights.from_bilm(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
+    _, read = build_language_model(Weights.from_bilm(bilm, head, vocabulary=VOCABULARY))
     assert torch.equal(read.weight, head.weight)

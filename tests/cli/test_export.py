@@ -26,7 +26,7 @@ formats = pytest.mark.parametrize("format", CONVERT)
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config(max_characters=50))).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))).save(path)
     return path
 
 
@@ -44,7 +44,7 @@ def test_values(file, tmp_path, format):
     assert code == 0, output
     assert {path.name for path in out.iterdir()} == FILES[format]
     assert all(str(path) in output.replace(" ", "") for path in out.iterdir())
-    models = [CONVERT[format](out).weights.bilm(), Weights.read(file).bilm()]
+    models = [CONVERT[format](out).weights.build_bilm(), Weights.load(file).build_bilm()]
     layers = [tiny.read(model, [["a", "cat"]]).layers for model in models]
     assert torch.equal(*layers)
 
@@ -53,7 +53,7 @@ def test_values(file, tmp_path, format):
 def test_bundled_name(tmp_path, format):
     code, output = invoke(format, DEFAULT_WEIGHTS, tmp_path / "out")
     assert code == 0, output
-    expected = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    expected = Weights.load(find_weights(DEFAULT_WEIGHTS))
     got = CONVERT[format](tmp_path / "out").weights
     name = "encoder.projection.weight"
     assert torch.equal(got.tensors[name], expected.tensors[name].float())
@@ -100,7 +100,7 @@ def test_errors(tmp_path, format):
 
 def test_what_allennlp_lacks(tmp_path):
     file = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config(skip=False))).write(file)
+    Weights.from_bilm(tiny.bilm(tiny.config(skip=False))).save(file)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
     assert "AllenNLP cannot express this biLM:" in output

@@ -79,7 +79,7 @@ def test_every_layer(peer, tmp_path, seed):
     embedder = peer.Embedder(str(tmp_path), batch_size=len(sentences))
     assert not embedder.use_cuda
     expected = embedder.sents2elmo(sentences, output_layer=-2)
-    model = convert(tmp_path).weights.bilm()
+    model = convert(tmp_path).weights.build_bilm()
     got = tiny.read(model, sentences).layers.split([len(sentence) for sentence in sentences], 1)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape
@@ -94,5 +94,5 @@ def test_the_sentences_tell_marks_apart(peer, tmp_path):
     rows = dict(line.split("\t") for line in lexicon.read_text("utf8").splitlines())
     rows["<bow>"], rows["<eow>"] = rows["<eow>"], rows["<bow>"]
     lexicon.write_text("".join(f"{symbol}\t{row}\n" for symbol, row in rows.items()), "utf8")
-    swapped = tiny.read(convert(tmp_path).weights.bilm(), [["cat", "鳥"]]).layers[0].numpy()
+    swapped = tiny.read(convert(tmp_path).weights.build_bilm(), [["cat", "鳥"]]).layers[0].numpy()
     assert np.abs(swapped - expected).max(1).min() > 0.01

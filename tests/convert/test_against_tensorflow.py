@@ -90,7 +90,7 @@ def test_every_tensor_bit_by_bit(folders, name):
 def test_the_converted_model_says_the_same(folders, name):
     assert recognise(folders[name])
     weights = convert(folders[name]).weights
-    model, head = weights.bilm(), weights.head()
+    model, head = weights.build_bilm(), weights.build_head()
     n, width = len(SENTENCES[0]), model.config.projection
     layers = tiny.read(model, SENTENCES).layers.unflatten(1, (len(SENTENCES), n))
     expected = outputs_of(folders[name])

@@ -25,7 +25,7 @@ def weights(request, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     conversion = convert(foreign.write_model(folder, foreign.options(**request.param)))
-    conversion.weights.write(tmp_path / "many.safetensors")
+    conversion.weights.save(tmp_path / "many.safetensors")
     return tmp_path / "many.safetensors"
 
 
@@ -41,7 +41,7 @@ def layers(nlp):
 
 
 def expected(weights):
-    return tiny.read(Weights.read(weights).bilm(), [WORDS]).layers.numpy()
+    return tiny.read(Weights.load(weights).build_bilm(), [WORDS]).layers.numpy()
 
 
 def test_the_component_gives_what_the_network_gives(weights):
@@ -107,7 +107,7 @@ def test_the_checksum_knows_the_alphabet(tmp_path):
     weights = convert(foreign.write_model(tmp_path, foreign.options(word_dim=0))).weights
     checksums = set()
     for alphabet in (weights.alphabet, weights.alphabet[::-1]):
-        dataclasses.replace(weights, alphabet=alphabet).write(tmp_path / "w.safetensors")
+        dataclasses.replace(weights, alphabet=alphabet).save(tmp_path / "w.safetensors")
         shim = BiLMShim()
         shim.weights = str(tmp_path / "w.safetensors")
         checksums.add(shim.checksum())

@@ -41,7 +41,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
         options = json.dumps(options_of(weights.config), indent=2)
         (new / _OPTIONS).write_text(options + "\n", "utf8")
         _write(new / _WEIGHTS, to_arrays(weights))
-        if (head := weights.head()) is not None:
+        if (head := weights.build_head()) is not None:
             rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
             _write(new / _SOFTMAX, {SOFTMAX_WEIGHT: rows, SOFTMAX_BIAS: bias})
         if weights.vocabulary:

@@ -52,7 +52,7 @@ def _content(weights: Weights) -> bytes:
         raise ValueError("ONNX files need onnx: pip install spacy-elmo[onnx]") from error
     from .graph import onnx_model
 
-    model = onnx_model(weights.bilm())
+    model = onnx_model(weights.build_bilm())
     metadata = {
         "config": weights.config.to_dict(),
         "card": weights.card,

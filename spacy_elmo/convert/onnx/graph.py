@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...bilm.lstm import LSTMLayer
 from ...bilm.model import BiLM
-from ...bilm.words.character_cnn import Affine, CharacterCNN, Highway
+from ...bilm.words.character_cnn import CharacterCNN, Dense, Highway
 from ...bilm.words.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 
 # Supported by onnxruntime 1.14 (February 2023) and later.
@@ -145,7 +145,7 @@ def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
     return y
 
 
-def _affine(graph: _Graph, affine: Affine, x: str) -> str:
+def _affine(graph: _Graph, affine: Dense, x: str) -> str:
     product = graph("MatMul", x, graph.constant(affine.weight))
     return graph("Add", product, graph.constant(affine.bias))
 

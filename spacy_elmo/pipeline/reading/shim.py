@@ -118,7 +118,7 @@ class BiLMShim(Shim):
             return None
         bilm = self.bilm
         assert self._start_state is not None, "checked when the weights were loaded"
-        return self._start_state.repeated(sequences, bilm.device)
+        return self._start_state.for_batch(sequences, bilm.device)
 
     @_outside_inference_mode
     def initialize(self) -> None:
@@ -186,13 +186,13 @@ class BiLMShim(Shim):
         # The version first: whoever changes the parameters meanwhile sets it after them.
         version, bilm, ready = self.version, self.bilm, self._ready
         if ready is None or ready[0] is not version:
-            ready = self._ready = version, bilm.ready(self.precision)
+            ready = self._ready = version, bilm.prepare_for_inference(self.precision)
         return ready[1]
 
     def forget(self) -> None:
         """Forget the words read before, on which may depend how the vector of a word is rounded in its last digit."""
         if self._ready is not None:
-            self._ready[1].forget()
+            self._ready[1].clear_cache()
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take its step with the gradients gathered."""
@@ -243,11 +243,11 @@ class BiLMShim(Shim):
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
-        weights = Weights.of(
+        weights = Weights.from_bilm(
             bilm,
             vocabulary=self._vocabulary,
             card=self._card,
-            start=start,
+            start_state=start,
             dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
         )
         return weights.to_bytes()
@@ -287,7 +287,7 @@ class BiLMShim(Shim):
                 "This biLM has no weights: the config says weights = null, which means random ones, and"
                 " they are only drawn by nlp.initialize(). Call it, or name a weights file"
             )
-        weights = Weights.read(find_weights(self.weights)).without_head()
+        weights = Weights.load(find_weights(self.weights)).without_head()
         self._adopt(self._checked(weights, self.weights))
         language = weights.card.get("language")
         if language and self.lang and "xx" not in (language, self.lang) and language != self.lang:
@@ -307,7 +307,7 @@ class BiLMShim(Shim):
                 f"The config of the biLM does not fit {source}: it says {', '.join(wrong)}. Leave these"
                 " at null to take what is there"
             )
-        if self.start == "warm" and weights.start is None:
+        if self.start == "warm" and weights.start_state is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
                 ' --warm TEXT` estimates one and keeps it in the file; start = "zero" needs none'
@@ -322,15 +322,15 @@ class BiLMShim(Shim):
                     f" {names} is in there"
                 )
         bilm = BiLM(BiLMConfig(**self.shape))
-        return Weights.of(bilm)
+        return Weights.from_bilm(bilm)
 
     def _adopt(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
         check_precision(self.precision, device)
-        bilm = weights.bilm().to(device)
+        bilm = weights.build_bilm().to(device)
         _require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
-        self._start_state = weights.start
+        self._start_state = weights.start_state
         # After all that other threads look at when they see it.
         self._model = bilm
         self.version = object()

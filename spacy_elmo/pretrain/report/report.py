@@ -14,7 +14,7 @@ from confection import Config
 
 from ...bilm.config import BiLMConfig
 from ...bilm.head import Head
-from ...bilm.meta import shells
+from ...bilm.meta import on_meta_device
 from ...bilm.model import BiLM
 from ..config import PretrainConfig
 from . import chart
@@ -142,7 +142,7 @@ def _place(row: Row) -> str:
 
 def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     shape = config.bilm
-    with shells():
+    with on_meta_device():
         network = _numbers(BiLM(shape))
         head = _numbers(Head(best["vocab_size"], shape.projection)) if best else 0
     rows = [

@@ -67,7 +67,7 @@ def with_network(config: PretrainConfig) -> PretrainConfig:
 def _read(path: str) -> Weights:
     if not Path(path).exists():
         raise FileNotFoundError(f"No weights file at {path} (paths.init, --init)")
-    return Weights.read(path)
+    return Weights.load(path)
 
 
 def start(config: PretrainConfig, corpus: Corpus) -> Start:
@@ -89,8 +89,8 @@ def start(config: PretrainConfig, corpus: Corpus) -> Start:
     head = Head(len(vocabulary), config.bilm.projection)
     if given is None:
         return Start(bilm, head, vocabulary, {})
-    bilm.load_state_dict(given.bilm().state_dict())
-    if (known := given.head()) is not None:
+    bilm.load_state_dict(given.build_bilm().state_dict())
+    if (known := given.build_head()) is not None:
         rows = {word: row for row, word in enumerate(given.vocabulary)}
         pairs = [(new, rows[word]) for new, word in enumerate(vocabulary) if word in rows]
         new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T

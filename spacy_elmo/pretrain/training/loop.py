@@ -233,8 +233,8 @@ class _Run:
         }
         if progress is not None and progress.dev is not None:
             card["perplexity"] = dataclasses.asdict(progress.dev)
-        weights = Weights.of(self.bilm, self.head, vocabulary=self.vocabulary, card=card)
-        weights.write(self.out / name)
+        weights = Weights.from_bilm(self.bilm, self.head, vocabulary=self.vocabulary, card=card)
+        weights.save(self.out / name)
 
     def state(self) -> dict[str, Any]:
         """Everything that a resumed run needs. There is no random state: draws follow from seed and step."""

@@ -106,5 +106,5 @@ def test_forgets():
     table, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
     for _ in range(2):
         vectors(table, ["a", "b"])
-        table.forget()
+        table.clear()
     assert counts == [2, 2]

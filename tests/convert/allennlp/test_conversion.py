@@ -33,7 +33,7 @@ def assert_same_model(weights, model):
     ours, theirs = weights.config, model.config
     assert dataclasses.replace(ours, forget_bias=theirs.forget_bias) == theirs
     assert ours.forget_bias == 0.0
-    layers = [tiny.read(bilm, SENTENCES).layers for bilm in (weights.bilm(), model)]
+    layers = [tiny.read(bilm, SENTENCES).layers for bilm in (weights.build_bilm(), model)]
     assert torch.equal(*layers)
 
 
@@ -329,7 +329,7 @@ def test_recognise(tmp_path):
     ],
 )
 def test_export_of_damaged_mixes(tmp_path, mixes, problem):
-    weights = Weights.of(model_of(), card={"scalar_mixes": mixes})
+    weights = Weights.from_bilm(model_of(), card={"scalar_mixes": mixes})
     with pytest.raises(ValueError, match=f"scalar_mixes of the card {problem}"):
         export(weights, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -339,17 +339,17 @@ def test_export_of_damaged_mixes(tmp_path, mixes, problem):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_export_and_back(tmp_path, forget_bias, dtype):
     model = model_of(forget_bias=forget_bias)
-    weights = Weights.of(model, Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"], dtype=dtype)
+    weights = Weights.from_bilm(model, Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"], dtype=dtype)
     files = export(weights, tmp_path / "out")
     assert files == [tmp_path / "out" / name for name in ("options.json", "weights.th")]
     assert sorted(files) == sorted((tmp_path / "out").iterdir())
-    assert_same_model(convert(tmp_path / "out").weights, weights.bilm())
+    assert_same_model(convert(tmp_path / "out").weights, weights.build_bilm())
 
 
 def test_export_is_what_an_independent_writer_makes():
     model = model_of()
     expected = foreign_allennlp.state_of(model, [([0.0] * 3, 1.0)])
-    got = state_of(Weights.of(model))
+    got = state_of(Weights.from_bilm(model))
     assert got.keys() == expected.keys()
     for name, tensor in expected.items():
         assert torch.equal(got[name], tensor), name
@@ -367,7 +367,7 @@ def test_export_is_what_an_independent_writer_makes():
     ],
 )
 def test_export_of_what_allennlp_lacks(tmp_path, fields, problems):
-    weights = Weights.of(model_of(**fields), vocabulary=tiny.VOCABULARY)
+    weights = Weights.from_bilm(model_of(**fields), vocabulary=tiny.VOCABULARY)
     with pytest.raises(ValueError, match="AllenNLP cannot express this biLM") as error:
         export(weights, tmp_path / "out")
     lines = str(error.value).split("\n")[1:]

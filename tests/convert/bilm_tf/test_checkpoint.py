@@ -86,8 +86,8 @@ def test_model_and_head(tmp_path, model):
     assert_same_model(weights, model)
     assert weights.vocabulary == WORDS
     head = head_of(model)
-    assert torch.equal(weights.head().weight, head.weight)
-    assert torch.equal(weights.head().bias, head.bias)
+    assert torch.equal(weights.build_head().weight, head.weight)
+    assert torch.equal(weights.build_head().bias, head.bias)
     assert weights.card == {"converted_from": "model.ckpt-7.index and options.json (bilm-tf)"}
     names = ["options.json", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001", "words"]
     assert conversion.files == [tmp_path / name for name in names]
@@ -95,7 +95,7 @@ def test_model_and_head(tmp_path, model):
     # And through our own strict check.
     again = Weights.from_bytes(weights.to_bytes())
     assert_same_model(again, model)
-    assert torch.equal(again.head().weight, head.weight)
+    assert torch.equal(again.build_head().weight, head.weight)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_other_shapes(tmp_path, fields):
     weights = convert(tmp_path).weights
     assert weights.config == model.config
     assert_same_model(weights, model)
-    assert torch.equal(weights.head().weight, head_of(model).weight)
+    assert torch.equal(weights.build_head().weight, head_of(model).weight)
 
 
 def test_word_input(tmp_path):
@@ -124,7 +124,7 @@ def test_word_input(tmp_path):
     assert_same_model(weights, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
-    assert torch.equal(tiny.read(weights.bilm(), sentences).layers, expected)
+    assert torch.equal(tiny.read(weights.build_bilm(), sentences).layers, expected)
 
 
 def test_one_layer(tmp_path):
@@ -156,9 +156,11 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
         del variables[name]
     write_words(write(tmp_path, model, variables) / "vocab.txt")
     weights = convert(tmp_path).weights
-    assert torch.equal(weights.head().weight, model.encoder.words)
+    assert torch.equal(weights.build_head().weight, model.encoder.words)
     # They are two tensors from here on: a file could not hold the same one twice.
-    assert torch.equal(Weights.from_bytes(weights.to_bytes()).head().weight, model.encoder.words)
+    assert torch.equal(
+        Weights.from_bytes(weights.to_bytes()).build_head().weight, model.encoder.words
+    )
 
 
 def test_without_a_vocabulary(tmp_path, model):
@@ -166,7 +168,7 @@ def test_without_a_vocabulary(tmp_path, model):
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
     assert_same_model(conversion.weights, model)
-    assert conversion.weights.head() is None
+    assert conversion.weights.build_head() is None
     assert conversion.weights.vocabulary == []
     assert any("no head: without the vocabulary" in note for note in conversion.notes)
 
@@ -181,7 +183,7 @@ def test_vocabulary_is_found_by_its_size(tmp_path, model):
     assert conversion.files[-1] == tmp_path / "vocab.txt"
     assert conversion.weights.vocabulary == WORDS
     write_words(tmp_path / "vocab2.txt")
-    assert convert(tmp_path).weights.head() is None
+    assert convert(tmp_path).weights.build_head() is None
 
 
 def test_slots_are_not_read(tmp_path, model):
@@ -298,7 +300,7 @@ def test_pretraining_goes_on_from_it(tmp_path, model):
     """`pretrain --init` starts from the network and the head of the checkpoint, and keeps its vocabulary."""
     (tmp_path / "training").mkdir()
     write_words(write(tmp_path / "training", model) / "vocab.txt")
-    convert(tmp_path / "training").weights.write(tmp_path / "out.safetensors")
+    convert(tmp_path / "training").weights.save(tmp_path / "out.safetensors")
     text = tmp_path / "raw.txt"
     text.write_text("a cat sat\n" * 200, "utf8")
     paths = {"init": str(tmp_path / "out.safetensors"), "raw_text": str(text)}

@@ -70,7 +70,7 @@ def test_word_input(tmp_path):
     assert_same_weights(conversion.weights.tensors, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
-    assert torch.equal(tiny.read(conversion.weights.bilm(), sentences).layers, expected)
+    assert torch.equal(tiny.read(conversion.weights.build_bilm(), sentences).layers, expected)
 
 
 def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
@@ -415,7 +415,7 @@ def write_softmax(path, rows):
 
 def assert_head(weights, arrays, words):
     assert weights.vocabulary == words
-    head = Weights.from_bytes(weights.to_bytes()).head()
+    head = Weights.from_bytes(weights.to_bytes()).build_head()
     np.testing.assert_array_equal(head.weight.detach().numpy(), arrays["softmax/W"])
     np.testing.assert_array_equal(head.bias.detach().numpy()[:, 0], arrays["softmax/b"])
 
@@ -449,12 +449,12 @@ def test_softmax_nobody_asked_for_stays_out(tmp_path):
     foreign.write_model(tmp_path, character_model(), tiny.VOCABULARY)
     write_softmax(tmp_path / "softmax.hdf5", 9)
     conversion = convert(tmp_path)
-    assert conversion.weights.head() is None and conversion.weights.vocabulary == []
+    assert conversion.weights.build_head() is None and conversion.weights.vocabulary == []
     left_out = "softmax of softmax.hdf5 left out: no text file has its 9 words"
     assert any(note.startswith(left_out) for note in conversion.notes)
     write_softmax(tmp_path / "second.hdf5", 8)
     conversion = convert(tmp_path)
-    assert conversion.weights.head() is None
+    assert conversion.weights.build_head() is None
     assert any("second.hdf5, softmax.hdf5 have one; choose" in note for note in conversion.notes)
 
 
@@ -498,7 +498,7 @@ def test_token_vectors(tmp_path, whole):
     weights = Weights.from_bytes(conversion.weights.to_bytes())
     assert weights.config.words == 8 and weights.vocabulary == tiny.VOCABULARY
     sentences = [["a", "cat", "sat"], ["鳥"]]
-    got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.bilm(), model))
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.build_bilm(), model))
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
     assert any("replaces the token vectors of the model" in n for n in conversion.notes)
     assert tmp_path / "t.hdf5" in conversion.files

@@ -25,7 +25,7 @@ def test_there_and_back(tmp_path, words, dim, layers, clip, skip):
     model = tiny.bilm(
         tiny.config(words=words, dim=dim, layers=layers, cell_clip=clip, proj_clip=clip, skip=skip)
     )
-    weights = Weights.of(model, vocabulary=tiny.VOCABULARY[:words])
+    weights = Weights.from_bilm(model, vocabulary=tiny.VOCABULARY[:words])
     expected = foreign.arrays_of(model)
     arrays = to_arrays(weights)
     assert arrays.keys() == expected.keys()
@@ -42,11 +42,11 @@ def test_there_and_back(tmp_path, words, dim, layers, clip, skip):
 
 def test_another_forget_bias_goes_into_the_bias(tmp_path):
     model = tiny.bilm(tiny.config(forget_bias=0.0))
-    export(Weights.of(model), tmp_path)
+    export(Weights.from_bilm(model), tmp_path)
     back = convert(tmp_path).weights
     assert back.config.forget_bias == 1.0
     sentences = [["a", "cat"], ["extraordinarily"]]
-    layers = [tiny.read(bilm, sentences).layers for bilm in (model, back.bilm())]
+    layers = [tiny.read(bilm, sentences).layers for bilm in (model, back.build_bilm())]
     torch.testing.assert_close(*layers, atol=1e-6, rtol=0)
 
 
@@ -54,7 +54,7 @@ def test_head_and_vocabulary(tmp_path):
     model, head = tiny.bilm(tiny.config()), Head(3, tiny.config().projection)
     with torch.no_grad():
         head.bias.normal_()
-    files = export(Weights.of(model, head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path)
+    files = export(Weights.from_bilm(model, head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path)
     assert {file.name for file in files} == {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "vocab.txt").read_text("utf8") == "<S>\n</S>\n<UNK>\n"
     assert json.loads((tmp_path / "options.json").read_text())["lstm"]["dim"] == model.config.dim
@@ -121,14 +121,15 @@ def test_what_bilm_tf_lacks(tmp_path, fields, words, problem):
 
 @pytest.fixture
 def weights():
-    return Weights.of(tiny.bilm(tiny.config()))
+    return Weights.from_bilm(tiny.bilm(tiny.config()))
 
 
 def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
     """With `force`, no file of the earlier export remains, because its softmax would be taken for the new one."""
     head = Head(3, tiny.config().projection)
     export(
-        Weights.of(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path
+        Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]),
+        tmp_path,
     )
     (tmp_path / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -19,7 +19,7 @@ from tests.convert.many_langs_oracle import Oracle
 
 def assert_equals_oracle(weights, options, states, sentences, lexicons=None):
     oracle = Oracle(options, *states, *(lexicons or foreign.lexicons(options)))
-    layers = tiny.read(weights.bilm(), sentences).layers
+    layers = tiny.read(weights.build_bilm(), sentences).layers
     got = layers.split([len(sentence) for sentence in sentences], 1)
     for sentence, ours in zip(sentences, got, strict=True):
         np.testing.assert_allclose(ours, oracle.layers(sentence), rtol=0, atol=1e-5)

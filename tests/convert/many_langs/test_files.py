@@ -193,7 +193,7 @@ def test_a_line_without_a_symbol_is_a_wide_space(tmp_path):
 
 
 def layers(folder):
-    return tiny.read(convert(folder).weights.bilm(), foreign.SENTENCES).layers
+    return tiny.read(convert(folder).weights.build_bilm(), foreign.SENTENCES).layers
 
 
 def test_lines_in_any_order(tmp_path):
@@ -284,4 +284,4 @@ def test_a_wrong_byte_is_an_error_or_a_model(tmp_path_factory, old, name, place,
         weights = convert(folder).weights
     except (ValueError, OSError):
         return
-    assert torch.isfinite(tiny.read(weights.bilm(), foreign.SENTENCES).layers).all()
+    assert torch.isfinite(tiny.read(weights.build_bilm(), foreign.SENTENCES).layers).all()

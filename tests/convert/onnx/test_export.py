@@ -34,7 +34,7 @@ def exported(model, path):
 
 def weights_of(model):
     names = tiny.LEXICON if model.config.has_lexicon else tiny.VOCABULARY
-    return Weights.of(model, vocabulary=names[: model.config.words], card={"language": "en"})
+    return Weights.from_bilm(model, vocabulary=names[: model.config.words], card={"language": "en"})
 
 
 def run(session, model, sentences, *, words=None, filler=0):
@@ -124,8 +124,8 @@ def test_sizes_are_free(small):
 def test_float16_weights_with_a_head(tmp_path):
     model = tiny.bilm(tiny.config())
     head = Head(len(tiny.VOCABULARY), 5)
-    low = Weights.of(model, head, vocabulary=tiny.VOCABULARY, dtype=torch.float16)
-    alone = Weights.of(low.bilm())
+    low = Weights.from_bilm(model, head, vocabulary=tiny.VOCABULARY, dtype=torch.float16)
+    alone = Weights.from_bilm(low.build_bilm())
     for name, weights in (("low", low), ("alone", alone)):
         assert export(weights, tmp_path / name) == [tmp_path / name]
     assert (tmp_path / "low").read_bytes() == (tmp_path / "alone").read_bytes()
@@ -136,16 +136,18 @@ DOCS = Path(__file__).parents[3] / "docs" / "onnx.md"
 
 def test_documentation(tmp_path, monkeypatch):
     """The documented program computes the layers of the bundled model."""
-    weights = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    weights = Weights.load(find_weights(DEFAULT_WEIGHTS))
     export(weights, tmp_path / "elmo.onnx")
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), re.DOTALL)
     found = {}
     exec(program, found)
-    assert_ours(found["layers"], weights.bilm(), found["sentences"])
+    assert_ours(found["layers"], weights.build_bilm(), found["sentences"])
     np.testing.assert_allclose(found["elmo"], found["layers"].mean(0))
     for word in ["x" * 60, "é" * 30, "", "\u3000"]:
-        np.testing.assert_array_equal(found["spell"](word), weights.bilm().token_ids([word])[0])
+        np.testing.assert_array_equal(
+            found["spell"](word), weights.build_bilm().token_ids([word])[0]
+        )
 
 
 def test_what_one_file_cannot_hold(tmp_path):

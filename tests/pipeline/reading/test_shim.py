@@ -105,7 +105,7 @@ def test_word_input_needs_a_file():
 
 def test_word_input_keeps_its_vocabulary(tmp_path):
     bilm = tiny.bilm(tiny.config(words=8))
-    Weights.of(bilm, vocabulary=tiny.VOCABULARY).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(bilm, vocabulary=tiny.VOCABULARY).save(tmp_path / "w.safetensors")
     shim = BiLMShim()
     shim.weights = str(tmp_path / "w.safetensors")
     for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
@@ -117,7 +117,7 @@ def test_word_input_keeps_its_vocabulary(tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_bytes_suffice_and_keep_the_values(tmp_path, dtype):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).save(path)
     shim = BiLMShim()
     shim.weights = str(path)
     data = shim.to_bytes()
