@@ -120,7 +120,11 @@ def allennlp_cli(
         str | None, typer.Option(help="What the names of the ELMo's parameters start with")
     ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Convert a model that normalises its layers")
+        bool,
+        typer.Option(
+            "--accept",
+            help="Convert a model that normalises its layers, or whose options are missing",
+        ),
     ] = False,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,

@@ -64,6 +64,6 @@ def mismatches(
             problems.append(f"{name}: type {array.dtype}, expected float32 (or float16)")
         elif not np.isfinite(array).all():
             problems.append(f"{name}: contains values that are not finite")
-        elif np.abs(array).max() > largest:
+        elif float(np.abs(array).max(initial=0)) > largest:
             problems.append(f"{name}: contains values beyond {largest:g}, the largest of {dtype}")
     return sorted(problems)

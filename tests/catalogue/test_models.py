@@ -57,7 +57,9 @@ def test_find_model():
     assert find_model("en-small", MODELS) is MODELS["en-small"]
     with pytest.raises(ValueError, match="No model 'en-smal' in the catalogue; similar: en-small"):
         find_model("en-smal", MODELS)
-    with pytest.raises(ValueError, match="No model 'xyzzy' in the catalogue. .download. without a name"):
+    with pytest.raises(
+        ValueError, match="No model 'xyzzy' in the catalogue. .download. without a name"
+    ):
         find_model("xyzzy", MODELS)
 
 

@@ -15,6 +15,22 @@ from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
+
+def test_what_allennlp_cannot_read(tmp_path):
+    """bilm-tf reads every export; AllenNLP's loader supports fewer models, and the command says so."""
+    for fields, reason in [
+        ({"max_characters": 50, "skip": True}, None),
+        ({"max_characters": 12, "skip": True}, "max_characters = 12"),
+        ({"max_characters": 50, "skip": False}, "skip = false"),
+    ]:
+        Weights.from_bilm(tiny.bilm(tiny.config(**fields))).save(tmp_path / "w.safetensors")
+        arguments = ["export", "bilm-hdf5", tmp_path / "w.safetensors", tmp_path / "out", "--force"]
+        result = CliRunner().invoke(elmo_cli, list(map(str, arguments)))
+        assert result.exit_code == 0
+        assert ("AllenNLP cannot" in result.output) == (reason is not None)
+        assert reason is None or reason in " ".join(result.output.split())
+
+
 CONVERT = {"bilm-hdf5": bilm_hdf5.convert, "allennlp": allennlp.convert}
 FILES = {
     "bilm-hdf5": {"options.json", "weights.hdf5"},

@@ -104,7 +104,8 @@ def test_nothing(tmp_path):
 
 def test_errors_say_whose_options_they_name(tmp_path):
     config = foreign_allennlp.config_of(do_layer_norm=True)
-    foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), config)
+    state, options = foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), foreign.options_of(CONFIG)
+    foreign_allennlp.write(tmp_path, state, config, options)
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     first, last = str(error.value).split("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -14,11 +13,11 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
-from ..bilm_tf.options import config_of
 from ..conversion import Conversion
 from ..strict import Shape, mismatches, our_shapes
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
+from .options import ASSUMED, config_of
 
 _BILM = "_elmo_lstm."
 _CACHE = "_word_embedding.weight"
@@ -59,13 +58,14 @@ def to_weights(
 
     Args:
         prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
-        accept: convert a model whose mixes were trained with layer normalisation over the whole batch.
+        accept: convert a model whose mixes were trained with layer normalisation over the whole batch, or whose options
+            file is missing (the card then contains `assumed_options`).
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         ValueError: there is no ELMo in the model, or several; its parameters do not fit its options (names each that
-            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise, and `accept` is
-            not set.
+            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise or its options file
+            is missing, and `accept` is not set.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {
@@ -77,7 +77,7 @@ def to_weights(
     state.pop(_CACHE, None)
     described = model.options_file or model.weights_file
     try:
-        config, notes_on_options = _config(model, state)
+        config, notes_on_options = config_of(model, state, accept=accept)
         shapes = _shapes(config, len(state))
     except ValueError as error:
         raise ValueError(f"{described}: {error}") from error
@@ -105,6 +105,8 @@ def to_weights(
     card: dict[str, Any] = {"converted_from": f"{model.weights_file.name} (AllenNLP)"}
     if mixes:
         card["scalar_mixes"] = mixes
+    if model.options is None:
+        card["assumed_options"] = ASSUMED
     weights = Weights(config, {name: t.to(dtype) for name, t in tensors.items()}, card=card)
     return Conversion(weights, model.files, notes + notes_on_options)
 
@@ -144,52 +146,6 @@ def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]
     if projection in rest:
         notes.append(f"among them {projection}, which projected the mix")
     return notes
-
-
-def _config(model: TrainedModel, state: Mapping[str, Tensor]) -> tuple[BiLMConfig, list[str]]:
-    if model.options is None:
-        config = _config_of_shapes(state)
-        notes = [
-            "no options (--options FILE): sizes from the parameters; assumed, as in every published model:"
-            " relu, clips of 3, skip connections, 50 characters"
-        ]
-    elif isinstance(model.options.get("char_cnn"), Mapping):
-        # AllenNLP ignores n_characters, because its table always has a row of padding.
-        characters = {**model.options["char_cnn"], "n_characters": 261}
-        config, notes = config_of({**model.options, "char_cnn": characters})
-    else:
-        raise ValueError("no char_cnn, without which AllenNLP has no ELMo")
-    if not config.skip:
-        raise ValueError(
-            "lstm.use_skip_connections is not true, without which AllenNLP has no ELMo"
-        )
-    square = config.projection in (config.dim, config.n_filters)
-    return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
-
-
-def _config_of_shapes(state: Mapping[str, Tensor]) -> BiLMConfig:
-    def sizes(name: str, axes: int) -> tuple[int, ...]:
-        shape = tuple(state[name].shape) if name in state else None
-        if shape is None or len(shape) != axes:
-            raise ValueError(f"{name}: {'missing' if shape is None else f'shape {list(shape)}'}")
-        return shape
-
-    def count(pattern: str) -> int:
-        return sum(bool(re.fullmatch(pattern, name)) for name in state)
-
-    filters = []
-    for i in range(count(r"_token_embedder\.char_conv_\d+\.weight")):
-        number, _, width = sizes(f"_token_embedder.char_conv_{i}.weight", 3)
-        filters.append((width, number))
-    projection, dim = sizes("_elmo_lstm.forward_layer_0.state_projection.weight", 2)
-    return BiLMConfig(
-        dim=dim,
-        projection=projection,
-        layers=count(r"_elmo_lstm\.forward_layer_\d+\.state_projection\.weight"),
-        char_dim=sizes(CHARACTERS, 2)[1],
-        filters=tuple(filters),
-        highways=count(r"_token_embedder\._highways\._layers\.\d+\.weight"),
-    )
 
 
 def _shapes(config: BiLMConfig, parameters: int) -> dict[str, Shape]:

@@ -46,7 +46,7 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
         ValueError: see `export`.
     """
     config = weights.config
-    if problems := _inexpressible(config):
+    if problems := inexpressible(config):
         raise ValueError("AllenNLP cannot express this biLM:\n  " + "\n  ".join(problems))
     tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
     state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
@@ -72,7 +72,8 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
     return parsed
 
 
-def _inexpressible(config: BiLMConfig) -> list[str]:
+def inexpressible(config: BiLMConfig) -> list[str]:
+    """Return the reasons why AllenNLP has no such biLM, in its state dict or loaded from bilm-tf's files."""
     problems = []
     if config.words or config.has_lexicon:
         problems.append("its only input is the bytes of a word, and this biLM has another input")

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..conversion import Conversion
-from ..readers.tensorflow import INDEX, Checkpoint, newest
+from ..readers.tensorflow import INDEX, Checkpoint, V1Error, is_v1, newest
 from .conversion import to_weights
 from .files import (
     SOFTMAX,
@@ -84,6 +84,8 @@ def recognise(folder: str | Path) -> str | None:
     try:
         _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
+    except V1Error:
+        return "a TensorFlow checkpoint of the old format V1"
     except (OSError, ValueError):
         return None
     return f"{prefix.name}{INDEX} is a TensorFlow checkpoint with {len(variables)} variables under {_SCOPE}"
@@ -93,6 +95,8 @@ def _locate(path: Path) -> tuple[Path, Path]:
     """Return the folder, and the prefix of the checkpoint in it."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
+    if is_v1(path):
+        raise V1Error(path)
     if not path.is_dir():
         raise NotADirectoryError(
             f"{path} is neither a folder with a checkpoint nor a checkpoint's file *{INDEX}"

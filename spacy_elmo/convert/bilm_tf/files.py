@@ -12,6 +12,7 @@ import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS
 from ..readers import hdf5
+from ..readers.boundary import one_error
 from ..readers.json_file import read_json
 
 
@@ -250,9 +251,6 @@ def read_vocabulary(path: Path) -> list[str]:
         OSError: the file is missing or cannot be read.
         ValueError: it is no UTF-8 text.
     """
-    try:
-        with path.open(encoding="utf8") as file:
-            words = [line.strip() for line in file]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text file ({error})") from error
+    with one_error(path, "a UTF-8 text file"), path.open(encoding="utf8") as file:
+        words = [line.strip() for line in file]
     return [word for word in words if word != "!!!MAXTERMID"]

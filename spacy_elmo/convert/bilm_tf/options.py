@@ -69,7 +69,7 @@ def _character_fields(reader: OptionsReader) -> dict[str, Any]:
     filters = reader.value("char_cnn.filters")
     if not isinstance(filters, list) or not all(map(_is_filter_group, filters)):
         reader.problems.append(
-            f"char_cnn.filters = {filters!r} (must be a list of [width, number])"
+            f"char_cnn.filters = {filters!r:.60} (must be a list of [width, number])"
         )
     return {
         "char_dim": reader.whole("char_cnn.embedding.dim"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ..readers.boundary import one_error
+
 _SHOWN = 10
 
 
@@ -19,10 +21,8 @@ def read_lexicon(path: Path) -> list[str]:
         ValueError: it is no UTF-8 text; or its lines are not of this form (names them); or the rows are not 0, 1, 2
             ..., each for one symbol.
     """
-    try:
+    with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text file ({error})") from error
     symbols: dict[int, str] = {}
     seen: set[str] = set()
     problems = []

@@ -33,7 +33,7 @@ def config_of(
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):
         name = reader.value(f"{part}.name")
         if name is not ... and str(name).lower() != known:
-            reader.problems.append(f"{part}.name = {name!r} (known: {known!r})")
+            reader.problems.append(f"{part}.name = {name!r:.60} (known: {known!r:.60})")
     word_dim, char_dim = (reader.whole(f"token_embedder.{d}") for d in ("word_dim", "char_dim"))
     if not (word_dim or char_dim):
         reader.problems.append("token_embedder.word_dim and char_dim are both 0: no input")

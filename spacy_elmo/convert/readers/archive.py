@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import gzip
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +17,10 @@ from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
+from ... import limits
+from .boundary import one_error
+
 _ZIP, _TAR = (".zip",), (".tar.gz", ".tgz", ".tar")
-# The largest public model, a checkpoint with its optimizer, has 5 GB. Compression hardly shrinks weights, and
-# vocabularies to a fifth; small archives may have any ratio.
-_MAX_BYTES = 64 << 30
-_MAX_RATIO = 20
-_SMALL_BYTES = 64 << 20
-_MAX_MEMBERS = 10_000
 _CHUNK_BYTES = 1 << 20
 _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -80,27 +75,15 @@ def _top(folder: Path) -> Path:
 def _unpack(archive: Path, folder: Path) -> None:
     members = _zip_members if archive.name.lower().endswith(_ZIP) else _tar_members
     budget = _Budget(archive)
-    try:
+    with one_error(archive, "a readable archive"):
         for number, member in enumerate(members(archive, budget)):
-            if number == _MAX_MEMBERS:
-                raise ValueError(f"{archive}: more than {_MAX_MEMBERS} files, too many for a model")
+            if number == limits.MAX_MEMBERS:
+                raise ValueError(f"more than {limits.MAX_MEMBERS:,} files, too many for a model")
             target = _target(archive, folder, member.name)
             if member.content is None:
                 target.mkdir(parents=True, exist_ok=True)
             elif _write(member.content, target) != member.size:
                 raise EOFError(f"{member.name} ends early")  # tarfile does not report it
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        gzip.BadGzipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        UnicodeDecodeError,
-    ) as error:
-        raise ValueError(
-            f"{archive}: not a readable archive, or truncated ({error or type(error).__name__})"
-        ) from error
 
 
 def _target(archive: Path, folder: Path, name: str) -> Path:
@@ -108,6 +91,10 @@ def _target(archive: Path, folder: Path, name: str) -> Path:
     path = PureWindowsPath(name)
     if path.anchor or ".." in path.parts:
         raise ValueError(f"{archive}: {name!r} leaves the archive's folder; nothing is unpacked")
+    if len(path.parts) > limits.MAX_DEPTH:
+        raise ValueError(
+            f"{archive}: {name[:60]!r}... has more than {limits.MAX_DEPTH} folders inside each other"
+        )
     return folder.joinpath(*path.parts)
 
 
@@ -180,7 +167,7 @@ class _Budget:
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
         self._archive = archive
-        self._allowed = self._left = min(_MAX_BYTES, max(_SMALL_BYTES, _MAX_RATIO * size))
+        self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
         """Subtract some bytes.

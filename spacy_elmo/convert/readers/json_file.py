@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .boundary import one_error
+
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file.
@@ -14,10 +16,8 @@ def read_json(path: Path) -> Any:
         OSError: the file is missing or cannot be read.
         ValueError: it is no JSON.
     """
-    try:
+    with one_error(path, "a JSON file"):
         return json.loads(path.read_text("utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from error
 
 
 def read_object(path: Path) -> dict[str, Any]:

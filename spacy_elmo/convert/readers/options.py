@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+from ...limits import MAX_CLIP
+
 
 class OptionsReader:
     """A reader of options by their dotted path, with the problems and the assumptions so far."""
@@ -33,15 +35,19 @@ class OptionsReader:
         if type(value) is int:
             return value
         if value is not ...:
-            self.problems.append(f"{path} = {value!r} (must be a whole number)")
+            self.problems.append(f"{path} = {value!r:.60} (must be a whole number)")
         return 0
 
     def clip(self, path: str) -> float | None:
         """Return an option that must be a positive number; 0, null and false switch a clip off."""
         value = self.value(path, default=None) or None
-        if value is None or (isinstance(value, int | float) and value > 0):
-            return value if value is None else float(value)
-        self.problems.append(f"{path} = {value!r} (must be a positive number, or null for none)")
+        if value is None:
+            return None
+        if isinstance(value, int | float) and 0 < value <= MAX_CLIP:
+            return float(value)
+        self.problems.append(
+            f"{path} = {value!r:.30} (must be a positive number, or null for none; the limit is {MAX_CLIP:,})"
+        )
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...limits import MAX_AXES
+from .boundary import one_error
 from .crc32c import crc32c, masked
 from .protobuf import Message
 from .tensorflow_table import is_table, read_table
@@ -26,16 +28,9 @@ INDEX = ".index"
 _VERSION = 1
 _MOST_SHARDS = 99_999
 # By the number in `core/framework/types.proto`.
-_DTYPES = {1: "<f4", 3: "<i4", 9: "<i8", 19: "<f2"}
-_OTHER_DTYPES = {
-    2: "float64",
-    4: "uint8",
-    5: "int16",
-    6: "int8",
-    7: "string",
-    10: "bool",
-    14: "bfloat16",
-}
+_BFLOAT16 = 14
+_DTYPES = {1: "<f4", 3: "<i4", 9: "<i8", _BFLOAT16: "<u2", 19: "<f2"}
+_OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 10: "bool"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,21 @@ class Entry:
     """True if the tensor is stored in several slices (a partitioned variable)."""
 
 
+class V1Error(ValueError):
+    """The error about a checkpoint of TensorFlow's old format V1."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
+            " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
+        )
+
+
+def is_v1(path: Path) -> bool:
+    """Return True if a path is a checkpoint of format V1, which is one table without the suffix of an index."""
+    return path.suffix != INDEX and path.is_file() and is_table(path)
+
+
 class Checkpoint:
     """A checkpoint on disk. Opening it reads only the index; `read` loads one tensor.
 
@@ -69,19 +79,14 @@ class Checkpoint:
     def __init__(self, prefix: str | Path) -> None:
         self.prefix = Path(prefix)
         self.index = _beside(self.prefix, INDEX)
-        if not self.index.exists() and self.prefix.is_file() and is_table(self.prefix):
-            raise ValueError(
-                f"{self.prefix}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
-                " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
-            )
+        if not self.index.exists() and is_v1(self.prefix):
+            raise V1Error(self.prefix)
         table = read_table(self.index)
-        try:
+        with one_error(self.index, "a readable index of a checkpoint"):
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
             """The entries by the names of their tensors."""
             _check_places(self.entries)
-        except ValueError as error:
-            raise ValueError(f"{self.index}: {error}") from error
 
     @property
     def files(self) -> list[Path]:
@@ -92,12 +97,13 @@ class Checkpoint:
         """Read one tensor and verify its checksum.
 
         Returns:
-            A new array of the shape and type of the entry.
+            A new array of the shape and type of the entry; bfloat16, which NumPy lacks, as float32 of the same values.
 
         Raises:
             KeyError: there is no such tensor.
             OSError: its file is missing or cannot be read.
-            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, int32 and int64.
+            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, bfloat16, int32 and
+                int64.
         """
         entry = self.entries[name]
         if entry.sliced:
@@ -107,7 +113,7 @@ class Checkpoint:
         if entry.dtype not in _DTYPES:
             kind = _OTHER_DTYPES.get(entry.dtype, f"number {entry.dtype}")
             raise ValueError(
-                f"{self.index}: {name} is of type {kind}; supported are float32, float16, int32 and int64"
+                f"{self.index}: {name} is of type {kind}; supported are float32, float16, bfloat16, int32 and int64"
             )
         dtype = np.dtype(_DTYPES[entry.dtype])
         count = math.prod(entry.shape)
@@ -129,6 +135,8 @@ class Checkpoint:
             raise ValueError(
                 f"{path}: {name} does not fit its checksum: damaged, or of another checkpoint"
             )
+        if entry.dtype == _BFLOAT16:  # the upper half of a float32
+            array = (array.astype("<u4") << 16).view("<f4")
         return array.reshape(entry.shape)
 
     def _shard(self, shard: int) -> Path:
@@ -152,6 +160,8 @@ def newest(folder: Path) -> Path:
     if len(prefixes) == 1:
         return prefixes[0]
     if not prefixes:
+        if v1 := next(filter(is_v1, sorted(folder.iterdir())), None):
+            raise V1Error(v1)
         raise ValueError(
             f"{folder}: no checkpoint: there is no file *{INDEX} (and *.data-00000-of-00001)"
         )
@@ -192,6 +202,8 @@ def _shards(header: bytes | None) -> int:
 def _entry(message: Message) -> Entry:
     """Return an entry from its `BundleEntryProto`."""
     dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
+    if len(dims) > MAX_AXES:
+        raise ValueError(f"a tensor of {len(dims):,} axes, the limit is {MAX_AXES}")
     return Entry(
         dtype=message.number(1),
         shape=tuple(Message(dim).number(1) for dim in dims),

@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...limits import MAX_NAME_BYTES, MAX_TENSORS
+from .boundary import one_error
 from .crc32c import crc32c, masked
 from .protobuf import varint
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER = 48
 _TRAILER = 5
-_LONGEST_KEY = 1 << 16
 
 
 def is_table(path: Path) -> bool:
@@ -47,13 +48,8 @@ def read_table(path: Path) -> dict[bytes, bytes]:
         OSError: the file is missing or cannot be read.
         ValueError: it is no table, truncated, damaged, or compressed.
     """
-    data = path.read_bytes()
-    try:
-        return _entries(data)
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: not a readable table of TensorFlow, or truncated ({error})"
-        ) from error
+    with one_error(path, "a readable table of TensorFlow"):
+        return _entries(path.read_bytes())
 
 
 def _entries(data: bytes) -> dict[bytes, bytes]:
@@ -70,6 +66,8 @@ def _entries(data: bytes) -> dict[bytes, bytes]:
             if entries and key <= last:
                 raise ValueError(f"the key {key!r} comes after {last!r}")
             entries[key], last = value, key
+            if len(entries) > MAX_TENSORS:
+                raise ValueError(f"more than {MAX_TENSORS:,} keys")
     return entries
 
 
@@ -103,8 +101,12 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         shared, place = varint(block, place)
         unshared, place = varint(block, place)
         length, place = varint(block, place)
-        if shared > len(key) or unshared + length > end - place or shared + unshared > _LONGEST_KEY:
+        if shared > len(key) or unshared + length > end - place:
             raise ValueError(f"an impossible entry before byte {place} of a block")
+        if shared + unshared > MAX_NAME_BYTES:
+            raise ValueError(
+                f"a key of {shared + unshared:,} bytes, the limit is {MAX_NAME_BYTES:,}"
+            )
         key = key[:shared] + block[place : place + unshared]
         place += unshared
         yield key, block[place : place + length]

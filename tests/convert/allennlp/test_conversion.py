@@ -5,16 +5,19 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert.allennlp import options
 from spacy_elmo.convert.allennlp.conversion import convert
 from spacy_elmo.convert.allennlp.export import export, state_of
-from spacy_elmo.convert.allennlp.files import recognise
+from spacy_elmo.convert.allennlp.files import TrainedModel, recognise
 from tests import tiny
 from tests.convert import foreign, foreign_allennlp
 
@@ -141,9 +144,39 @@ def test_options_outside_the_folder_are_not_read(tmp_path):
     for named in (str(outside), "../outside.json"):
         config = foreign_allennlp.config_of(options_file=named)
         state = foreign_allennlp.tagger_of(model_of())
-        conversion = convert(foreign_allennlp.write(tmp_path / "m", state, config))
+        folder = foreign_allennlp.write(tmp_path / "m", state, config)
+        with pytest.raises(
+            ValueError, match=r"outside.json', which is missing. Give it with --opt"
+        ):
+            convert(folder)
+        conversion = convert(folder, accept=True)
         assert conversion.weights.config.cell_clip == 3.0
         assert any(note.startswith("no options (--options FILE)") for note in conversion.notes)
+        assert "relu, clips of 3" in conversion.weights.card["assumed_options"]
+
+
+@pytest.mark.parametrize(
+    "name, fields, known",
+    [
+        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", {}, True),
+        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", {"layers": 1}, False),
+        ("elmo_2x1024_256_2048cnn_1xhighway_options.json", {"projection": 256}, False),
+        ("my_options.json", {}, False),
+    ],
+)
+def test_options_of_a_published_model(monkeypatch, name, fields, known):
+    """Only their published name with the published sizes stands for options that are missing."""
+    config = BiLMConfig(**{"dim": 1024, "projection": 128, "highways": 1} | fields)
+    monkeypatch.setattr(options, "_config_of_shapes", lambda state: config)
+    path = f"https://host/2x1024/{name}"
+    model = TrainedModel(Path("weights.th"), {}, Path("config.json"), {"options_file": path})
+    if known:
+        result, (note,) = options.config_of(model, {}, accept=False)
+        assert (result.cell_clip, result.activation, result.forget_bias) == (3.0, "relu", 0.0)
+        assert name in note
+    else:
+        with pytest.raises(ValueError, match="which is missing"):
+            options.config_of(model, {}, accept=False)
 
 
 def test_several_options(tmp_path):
@@ -275,7 +308,8 @@ def test_damaged_parameters_without_options(tmp_path, name, value, problem):
         ({"lstm": {"dim": 7}}, "lstm.projection_dim is missing"),
         ({"char_cnn": None}, "no char_cnn"),
         ({"lstm": foreign.options_of(tiny.config(skip=False))["lstm"]}, "use_skip_connections is not true"),
-        ({"lstm": foreign.options_of(tiny.config(layers=10**9))["lstm"]}, "too many"),
+        ({"lstm": foreign.options_of(tiny.config(layers=999))["lstm"]}, "too many"),
+        ({"lstm": foreign.options_of(tiny.config())["lstm"] | {"n_layers": 10**9}}, "layers = 1000000000 .the limit"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(tmp_path, change, problem):

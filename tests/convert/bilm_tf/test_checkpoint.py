@@ -8,6 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert import detect
 from spacy_elmo.convert.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -190,6 +191,44 @@ def test_slots_are_not_read(tmp_path, model):
     variables = variables_of(model, head_of(model))
     changed = {name: {"crc": 0} for name in variables if "Adagrad" in name}
     assert_same_model(convert(write(tmp_path, model, changed=changed)).weights, model)
+
+
+@pytest.mark.parametrize("name", ["model.ckpt", "model.ckpt-1250"])
+def test_old_format(tmp_path, model, name):
+    """A checkpoint of V1 has no index, and is named by its path or its folder."""
+    write(tmp_path, model)
+    index, data = tmp_path / "model.ckpt-7.index", tmp_path / "model.ckpt-7.data-00000-of-00001"
+    index.rename(tmp_path / name)
+    data.unlink()
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(ValueError, match=f"{name}: a checkpoint of TensorFlow's old format V1"):
+            convert(path)
+        assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
+        with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
+            detect.convert(path)
+
+
+def test_bfloat16_and_float16_checkpoints(tmp_path, model):
+    """bfloat16 becomes the float32 of the same value; float16 raises no NumPy warning (warnings are errors here)."""
+    write_words(tmp_path / "words.txt")
+    variables = variables_of(model, head_of(model))
+    halves = {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in variables.items()
+    }
+    write(tmp_path, model, halves)
+    assert convert(tmp_path).weights.config == model.config
+    rounded = {
+        name: (array.view(np.uint32) >> 16).astype(np.uint16).view(np.float16)
+        if array.dtype == np.float32
+        else array
+        for name, array in variables.items()
+    }
+    changed = {name: {"dtype": 14} for name, a in variables.items() if a.dtype == np.float32}
+    write(tmp_path, model, rounded, changed=changed)
+    weights = convert(tmp_path).weights
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(weights.tensors[name], tensor, rtol=2**-7, atol=0)
 
 
 def test_float16(tmp_path, model):

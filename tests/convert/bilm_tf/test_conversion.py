@@ -3,6 +3,7 @@
 import builtins
 import itertools
 import json
+import zlib
 
 import h5py
 import numpy as np
@@ -519,9 +520,16 @@ def test_token_vectors_that_do_not_fit(tmp_path):
 def test_sizes_beyond_the_file(tmp_path):
     """Options with a billion layers, or with sizes too large for any machine, are refused before allocation."""
     for change, problem in [
-        ({"lstm__n_layers": 10**9}, "1000000000 LSTM layers .* too many"),
-        ({"lstm__dim": 10**30}, "too large for any machine"),
-        ({"lstm__dim": 10**9}, "does not fit"),
+        ({"lstm__n_layers": 999}, "999 LSTM layers .* too many"),
+        ({"lstm__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
+        ({"lstm__dim": 10**30}, "dim = 1000.* .the limit is 1,000,000"),
+        ({"lstm__dim": 10**6}, "does not fit"),
+        ({"lstm__cell_clip": 10**400}, "cell_clip = 1000.* the limit is 10,000"),
+        ({"lstm__proj_clip": 1e30}, r"proj_clip = 1e\+30 .* the limit is 10,000"),
+        (
+            {"char_cnn__max_characters_per_token": 10**9},
+            "max_characters = 1000000000 .the limit is 1,000",
+        ),
     ]:
         foreign.write(tmp_path, changed(**change), foreign.arrays_of(character_model()))
         with pytest.raises(ValueError, match=problem):
@@ -536,6 +544,78 @@ def test_array_that_claims_more_than_the_file(tmp_path):
         file.create_dataset("char_embed", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
     with pytest.raises(ValueError, match="char_embed claims the shape .* cannot contain"):
         convert(tmp_path)
+
+
+def rewrite(folder, **storage):
+    """Store the array char_embed of a model in another way."""
+    foreign.write_model(folder, character_model())
+    with h5py.File(folder / "lm_weights.hdf5", "r+") as file:
+        array = file["char_embed"][()]
+        del file["char_embed"]
+        file.create_dataset("char_embed", data=array, **storage)
+
+
+def test_packed_arrays(tmp_path):
+    foreign.write_model(tmp_path / "m", character_model())
+    expected = convert(tmp_path / "m").weights.tensors["encoder.characters"]
+    for number, storage in enumerate(
+        [
+            {"chunks": (16, 3)},
+            {"compression": "gzip"},
+            {"compression": "gzip", "shuffle": True, "fletcher32": True, "chunks": (100, 2)},
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rewrite(folder, **storage)
+        assert torch.equal(convert(folder).weights.tensors["encoder.characters"], expected)
+    rewrite(tmp_path / "m", compression="lzf")
+    with pytest.raises(ValueError, match="char_embed: packed by the filters .* supported are gzip"):
+        convert(tmp_path / "m")
+
+
+def test_chunks_larger_than_their_array(tmp_path):
+    """HDF5 allocates a whole chunk, and inflates it to any size, for the smallest of arrays."""
+    rewrite(tmp_path, chunks=(1 << 15, 1 << 10), maxshape=(None, None), compression="gzip")
+    with pytest.raises(ValueError, match="char_embed: chunks of 134,217,728 bytes, the limit is"):
+        convert(tmp_path)
+    rewrite(tmp_path, chunks=(261, 3), compression="gzip")
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        bomb = zlib.compress(bytes(1 << 24))
+        file["char_embed"].id.write_direct_chunk((0, 0), bomb)
+    with pytest.raises(ValueError, match="char_embed: a packed chunk inflates to more than its"):
+        convert(tmp_path)
+
+
+def test_groups_nested_without_end(tmp_path):
+    foreign.write_model(tmp_path, character_model())
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        group = file
+        for _ in range(1000):
+            group = group.create_group("g")
+    options, weights = tmp_path / "options.json", tmp_path / "lm_weights.hdf5"
+    with pytest.raises(ValueError, match="lm_weights.hdf5: .*nested deeper than 32 levels"):
+        convert(tmp_path, options=options, weights=weights)
+
+
+ODD = [None, True, -1, 0, 1e30, 10**400, float("nan"), float("inf"), "x", "x" * 10**5, [], {}, [[]], [[1, 10**9]],
+       [[1, 10**400]], [["a", 1]], [[1.5, 2]], [{}], {"a": {}}]  # fmt: skip
+
+
+@pytest.mark.parametrize("section", [None, "lstm", "char_cnn"])
+def test_odd_values_are_one_message(tmp_path, section):
+    """Any value of any option gives a model, or one error that names the file."""
+    foreign.write_model(tmp_path, character_model())
+    for key in foreign.options_of(tiny.config())[section] if section else (*OPTIONS, "words"):
+        for value in ODD:
+            options = json.loads(json.dumps(OPTIONS))
+            (options[section] if section else options)[key] = value
+            (tmp_path / "options.json").write_text(json.dumps(options), "utf8")
+            try:
+                convert(tmp_path, options=tmp_path / "options.json")
+            except ValueError as error:
+                assert str(tmp_path) in str(error)
+                assert len(str(error)) < 2000
 
 
 @pytest.mark.parametrize(

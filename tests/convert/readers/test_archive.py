@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_elmo import limits
 from spacy_elmo.convert.readers import archive
 from spacy_elmo.convert.readers.archive import opened
 
@@ -95,6 +96,31 @@ def test_macos_leftovers_are_no_second_folder(tmp_path):
     path = write_zip(tmp_path / "m.zip", {"model/a": b"1", "__MACOSX/model/._a": b"2"})
     with opened(path) as files:
         assert content(files.path) == {"a": b"1"}
+
+
+def test_folders_inside_each_other(write):
+    """1,500 folders exhaust Python's stack, and are hard to delete."""
+    refused(write({"a/" * 1500 + "x": b""}), "has more than 32 folders inside each other")
+
+
+def test_members_without_a_name(tmp_path):
+    refused(write_tar(tmp_path / "m.tar.gz", {"": b"1", "a": b"2"}), "m.tar.gz")
+    path = write_zip(tmp_path / "m.zip", {"a": b"1"})
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\3\4", 26), (b"PK\1\2", 28)):
+        start = content.index(signature) + place
+        content[start : start + 4] = b"\0\0\1\0"  # the name becomes an extra field
+    path.write_bytes(content)
+    refused(path, "m.zip")
+
+
+def test_zip_of_a_later_version(tmp_path):
+    path = write_zip(tmp_path / "m.zip", {"a": b"1"})
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\3\4", 4), (b"PK\1\2", 6)):
+        content[content.index(signature) + place] = 99  # the version needed to extract
+    path.write_bytes(content)
+    refused(path, "not a readable archive, or truncated .zip file version 9.9")
 
 
 def test_folders_of_windows(tmp_path):
@@ -189,7 +215,7 @@ def test_rare_methods(tmp_path, method):
 @pytest.mark.parametrize("name", ["m.zip", "m.tar.gz"])
 def test_bomb(tmp_path, monkeypatch, name):
     """Zeros shrink to a thousandth. No more bytes than allowed are written before the error."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     monkeypatch.setattr(archive, "_CHUNK_BYTES", 1 << 16)
     path = WRITERS[name](tmp_path / name, {"small": b"1", "zeros": bytes(4 << 20)})
     assert path.stat().st_size < 1 << 14
@@ -209,7 +235,7 @@ def test_bomb(tmp_path, monkeypatch, name):
 
 def test_bomb_in_a_header(tmp_path, monkeypatch):
     """tarfile reads a long name completely, whatever its length."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 4 << 20
     with gzip.open(tmp_path / "m.tar.gz", "wb") as file:
@@ -219,7 +245,7 @@ def test_bomb_in_a_header(tmp_path, monkeypatch):
 
 def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
     """A vocabulary that shrinks to a fifth is accepted."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1)
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1)
     words = b"".join(b"%d\n" % (n * n) for n in range(40_000))
     path = write_zip(tmp_path / "m.zip", {"vocab.txt": words})
     assert 2 < len(words) / path.stat().st_size < 20
@@ -228,7 +254,7 @@ def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
 
 
 def test_too_many_files(write, monkeypatch):
-    monkeypatch.setattr(archive, "_MAX_MEMBERS", 3)
+    monkeypatch.setattr(limits, "MAX_MEMBERS", 3)
     with opened(write({str(n): b"" for n in range(3)})) as files:
         assert len(content(files.path)) == 3
     refused(write({str(n): b"" for n in range(4)}), "more than 3 files")
