@@ -21,17 +21,17 @@ GROUPS = ("spacy_factories", "spacy_cli")
 
 
 def measure() -> dict[str, float]:
-    """Time the imports of spaCy and of each of our groups, in milliseconds, in a process that has not imported spaCy."""
+    """Time the imports of spaCy and of each of our groups in ms, in a process that has not imported spaCy yet."""
     import catalogue
 
-    own = distribution(NAME).entry_points
-    catalogue.AVAILABLE_ENTRY_POINTS = _Without(catalogue.AVAILABLE_ENTRY_POINTS, own)
+    ours = distribution(NAME).entry_points
+    catalogue.AVAILABLE_ENTRY_POINTS = _Without(catalogue.AVAILABLE_ENTRY_POINTS, ours)
     times = {"spacy": _milliseconds("import spacy; spacy.blank('en')")}
     _milliseconds("import spacy.cli")  # belongs to spaCy, not to our commands
     loaded = [name for name in sys.modules if name.partition(".")[0] == "spacy_elmo"]
     assert not loaded, f"spaCy has imported {loaded[0]}: its time includes some of ours"
     for group in GROUPS:
-        modules = sorted({entry.module for entry in own if entry.group == group})
+        modules = sorted({entry.module for entry in ours if entry.group == group})
         times[group] = _milliseconds(f"import {', '.join(modules)}")
     return times
 

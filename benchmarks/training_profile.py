@@ -20,12 +20,13 @@ from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.kernels.gradient import Read
 from spacy_elmo.bilm.kernels.matmul import matmul
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
-GATES = {"_Read", "_ReadBackward"}
+GATES = {Read.__name__, f"{Read.__name__}Backward"}
 
 
 def peak(dtype: torch.dtype) -> float:

@@ -1,9 +1,9 @@
-"""Make the weights of a run fit to be shipped: store float16, and score that on the whole held-out text.
+"""Prepare the weights of a run for shipping: round them to float16, and score these on the whole held-out text.
 
     python scripts/release_weights.py runs/mini en_mini_v3
 
-Writes spacy_elmo/weights/NAME.safetensors and prints what belongs into the card beside it. The name must be new:
-a bundled name never changes its meaning.
+Writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card beside it. The name must be new: a bundled
+name never changes its meaning.
 """
 
 import argparse
@@ -27,10 +27,10 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
     """Write the bundled file of a run's best model.
 
     Returns:
-        the file, and the held-out perplexity of what is in it.
+        The file, and the held-out perplexity of its rounded weights.
 
     Raises:
-        FileExistsError: the name is taken.
+        FileExistsError: there is a file of this name.
     """
     out = FOLDER / f"{name}.safetensors"
     if out.exists():
@@ -38,7 +38,7 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
             f"{out} exists, and a bundled name keeps its meaning: choose a new one"
         )
     best = Weights.load(run / "model-best.safetensors")
-    # The figure is that of the rounded weights which users get.
+    # The score is that of the rounded weights, because users get these.
     rounded = {key: tensor.half() for key, tensor in best.tensors.items()}
     weights = dataclasses.replace(best, tensors=rounded)
     bilm, head = build_language_model(weights)
@@ -52,7 +52,7 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
 
 
 def main() -> None:
-    """Parse, release, print."""
+    """Write the file and print its scores."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -29,8 +29,14 @@ TARGETS = (
     Target("small to AllenNLP", "small", Side("network"), _ALLENNLP, 12),
     Target("original to AllenNLP", "original", Side("network"), _ALLENNLP, 4),
     *(
-        Target(f"original, {low}, to AllenNLP", "original", Side("network", low), _ALLENNLP, 8)
-        for low in ("bfloat16", "int8")
+        Target(
+            f"original, {precision}, to AllenNLP",
+            "original",
+            Side("network", precision),
+            _ALLENNLP,
+            8,
+        )
+        for precision in ("bfloat16", "int8")
     ),
     Target("original to its products alone", "original", Side("network"), Side("products"), 0.85),
     *(

@@ -108,9 +108,9 @@ def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypa
     model = LanguageModel(weights)
     whole = model.all_substitutes(doc, n=4)
     read = []
-    pieces = model._bilm.pieces
+    chunks = model._bilm.forward_chunks
     monkeypatch.setattr(
-        model._bilm, "pieces", lambda *args: (read.append(list(args[2])), pieces(*args))[1]
+        model._bilm, "forward_chunks", lambda *args: (read.append(list(args[2])), chunks(*args))[1]
     )
     for i in (3, 6, 9):
         alone = model.substitutes(doc[i], n=4)

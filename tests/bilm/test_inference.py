@@ -46,7 +46,7 @@ def test_a_sentence_does_not_depend_on_the_others(precision):
 
 @pytest.mark.parametrize("precision, cosine", [("bfloat16", 0.999), ("int8", 0.99)])
 def test_bundled_model(precision, cosine):
-    """On trained weights, every token on every layer."""
+    """Compare every token on every layer of trained weights."""
     bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     text = "The quick brown fox sat by the bank of the river , and did n't say a word . LOL :-)"
     sentences = [

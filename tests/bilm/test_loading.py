@@ -1,4 +1,4 @@
-"""What a loaded biLM holds: its numbers once, in memory of its own, and nothing of the file."""
+"""Memory of a loaded biLM: its numbers once, in memory of its own, and no part of the file."""
 
 import os
 import subprocess
@@ -109,10 +109,10 @@ print([name for name in set(sys.modules) - modules if name.startswith("torch._dy
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="Linux tells a process its memory there"
+    not Path("/proc/self/clear_refs").exists(), reason="resident memory is read from /proc"
 )
 def test_memory(tmp_path):
-    """Once the file, and what the process takes once. Nothing is drawn, so nothing needs torch's compiler either."""
+    """Loading takes the size of the file, and no random initialization, which would import torch's compiler."""
     Weights.from_bilm(BiLM(BiLMConfig(dim=512, projection=256))).save(tmp_path / "w.safetensors")
     command = [sys.executable, "-c", LOADING, str(tmp_path / "w.safetensors")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

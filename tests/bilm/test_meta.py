@@ -29,7 +29,7 @@ def test_names_and_shapes(config):
     assert all(isinstance(p, torch.nn.Parameter) for p in meta.parameters())
 
 
-def test_networks_are_drawn_again_afterwards():
+def test_networks_are_initialized_again_afterwards():
     with on_meta_device():
         BiLM(tiny.config())
     torch.manual_seed(0)

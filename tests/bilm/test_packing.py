@@ -9,7 +9,7 @@ from spacy_elmo.bilm.packing import Packing
 
 
 def naive(lengths, closing):
-    """Rows read at each step, and for every packed row (direction, sentence, place), place 0 being `<S>`."""
+    """Return the ranks, the rows of each step, and (sentence, forward place, backward place) of every packed row."""
     ranks = sorted(range(len(lengths)), key=lambda sentence: -lengths[sentence])
     rows, read = [], []
     for step in range(max(lengths, default=-1) + 2 + closing):

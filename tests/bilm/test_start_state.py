@@ -1,4 +1,4 @@
-"""The mean state of a carried reading, against loops over the oracle."""
+"""The mean of carried states, against loops over the oracle."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ def oracle_of(model):
 
 
 def text_of(count, seed=0):
-    """Sentences of 0 to 5 words."""
+    """Return random sentences of 0 to 5 words."""
     random = np.random.default_rng(seed)
     return [random.choice(WORDS, random.integers(0, 6)).tolist() for _ in range(count)]
 
 
 def mean_by_loops(oracle, texts):
-    """Of the states after every sentence but the first three of each text, read one after the other from zeros."""
+    """Return the mean state after every sentence but the first three of each text, one after the other from zeros."""
     hs, cs = [], []
     for text in texts:
         state = oracle.zero_state()
@@ -48,7 +48,7 @@ def mean_by_loops(oracle, texts):
     "sizes", [[4], [7], [4, 4], [6, 5], [5] * 15 + [4], [5] * 16, [6] * 3 + [5] * 13]
 )
 def test_mean_equals_the_oracle(config, sizes):
-    """At most 16 texts, in the order of the sentences, longer ones first, none too short to count."""
+    """There are at most 16 texts, in the order of the sentences, longer ones first, none too short to count."""
     model = tiny.bilm(config)
     sentences = text_of(sum(sizes))
     ends = np.cumsum(sizes)
@@ -73,7 +73,7 @@ def test_mean_lies_within_the_clips(count, seed):
 
 
 def test_a_text_of_one_sentence_again_and_again_is_a_fixed_point():
-    """What is left after the same sentence, from the mean, is the mean."""
+    """The state after the same sentence, started from the mean, is the mean."""
     model = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     sentence = ["a", "cat", "sat", "on", "it", "."] * 12
     start = mean_start_state(model, [sentence] * 40)

@@ -1,4 +1,4 @@
-"""The weights file: values survive, and damage of every kind is named."""
+"""The weights file: a round trip keeps all values, and errors name every kind of damage."""
 
 import builtins
 import dataclasses
@@ -202,7 +202,7 @@ def test_garbage(data):
 
 
 def rewritten(path, change_tensors=None, **header):
-    """The tiny model's file with some tensors or parts of the header changed."""
+    """Write the tiny model's file with some tensors or parts of the header changed."""
     weights = make(head=True)
     weights.save(path)
     with safetensors.safe_open(path, "pt") as file:
@@ -215,7 +215,7 @@ def rewritten(path, change_tensors=None, **header):
     return path
 
 
-def test_every_misfit_is_named(tmp_path):
+def test_every_mismatch_is_named(tmp_path):
     def change(tensors):
         del tensors["lstm.1.bias"]
         tensors["lstm.2.bias"] = torch.zeros(3)

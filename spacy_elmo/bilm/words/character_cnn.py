@@ -76,7 +76,7 @@ class CharacterCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the convolutions as bilm-tf does (`training.py`, where a normal has a variance)."""
+        """Initialize the convolutions as bilm-tf does (`training.py`, whose normal has variance 1 / inputs)."""
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":

@@ -78,7 +78,7 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A table of token vectors: the input of a bilm-tf model without `char_cnn`, and of its token caches."""
+    """A table of token vectors: the input of a bilm-tf model without `char_cnn`, and of its dumped token embeddings."""
 
     boundaries = (BOS, EOS)
     alphabet = ""

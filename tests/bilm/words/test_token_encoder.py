@@ -123,7 +123,7 @@ LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
 
 @pytest.mark.parametrize("fields", LEXICA)
 def test_lexicon_by_parts(fields):
-    """The vector of a word, then the features of its characters, times a matrix: each part where it belongs."""
+    """The result is [word vector ; character features], times a matrix, with either part absent."""
     model = tiny.bilm(tiny.lexicon_config(highways=0, **fields))
     encoder, words = model.encoder, ["Cat", "cat", "unheard"]
     rows = [tiny.LEXICON.index(word) for word in ("Cat", "cat", "<oov>")]
@@ -167,7 +167,7 @@ def test_names_that_do_not_fit_the_tables(fields):
 
 
 @torch.no_grad()
-def test_start_values():
+def test_initial_values():
     """bilm-tf's distributions, by their moments."""
     torch.manual_seed(0)
     encoder = CharEncoder(tiny.config(char_dim=16, filters=((1, 600),), projection=64))

@@ -52,12 +52,12 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
     calls = []
 
-    def slow_read(path):
+    def slow_load(path):
         calls.append(path)
         time.sleep(0.05)
         return Weights.from_bytes(path.read_bytes())
 
-    monkeypatch.setattr(module.Weights, "read", slow_read)
+    monkeypatch.setattr(module.Weights, "load", slow_load)
     found = []
     threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
     for thread in threads:
