@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = "spacy_elmo"
 FLOORS = {
     "files": 0,
+    "limits": 0,
     "text": 1,
     "bilm": 1,
     "catalogue": 1,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
 
 ACTIVATIONS = ("relu", "tanh")
@@ -15,6 +16,12 @@ ACTIVATIONS = ("relu", "tanh")
 # Fields that the first files did not have. They are left out of a header where they have their default, so that those
 # files keep their checksum, and earlier versions can load new files that do not use these fields.
 _OPTIONAL = ("word_dim", "symbols", "square_projections")
+_LIMITS: dict[str, float] = {
+    "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
+    "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
+    "words": MAX_ROWS, "symbols": MAX_ROWS, "max_characters": MAX_CHARACTERS,
+    "cell_clip": MAX_CLIP, "proj_clip": MAX_CLIP, "forget_bias": MAX_CLIP,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,29 +86,40 @@ class BiLMConfig:
         if _is_pairs(self.filters):
             object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
         problems = [
-            f"{name} = {getattr(self, name)!r} (must be a whole number, at least 1)"
+            f"{name} = {getattr(self, name)!r:.60} (must be a whole number, at least 1)"
             for name in ("dim", "projection", "layers")
             if not _is_whole(getattr(self, name), 1)
         ]
         problems += [
-            f"{name} = {clip!r} (must be a positive number, or null for none)"
+            f"{name} = {clip!r:.60} (must be a positive number, or null for none)"
             for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
             if clip is not None and not (_is_number(clip) and clip > 0)
         ]
         problems += [
-            f"{name} = {getattr(self, name)!r} (must be true or false)"
+            f"{name} = {getattr(self, name)!r:.60} (must be true or false)"
             for name in ("skip", "square_projections")
             if not isinstance(getattr(self, name), bool)
         ]
         if not _is_number(self.forget_bias):
-            problems.append(f"forget_bias = {self.forget_bias!r} (must be a number)")
+            problems.append(f"forget_bias = {self.forget_bias!r:.60} (must be a number)")
         problems += self._table_problems() or self._input_problems()
+        problems = problems or self._limit_problems()
         if problems:
             raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
 
+    def _limit_problems(self) -> list[str]:
+        sizes = {name: getattr(self, name) for name in _LIMITS if hasattr(self, name)}
+        if self.symbols or not self.words:
+            sizes |= {"groups of filters": len(self.filters), "filters": self.n_filters}
+        return [
+            f"{name} = {value!r:.30} (the limit is {_LIMITS[name]:,})"
+            for name, value in sizes.items()
+            if isinstance(value, int | float) and abs(value) > _LIMITS[name]
+        ]
+
     def _table_problems(self) -> list[str]:
         problems = [
-            f"{name} = {getattr(self, name)!r} (must be {meaning})"
+            f"{name} = {getattr(self, name)!r:.60} (must be {meaning})"
             for name, meaning in (
                 ("words", "0, for characters alone, or the table's rows"),
                 ("word_dim", "0, or the width of a word vector"),
@@ -133,7 +151,7 @@ class BiLMConfig:
             return problems
         if not _is_whole(self.max_characters, minimum):
             problems.append(
-                f"max_characters = {self.max_characters!r}"
+                f"max_characters = {self.max_characters!r:.60}"
                 f" (must be a whole number, at least {minimum}: {why})"
             )
         return problems
@@ -141,19 +159,23 @@ class BiLMConfig:
     def _character_problems(self) -> list[str]:
         problems = []
         if self.activation not in ACTIVATIONS:
-            problems.append(f"activation = {self.activation!r} (known: {', '.join(ACTIVATIONS)})")
+            problems.append(
+                f"activation = {self.activation!r:.60} (known: {', '.join(ACTIVATIONS)})"
+            )
         if not _is_whole(self.char_dim, 1):
-            problems.append(f"char_dim = {self.char_dim!r} (must be a whole number, at least 1)")
+            problems.append(
+                f"char_dim = {self.char_dim!r:.60} (must be a whole number, at least 1)"
+            )
         if not _is_whole(self.highways, 0):
-            problems.append(f"highways = {self.highways!r} (must be a whole number, 0 or more)")
+            problems.append(f"highways = {self.highways!r:.60} (must be a whole number, 0 or more)")
         if not _is_pairs(self.filters) or not self.filters:
             problems.append(
-                f"filters = {self.filters!r} (must be pairs of characters and number, at least one)"
+                f"filters = {self.filters!r:.60} (must be pairs of characters and number, at least one)"
             )
             return problems
         widest = self.max_characters if _is_whole(self.max_characters, 1) else math.inf
         problems += [
-            f"filters: ({width!r}, {number!r}) (width must be 1..{widest}, number at least 1, both whole)"
+            f"filters: ({width!r:.60}, {number!r:.60}) (width must be 1..{widest}, number at least 1, both whole)"
             for width, number in self.filters
             if not (_is_whole(width, 1) and width <= widest and _is_whole(number, 1))
         ]
@@ -197,7 +219,9 @@ def _is_whole(value: object, minimum: int) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):  # of any size, which math.isfinite does not accept
+        return not isinstance(value, bool)
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _is_pairs(value: object) -> bool:

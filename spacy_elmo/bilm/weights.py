@@ -206,9 +206,9 @@ class Weights:
             card = dict(json.loads(header["card"]))
             words = _as_text(_VOCABULARY, tensors.pop(_VOCABULARY, None))
             alphabet = _as_text(_ALPHABET, tensors.pop(_ALPHABET, None))
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
             raise ValueError(
-                f"{source}: damaged header, vocabulary or alphabet: {error}"
+                f"{source}: damaged header, vocabulary or alphabet: {error or type(error).__name__}"
             ) from error
         vocabulary = [] if words is None else words.split("\n")
         start_state = None
@@ -230,8 +230,8 @@ class Weights:
             ]
         try:
             expected = self._expected_shapes()
-        except RuntimeError as error:
-            return [str(error)]
+        except (RuntimeError, TypeError, OverflowError) as error:
+            return [str(error).partition("\n")[0]]
         tensors = self._file_tensors()
         problems = [f"{name}: missing" for name in expected.keys() - tensors.keys()]
         problems += [f"{name}: unexpected" for name in tensors.keys() - expected.keys()]

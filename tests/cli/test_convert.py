@@ -39,7 +39,12 @@ def test_through_spacy(folder, tmp_path):
     out = tmp_path / "out.safetensors"
     done = spacy("elmo", "convert", "bilm-hdf5", folder, out)
     assert (done.returncode, done.stderr) == (0, "")
-    for text in ("options.json", "lm_weights.hdf5", "262, for serving", "out.safetensors"):
+    for text in (
+        "options.json",
+        "lm_weights.hdf5",
+        "262, the value for inference",
+        "out.safetensors",
+    ):
         assert text in " ".join(done.stdout.split())
     assert Weights.load(out).config == tiny.config()
 
@@ -313,10 +318,12 @@ def test_choices_of_allennlp(tmp_path):
     assert code == 1 and "choose with --prefix" in output
     arguments = [folder, out, "--prefix", "b._elmo_lstm"]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "--accept converts the biLM all the same" in output
+    assert code == 1 and "which is missing. Give it with --options" in output
+    arguments += ["--options", options]
+    code, output = invoke(*arguments, format="allennlp")
+    assert code == 1 and "--accept converts the biLM without the normalisation" in output
     assert not out.exists()
-    arguments += ["--accept", "--options", options]
-    assert invoke(*arguments, format="allennlp")[0] == 0
+    assert invoke(*arguments, "--accept", format="allennlp")[0] == 0
     assert Weights.load(out).config.cell_clip == tiny.config().cell_clip
     expected = tiny.bilm(tiny.config(), 1).encoder.characters
     assert torch.equal(Weights.load(out).tensors["encoder.characters"], expected)

@@ -30,7 +30,11 @@ def test_values(folder, tmp_path, format):
     out = tmp_path / "out.safetensors"
     code, output = invoke(format, folder, out)
     assert code == 0, output
-    for text in ("model.ckpt-7.data-00000-of-00001", "checkpoint model.ckpt-7", "head: 8 words"):
+    for text in (
+        "model.ckpt-7.data-00000-of-00001",
+        "checkpoint model.ckpt-7",
+        "head: the 8 words",
+    ):
         assert text in output
     weights = Weights.load(out)
     model = tiny.bilm(tiny.config())

@@ -1,4 +1,4 @@
-"""A converted model of ELMoForManyLangs in a pipeline: the vectors of the bare network, wherever the pipeline goes."""
+"""A converted model of ELMoForManyLangs in a pipeline: its vectors equal those of the bare network."""
 
 import copy
 import dataclasses
@@ -11,7 +11,7 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.convert.many_langs.conversion import convert
 from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
@@ -91,7 +91,7 @@ def test_two_processes(weights):
 
 
 def test_training_reaches_every_table(weights):
-    """A consumer trains it like any other: all of its parameters get a gradient."""
+    """All parameters receive a gradient from a consumer."""
     nlp = pipeline(weights, frozen=False)
     model = nlp.get_pipe("elmo").model
     model.initialize()

@@ -1,4 +1,4 @@
-"""The numbers of the original TensorFlow program, from the files that came with it (see the folder's README)."""
+"""Comparison with the numbers of the original TensorFlow program (see the README of its folder)."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.convert.bilm_tf.hdf5 import convert
+from spacy_elmo.convert.bilm_tf.conversion import convert
 from tests import tiny
 
 PARITY = Path(__file__).parents[3] / "shared" / "parity"
@@ -46,7 +46,7 @@ def test_token_vectors():
 
 
 def test_layers_through_token_vectors():
-    """The table that TensorFlow made in place of the characters, whose words are those of the sentences."""
+    """The table of token vectors that TensorFlow computed for the words of the sentences."""
     folder = PARITY / "skip_on"
     model = convert(folder).weights.build_bilm()
     table = convert(
@@ -63,7 +63,7 @@ def test_layers_through_token_vectors():
 
 
 def test_state_matters_after_the_first_batch():
-    """The comparison above would notice a state that is not carried."""
+    """The comparison above would fail if the state were not carried over."""
     model = convert(PARITY / "skip_on").weights.build_bilm()
     rows = json.loads((PARITY / "skip_on" / "sentences.json").read_text("utf8"))
     with h5py.File(PARITY / "skip_on" / "lm_embeddings_0.hdf5") as file:

@@ -40,7 +40,7 @@ def test_the_mean_of_the_lines_that_are_not_blank(tmp_path, text):
 
 
 def test_no_more_lines_than_needed(tmp_path, text, monkeypatch):
-    """What comes after them is not even text."""
+    """The bytes after the limit are no text, and are not read."""
     monkeypatch.setattr(warm, "MAX_SENTENCES", 5)
     with text.open("ab") as file:
         file.write(b"\n" + b"a b c\n" * 10_000 + b"\xff")
@@ -77,10 +77,10 @@ def test_no_text(tmp_path):
 
 
 def test_numbers_that_are_none(tmp_path, text):
-    """Finite weights whose products are not."""
+    """Finite weights with infinite products."""
     bilm = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     with torch.no_grad():
         bilm.lstm[0].projection.fill_(3e38)
         bilm.lstm[0].recurrent.fill_(3e38)
-    with pytest.raises(ValueError, match="a state beyond the numbers of torch.float32"):
+    with pytest.raises(ValueError, match="a state with numbers beyond the range of torch.float32"):
         with_start(conversion_of(bilm, tmp_path), text)

@@ -1,4 +1,4 @@
-"""A folder of bilm-tf's training to ours: names, head, vocabulary, and all ways in which files may not fit."""
+"""Conversion of bilm-tf's training folder: names, head, vocabulary, and every mismatch between its files."""
 
 import json
 
@@ -8,6 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert import detect
 from spacy_elmo.convert.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -28,7 +29,7 @@ def head_of(model, words=WORDS):
 
 
 def variables_of(model, head):
-    """What bilm-tf's saver writes: the model under its scopes, the optimizer's slots, and the state of the training."""
+    """Return the variables that bilm-tf saves: the model, the optimizer's slots, and the training state."""
     variables = {}
     for name, array in foreign.arrays_of(model).items():
         if name.startswith("RNN_"):
@@ -45,7 +46,7 @@ def variables_of(model, head):
 
 
 def options_of(config):
-    """options.json as bilm-tf writes it when a training starts."""
+    """Return options.json as bilm-tf writes it when training starts."""
     options = foreign.options_of(config)
     if not config.words:
         options["char_cnn"]["n_characters"] = 261
@@ -91,7 +92,7 @@ def test_model_and_head(tmp_path, model):
     assert weights.card == {"converted_from": "model.ckpt-7.index and options.json (bilm-tf)"}
     names = ["options.json", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001", "words"]
     assert conversion.files == [tmp_path / name for name in names]
-    assert conversion.notes == ["checkpoint model.ckpt-7", "head: 8 words, those of words"]
+    assert conversion.notes == ["checkpoint model.ckpt-7", "head: the 8 words of words"]
     # And through our own strict check.
     again = Weights.from_bytes(weights.to_bytes())
     assert_same_model(again, model)
@@ -164,7 +165,7 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
 
 
 def test_without_a_vocabulary(tmp_path, model):
-    """There is no head then, and its numbers, the larger part of a checkpoint, are not read."""
+    """Without a head, its numbers, the larger part of a checkpoint, are not read."""
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
     assert_same_model(conversion.weights, model)
@@ -192,6 +193,44 @@ def test_slots_are_not_read(tmp_path, model):
     assert_same_model(convert(write(tmp_path, model, changed=changed)).weights, model)
 
 
+@pytest.mark.parametrize("name", ["model.ckpt", "model.ckpt-1250"])
+def test_old_format(tmp_path, model, name):
+    """A checkpoint of V1 has no index, and is named by its path or its folder."""
+    write(tmp_path, model)
+    index, data = tmp_path / "model.ckpt-7.index", tmp_path / "model.ckpt-7.data-00000-of-00001"
+    index.rename(tmp_path / name)
+    data.unlink()
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(ValueError, match=f"{name}: a checkpoint of TensorFlow's old format V1"):
+            convert(path)
+        assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
+        with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
+            detect.convert(path)
+
+
+def test_bfloat16_and_float16_checkpoints(tmp_path, model):
+    """bfloat16 becomes the float32 of the same value; float16 raises no NumPy warning (warnings are errors here)."""
+    write_words(tmp_path / "words.txt")
+    variables = variables_of(model, head_of(model))
+    halves = {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in variables.items()
+    }
+    write(tmp_path, model, halves)
+    assert convert(tmp_path).weights.config == model.config
+    rounded = {
+        name: (array.view(np.uint32) >> 16).astype(np.uint16).view(np.float16)
+        if array.dtype == np.float32
+        else array
+        for name, array in variables.items()
+    }
+    changed = {name: {"dtype": 14} for name, a in variables.items() if a.dtype == np.float32}
+    write(tmp_path, model, rounded, changed=changed)
+    weights = convert(tmp_path).weights
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(weights.tensors[name], tensor, rtol=2**-7, atol=0)
+
+
 def test_float16(tmp_path, model):
     write_words(write(tmp_path, model) / "vocab.txt")
     tensors = convert(tmp_path, dtype=torch.float16).weights.tensors
@@ -210,7 +249,7 @@ def test_newest_checkpoint_and_another(tmp_path, model):
 def test_options_of_another_folder(tmp_path, model):
     write(tmp_path, model)
     (tmp_path / "options.json").rename(tmp_path / "other.json")
-    with pytest.raises(FileNotFoundError, match=r"options.json is missing.*--options"):
+    with pytest.raises(FileNotFoundError, match=r"options.json.* is missing.*--options"):
         convert(tmp_path)
     assert_same_model(convert(tmp_path, options=tmp_path / "other.json").weights, model)
 
@@ -228,7 +267,7 @@ def test_vocabulary_that_does_not_fit(tmp_path, model, words, problem):
         convert(tmp_path, vocabulary=path)
 
 
-def test_every_misfit_is_named(tmp_path, model):
+def test_every_mismatch_is_named(tmp_path, model):
     variables = variables_of(model, head_of(model))
     del variables[CELL.format(0, 1) + "bias"]
     variables["lm/char_embed"] = np.zeros((262, 3), np.float32)
@@ -242,7 +281,7 @@ def test_every_misfit_is_named(tmp_path, model):
     for problem in (
         "Cell1/LSTMCell/B: missing",
         "char_embed: shape [262, 3], expected [261, 3]",
-        "CNN_proj/b_proj: holds values that are not finite",
+        "CNN_proj/b_proj: contains values that are not finite",
         "CNN/b_cnn_0: type int32",
         "hello: unexpected",
     ):
@@ -254,7 +293,7 @@ def test_every_misfit_is_named(tmp_path, model):
     [
         ({"lm/softmax/W": tensor_bundle.float32(8, 4)}, r"  softmax/W: shape \[8, 4\], expected \[8, 5\]"),
         ({"lm/softmax/b": tensor_bundle.float32(8, 1)}, r"  softmax/b: shape \[8, 1\], expected \[8\]"),
-        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: holds values that are not finite"),
+        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: contains values that are not finite"),
         ({"lm/softmax/W": None}, "  softmax/W: missing"),
         ({"lm/softmax/b": None}, "no lm/softmax/b, the bias of the softmax"),
     ],
@@ -297,7 +336,7 @@ def test_recognise(tmp_path, model):
 
 
 def test_pretraining_goes_on_from_it(tmp_path, model):
-    """`pretrain --init` starts with the network and the head of the checkpoint, and keeps its vocabulary."""
+    """`pretrain --init` starts from the network and the head of the checkpoint, and keeps its vocabulary."""
     (tmp_path / "training").mkdir()
     write_words(write(tmp_path / "training", model) / "vocab.txt")
     convert(tmp_path / "training").weights.save(tmp_path / "out.safetensors")
