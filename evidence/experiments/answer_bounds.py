@@ -13,8 +13,8 @@ from pathlib import Path
 import spacy
 from spacy.tokens import Doc, DocBin
 from tasks.pairs import line_break
-from tasks.qa_annotation import answer
-from tasks.qa_scorer import normal_words, word_f1
+from tasks.qa.annotation import answer
+from tasks.qa.scorer import normal_words, word_f1
 
 
 def agreement(docs: Iterable[Doc]) -> float | None:

@@ -46,28 +46,32 @@ def needs_elmo(variant: str) -> bool:
     return variant.startswith("elmo")
 
 
-def config_file(name: str, folder: Path = Path()) -> Path:
-    """A config of this project or, where it has none of that name, of the repository around it.
+def config_file(task: str, kind: str, folder: Path = Path()) -> Path:
+    """Return the config of a task: beside its component here or, for spaCy's own tasks, in the repository around it.
 
     Args:
-        name: such as ner_elmo.
-        folder: of this project.
+        task: such as ner.
+        kind: "baseline" or "elmo".
+        folder: the folder of this project.
 
     Raises:
-        FileNotFoundError: neither has it.
+        FileNotFoundError: neither place has it.
     """
-    places = [folder / "configs" / f"{name}.cfg", folder / ".." / "configs" / f"{name}.cfg"]
+    places = [
+        folder / "tasks" / task / f"{kind}.cfg",
+        folder / ".." / "configs" / f"{task}_{kind}.cfg",
+    ]
     for place in places:
         if place.is_file():
             return place
-    raise FileNotFoundError(f"no config {name}.cfg; looked for {' and '.join(map(str, places))}")
+    raise FileNotFoundError(
+        f"no {kind} config of {task}; looked for {' and '.join(map(str, places))}"
+    )
 
 
 def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
-    """The configs of a task without ELMo and with it."""
-    baseline, elmo = (
-        load_config(config_file(f"{task}_{name}", folder)) for name in ("baseline", "elmo")
-    )
+    """Return the configs of a task without ELMo and with it."""
+    baseline, elmo = (load_config(config_file(task, kind, folder)) for kind in ("baseline", "elmo"))
     return baseline, elmo
 
 
