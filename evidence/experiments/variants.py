@@ -1,4 +1,4 @@
-"""The rivals of a task, each made from the places in its two configs that make it one, and from nowhere else."""
+"""The variants of a task: each is one of its two configs with the change that its name states, and no other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from confection import Config
 from spacy.util import load_config
 
 PLACES = ("input", "output")
-"""Where ELMo may be: beside what the encoder reads, beside what it writes."""
+"""The places of ELMo: beside the input of the encoder, beside its output."""
 
 
 class Resources(NamedTuple):
-    """What some variants read, made from the same raw text."""
+    """The files that some variants read, made from the same raw text."""
 
     vectors: Path
     """A folder that `spacy init vectors` wrote."""
@@ -24,7 +24,7 @@ class Resources(NamedTuple):
 
 
 def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Resources) -> Config:
-    """The config of a variant.
+    """Return the config of a variant.
 
     Args:
         variant: one of `VARIANTS`.
@@ -42,7 +42,7 @@ def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Reso
 
 
 def needs_elmo(variant: str) -> bool:
-    """Whether a variant is made from the config with ELMo."""
+    """Return True if a variant is made from the config with ELMo."""
     return variant.startswith("elmo")
 
 
@@ -76,14 +76,14 @@ def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
 
 
 def own_variant(task: str, folder: Path = Path()) -> str:
-    """The variant by place that the config of a task with ELMo is already, such as elmo_input."""
+    """Return the variant by place that a task's config with ELMo already is, such as elmo_input."""
     block = tok2vec_block(read_pair(task, folder)[1], task)
     (place,) = (place for place in PLACES if block[place] is not None)
     return f"elmo_{place}"
 
 
 def tok2vec_block(config: Config, task: str) -> dict[str, Any]:
-    """Embedding and encoder inside a component."""
+    """Return the block of the embedding and encoder inside a component."""
     return config["components"][task]["model"]["tok2vec"]
 
 
@@ -141,4 +141,4 @@ VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
     "elmo_l2_1": _listener(l2=1.0),
     "elmo_l2_0001": _listener(l2=0.001),
 }
-"""Name -> what sets it apart from the config without ELMo or, where the name begins with elmo, with it."""
+"""The change of the config without ELMo or, where the name begins with elmo, with it, by the name of the variant."""

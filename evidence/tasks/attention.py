@@ -5,12 +5,12 @@ from torch import Tensor
 
 
 def mask(lengths: Tensor) -> Tensor:
-    """(batch, longest): which places hold a token."""
+    """Return (batch, longest) bool: True where a place has a token."""
     return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
 def attend(likeness: Tensor, values: Tensor, found: Tensor) -> Tensor:
-    """For each token of one sentence, the mean of the other's vectors, weighted by softmax of their likeness.
+    """Return, for each token of one sentence, the mean of the other's vectors, weighted by softmax of their similarity.
 
     Args:
         likeness: (batch, n, m).

@@ -24,7 +24,7 @@ Cluster = list[Mention]
 
 
 def clusters(doc: Doc) -> list[Cluster]:
-    """The clusters of a Doc; none where it has no such groups."""
+    """Return the clusters of a Doc; none where it has no such groups."""
     return [
         [(span.start, span.end) for span in group]
         for key, group in doc.spans.items()
@@ -43,7 +43,7 @@ def set_clusters(doc: Doc, found: Iterable[Cluster]) -> None:
 
 
 def pieces(doc: Doc, max_words: int) -> Iterator[Doc]:
-    """A labelled Doc in pieces of whole sentences, by the rule by which elmo finds them.
+    """Yield a labelled Doc in pieces of whole sentences, by the rule by which elmo finds them.
 
     A cluster is cut like the Doc. Where one mention alone is left of it, that is none any more.
 
@@ -77,7 +77,8 @@ def _piece(part: Span) -> Doc:
 def coref_pieces(
     path: Path | None, max_words: int, limit: int = 0
 ) -> Callable[[Language], Iterator[Example]]:
-    """`spacy.Corpus.v1`, which cuts its Docs into pieces, because a step of training on a whole chapter is too long.
+    """Return a `spacy.Corpus.v1` that cuts its Docs into pieces, because a training step on a whole chapter is too
+    long.
 
     Args:
         path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.

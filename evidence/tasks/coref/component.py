@@ -48,7 +48,8 @@ def make_coref(
 
 
 class CoreferenceResolver(TrainablePipe):
-    """Links each span to its best antecedent, if one is better than none. What hangs together is a cluster."""
+    """The component that links each span to its best antecedent, if one is better than none; linked spans are a
+    cluster."""
 
     def __init__(
         self,
@@ -80,12 +81,12 @@ class CoreferenceResolver(TrainablePipe):
         self.model.initialize(X=list(islice(docs, _SAMPLE)))
 
     def predict(self, docs: Iterable[Doc]) -> list[Ranking]:
-        """The ranking of each Doc that is not empty."""
+        """Return the ranking of each Doc that is not empty."""
         docs = [doc for doc in docs if len(doc)]
         return self.model.predict(docs) if docs else []
 
     def set_annotations(self, docs: Iterable[Doc], rankings: Sequence[Ranking]) -> None:
-        """Put the clusters into `doc.spans`."""
+        """Write the clusters to `doc.spans`."""
         each = iter(rankings)
         for doc in docs:
             set_clusters(doc, linked(next(each)) if len(doc) else [])
@@ -98,15 +99,15 @@ class CoreferenceResolver(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from the Docs that are not empty."""
+        """Update the model from the Docs that are not empty."""
         learnable = [example for example in examples if len(example.predicted)]
         return super().update(learnable, drop=drop, sgd=sgd, losses=losses)
 
     def get_loss(
         self, examples: Iterable[Example], rankings: Sequence[Ranking]
     ) -> tuple[float, list[Floats2d]]:
-        """Minus the log-probability of all right antecedents together: the mean over the spans that were kept, as the
-        l2 of a listener supposes."""
+        """Return minus the log-probability of all right antecedents together: the mean over the spans that were kept,
+        as the l2 of a listener supposes."""
         total = sum(len(ranking.starts) for ranking in rankings)
         loss, gradients = 0.0, []
         for example, ranking in zip(examples, rankings, strict=True):
@@ -120,13 +121,13 @@ class CoreferenceResolver(TrainablePipe):
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Softmax of each row. A score of -inf becomes 0."""
+    """Return the softmax of each row. A score of -inf becomes 0."""
     exps = np.exp(scores - scores.max(axis=1, keepdims=True))
     return exps / exps.sum(axis=1, keepdims=True)
 
 
 def aligned_clusters(example: Example) -> list[Cluster]:
-    """The labelled clusters, in tokens of the Doc that the pipeline reads. What fits no tokens there is left out."""
+    """Return the labelled clusters in tokens of the predicted Doc. Mentions that fit no tokens there are left out."""
     if len(example.predicted) == len(example.reference):
         return clusters(example.reference)
     found = []
@@ -138,7 +139,8 @@ def aligned_clusters(example: Example) -> list[Cluster]:
 
 
 def right_antecedents(ranking: Ranking, gold: Iterable[Cluster]) -> np.ndarray:
-    """(k, 1 + a): whether each antecedent is in the cluster of its span; where none is, "none" is right."""
+    """Return (k, 1 + a) bool: True for antecedents in the cluster of their span; where there are none, "none" is
+    right."""
     owner = {mention: number for number, cluster in enumerate(gold) for mention in cluster}
     mentions = zip(ranking.starts.tolist(), ranking.ends.tolist(), strict=True)
     own = np.array([owner.get(mention, -1) for mention in mentions])
@@ -148,7 +150,7 @@ def right_antecedents(ranking: Ranking, gold: Iterable[Cluster]) -> np.ndarray:
 
 
 def linked(ranking: Ranking) -> list[Cluster]:
-    """The clusters that the best antecedents make, in the order of their first mentions."""
+    """Return the clusters that the best antecedents make, in the order of their first mentions."""
     mentions = list(zip(ranking.starts.tolist(), ranking.ends.tolist(), strict=True))
     best = ranking.scores.argmax(axis=1)
     member: dict[int, Cluster] = {}

@@ -4,8 +4,8 @@ import numpy as np
 
 
 def best_matching(likeness: np.ndarray) -> float:
-    """The largest sum of entries of which no two share a row or a column, by the Hungarian method (Kuhn 1955), in the
-    shape of shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
+    """Return the largest sum of entries of which no two share a row or a column, by the Hungarian method (Kuhn 1955),
+    in the shape of shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
 
     Args:
         likeness: (n, m), not negative.

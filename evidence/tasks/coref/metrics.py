@@ -16,15 +16,15 @@ Clusters = Sequence[Cluster]
 
 
 class Share(NamedTuple):
-    """What was found, out of how much."""
+    """A count and its maximum."""
 
     found: float
     total: float
 
 
 def muc(key: Clusters, response: Clusters) -> Share:
-    """The links of Vilain et al. (1995): a cluster of n mentions has n - 1, less one for each further part into which
-    the other clusters cut it."""
+    """Count the links of Vilain et al. (1995): a cluster of n mentions has n - 1, less one for each further part into
+    which the other clusters cut it."""
     found = total = 0
     owner = _owners(response)
     for cluster in key:
@@ -36,7 +36,8 @@ def muc(key: Clusters, response: Clusters) -> Share:
 
 
 def b_cubed(key: Clusters, response: Clusters) -> Share:
-    """The mentions of Bagga and Baldwin (1998): of each, how much of its cluster stands with it in the other ones."""
+    """Count the mentions of Bagga and Baldwin (1998): of each, how much of its cluster stands with it in the other
+    ones."""
     found = 0.0
     total = 0
     owner = _owners(response)
@@ -49,7 +50,7 @@ def b_cubed(key: Clusters, response: Clusters) -> Share:
 
 
 def ceaf_e(key: Clusters, response: Clusters) -> Share:
-    """The entities of Luo (2005): the likeness of clusters, 2 |K and R| / (|K| + |R|), in the best matching."""
+    """Count the entities of Luo (2005): the likeness of clusters, 2 |K and R| / (|K| + |R|), in the best matching."""
     likeness = np.zeros((len(key), len(response)))
     owner = _owners(response)
     for row, cluster in enumerate(key):
@@ -64,5 +65,5 @@ def ceaf_e(key: Clusters, response: Clusters) -> Share:
 
 
 def _owners(clusters: Clusters) -> dict[tuple[int, int], int]:
-    """The number of the cluster of each mention."""
+    """Return the number of the cluster of each mention."""
     return {mention: number for number, cluster in enumerate(clusters) for mention in cluster}

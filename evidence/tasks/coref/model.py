@@ -41,7 +41,7 @@ def span_ranker(
     antecedents: int,
     dropout: float,
 ) -> Model[list[Doc], list[Ranking]]:
-    """Rank spans, by the paper's baseline: the `SpanRanker` of Lee et al. (2017).
+    """Return a model that ranks spans, by the paper's baseline: the `SpanRanker` of Lee et al. (2017).
 
     Simplified: narrower; it knows neither speaker nor genre; a span that crosses a better one is kept as well; and of
     Lee et al. (2018) it has the coarse pruning, with which it fits on a CPU.
@@ -67,7 +67,8 @@ def span_ranker(
 def sentences(
     vectors: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[list[Floats2d]]]:
-    """The vectors of each sentence of each Doc, by the rule by which elmo finds them: no annotation is read."""
+    """Return a layer that gives the vectors of each sentence of each Doc, by the rule by which elmo finds them: no
+    annotation is read."""
     return Model("sentences", forward, init=init, layers=[vectors])
 
 
@@ -95,7 +96,7 @@ def forward(
 def to_torch(
     model: Model, X: list[list[Floats2d]], is_train: bool
 ) -> tuple[ArgsKwargs, Callable[[ArgsKwargs], list[list[Floats2d]]]]:
-    """Sentences as the argument of `SpanRanker`, and their gradients as arrays."""
+    """Convert sentences to the argument of `SpanRanker`, and their gradients to arrays."""
     tensors = [[xp2torch(x, requires_grad=is_train) for x in document] for document in X]
 
     def back(gradients: ArgsKwargs) -> list[list[Floats2d]]:
@@ -107,7 +108,7 @@ def to_torch(
 def from_torch(
     model: Model, inputs_outputs: tuple[Any, list[RankedSpans]], is_train: bool
 ) -> tuple[list[Ranking], Callable[[list[Floats2d]], ArgsKwargs]]:
-    """What `SpanRanker` returns as arrays, and the gradients of its scores as torch needs them."""
+    """Convert the output of `SpanRanker` to arrays, and the gradients of its scores to tensors."""
     _, ranked = inputs_outputs
     rankings = [
         Ranking(*(torch2xp(part.detach(), ops=model.ops) for part in each)) for each in ranked

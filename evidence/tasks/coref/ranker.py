@@ -17,17 +17,17 @@ class RankedSpans(NamedTuple):
     """The k spans of a document that were kept, from left to right, and up to a antecedents of each."""
 
     starts: Tensor
-    """(k,): first token."""
+    """First token of each span, (k,)."""
     ends: Tensor
-    """(k,): after the last token."""
+    """End of each span, exclusive, (k,)."""
     antecedents: Tensor
-    """(k, a): numbers of spans; a span has fewer than a of them where its scores are -inf."""
+    """Numbers of the antecedents, (k, a); a span has fewer than a of them where its scores are -inf."""
     scores: Tensor
-    """(k, 1 + a): first that of no antecedent, which is 0."""
+    """Scores, (k, 1 + a); the first is that of no antecedent, which is 0."""
 
 
 class SpanRanker(nn.Module):
-    """Score all spans as mentions, keep the best, and score pairs of those.
+    """The network that scores all spans as mentions, keeps the best, and scores pairs of those.
 
     Args:
         width: of the tokens that it reads, and of its hidden layers.
@@ -65,7 +65,7 @@ class SpanRanker(nn.Module):
         self.pair = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 1))
 
     def forward(self, documents: list[list[Tensor]]) -> list[RankedSpans]:
-        """Rank the spans of each document by itself.
+        """Compute the ranking of each document by itself.
 
         Args:
             documents: the sentences of each, (n_tokens, width). None is empty.
@@ -93,7 +93,7 @@ class SpanRanker(nn.Module):
         return RankedSpans(starts[kept], ends[kept], antecedents, scores)
 
     def _heads(self, x: Tensor) -> Tensor:
-        """(n_tokens, max_span_width, width): for each start and width, the mean of the tokens weighted by their
+        """Return (n_tokens, max_span_width, width): for each start and width, the mean of the tokens weighted by their
         headness. The place of width w has w + 1 tokens."""
         beyond = self.max_span_width - 1
         windows = pad(x, (0, 0, 0, beyond)).unfold(0, self.max_span_width, 1)
@@ -103,7 +103,7 @@ class SpanRanker(nn.Module):
         return weights @ windows.transpose(1, 2)
 
     def _antecedents(self, spans: Tensor, mention: Tensor) -> tuple[Tensor, Tensor]:
-        """The best antecedents of each span, (k, a), and the scores of none and of each of them, (k, 1 + a)."""
+        """Return the best antecedents of each span, (k, a), and the scores of none and of each of them, (k, 1 + a)."""
         place = torch.arange(len(spans))
         # Divided, because a product of so many numbers would drown the scores of mentions at first.
         likeness = self.coarse(self.dropout(spans)) @ spans.T / spans.shape[1] ** 0.5
@@ -121,12 +121,12 @@ class SpanRanker(nn.Module):
 
 
 def scorer(nI: int, width: int, dropout: float) -> nn.Sequential:
-    """A score by one hidden layer: (n, nI) -> (n, 1)."""
+    """Return a network with one hidden layer: (n, nI) -> (n, 1)."""
     return nn.Sequential(nn.Linear(nI, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 1))
 
 
 def candidates(lengths: list[int], max_width: int) -> tuple[Tensor, Tensor]:
-    """All spans of up to `max_width` tokens that lie in one sentence.
+    """Return all spans of up to `max_width` tokens that lie in one sentence.
 
     Args:
         lengths: of the sentences.

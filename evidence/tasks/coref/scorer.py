@@ -14,8 +14,8 @@ _METRICS = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_e}
 
 
 def score_coref(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Clusters of all Docs together, as CoNLL-2012 sums them up. A mention that stands alone is in no cluster, neither
-    labelled nor predicted, and does not count.
+    """Score the clusters of all Docs together, as CoNLL-2012 sums them up. A mention that stands alone is in no
+    cluster, neither labelled nor predicted, and does not count.
 
     Returns:
         Between 0 and 1: `coref_muc_p`, `_r`, `_f`, the same for `coref_b3` and `coref_ceafe`, and `coref_f`, the mean
@@ -41,5 +41,5 @@ def _share(shares: Iterable[tuple[float, float]]) -> float:
 
 @spacy.registry.scorers("evidence.coref_scorer.v1")
 def make_coref_scorer() -> Callable[..., dict[str, Any]]:
-    """The scorer of a coref component."""
+    """Return the scorer of a coref component."""
     return score_coref

@@ -8,7 +8,7 @@ from ..bilstm import BiLSTM
 
 
 class Esim(nn.Module):
-    """Encode both sentences, align each softly to the other, compare, read the comparisons, pool.
+    """The network that encodes two sentences, aligns each softly to the other, compares and pools.
 
     Args:
         width: of what it reads, of its two LSTMs (both directions together), and a quarter of what it writes.
@@ -29,7 +29,7 @@ class Esim(nn.Module):
         hypothesis: Tensor,
         hypothesis_lengths: Tensor,
     ) -> Tensor:
-        """Features of pairs.
+        """Compute the features of pairs.
 
         Args:
             premise, hypothesis: (batch, longest, width), padded.
@@ -60,7 +60,7 @@ class Esim(nn.Module):
 
 
 def pool(x: Tensor, found: Tensor) -> Tensor:
-    """Mean and maximum over the places that count: (batch, n, width) -> (batch, 2 * width)."""
+    """Return mean and maximum over the places that count: (batch, n, width) -> (batch, 2 * width)."""
     kept = found[:, :, None]
     mean = x.masked_fill(~kept, 0).sum(dim=1) / kept.sum(dim=1)
     return torch.cat([mean, x.masked_fill(~kept, -torch.inf).amax(dim=1)], dim=1)

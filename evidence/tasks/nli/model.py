@@ -26,10 +26,10 @@ def pair_classifier(
     dropout: float,
     nO: int | None = None,
 ) -> Model[list[Doc], Floats2d]:
-    """Probabilities of labels, (n_docs, nO), by the paper's baseline: the `Esim` of Chen et al. (2017), without trees.
+    """Return a model of label probabilities, (n_docs, nO): the `Esim` of Chen et al. (2017), the paper's baseline.
 
-    Simplified: narrower, and its classifier is a Maxout layer in place of one with tanh. `tok2vec` reads the Doc, so
-    its window sees a few words across the line break.
+    Simplified: without trees, narrower, and its classifier is a Maxout layer in place of one with tanh. `tok2vec`
+    reads the Doc, so its window sees a few words across the line break.
 
     Args:
         tok2vec: vectors of the tokens.
@@ -48,5 +48,5 @@ def pair_classifier(
 
 
 def layer(width: int) -> Model[Floats2d, Floats2d]:
-    """Maxout, to which `[training] dropout` applies."""
+    """Return a Maxout layer to which `[training] dropout` applies."""
     return Maxout(nO=width, nP=3, normalize=True, dropout=0.0)

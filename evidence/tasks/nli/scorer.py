@@ -9,7 +9,7 @@ from spacy.training import Example
 
 
 def score_nli(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Whether the most probable label is the right one.
+    """Score the most probable label of each pair.
 
     Returns:
         `nli_acc`, the share of pairs for which it is, and `nli_per_type`: precision, recall and F1 of each label.
@@ -30,5 +30,5 @@ def score_nli(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 @spacy.registry.scorers("evidence.nli_scorer.v1")
 def make_nli_scorer() -> Callable[..., dict[str, Any]]:
-    """The scorer of an nli component."""
+    """Return the scorer of an nli component."""
     return score_nli

@@ -11,17 +11,17 @@ ANSWER = "answer"
 
 
 def answer(doc: Doc) -> Span | None:
-    """The answer of a Doc, None where it has none."""
+    """Return the answer of a Doc; None if it has none."""
     return next(iter(doc.spans.get(ANSWER, [])), None)
 
 
 def set_answer(doc: Doc, start: int, end: int) -> None:
-    """Put the tokens from `start` up to, not including, `end` on a Doc as its answer, in place of one that it has."""
+    """Write the tokens from `start` up to, not including, `end` to a Doc as its answer, in place of an earlier one."""
     doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=[Span(doc, start, end)])
 
 
 def aligned_answer(example: Example) -> Span | None:
-    """The labelled answer, in tokens of the Doc that the pipeline reads; None where it fits no tokens there."""
+    """Return the labelled answer in tokens of the predicted Doc; None if it fits no tokens there."""
     given = answer(example.reference)
     if given is None:
         return None

@@ -8,7 +8,7 @@ from ..bilstm import BiLSTM
 
 
 class Bidaf(nn.Module):
-    """Encode both, let the context look at the question and the question at the context, read on, point at both ends.
+    """The network that encodes both texts, attends in both directions, and scores both ends of the answer.
 
     Args:
         width: of what it reads and of its LSTMs (both directions together).
@@ -31,7 +31,7 @@ class Bidaf(nn.Module):
     def forward(
         self, question: Tensor, question_lengths: Tensor, context: Tensor, context_lengths: Tensor
     ) -> Tensor:
-        """How well an answer may start, and end, at each token of the context.
+        """Compute the scores of a start, and of an end, at each token of the context.
 
         Args:
             question, context: (batch, longest, width), padded.
@@ -50,7 +50,7 @@ class Bidaf(nn.Module):
         return torch.cat([start, end], dim=2)
 
     def _attend(self, c: Tensor, q: Tensor, context_mask: Tensor, question_mask: Tensor) -> Tensor:
-        """The context as seen from the question, (batch, longest context, width)."""
+        """Return the context with attention to the question, (batch, longest context, width)."""
         likeness = self.of_context(c) + self.of_question(q).transpose(1, 2)
         likeness = likeness + (c * self.of_both) @ q.transpose(1, 2)
         asked = attend(likeness, q, question_mask)

@@ -47,8 +47,8 @@ def make_qa(
 
 
 class QuestionAnswerer(TrainablePipe):
-    """Points at the first and the last token of the answer. It always gives one: a question without answer is not known
-    to it."""
+    """The component that marks the first and the last token of the answer. It always gives one: a question without
+    answer is not known to it."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class QuestionAnswerer(TrainablePipe):
         self.model.initialize(X=[example.predicted for example in islice(get_examples(), _SAMPLE)])
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats2d]:
-        """Logits of start and end, (n_tokens of the context, 2) per Doc."""
+        """Return the logits of start and end, (n_tokens of the context, 2) per Doc."""
         docs = list(docs)
         return self.model.predict(docs) if docs else []
 
     def set_annotations(self, docs: Iterable[Doc], logits: Sequence[Floats2d]) -> None:
-        """Put the best answer into `doc.spans["answer"]`."""
+        """Write the best answer to `doc.spans["answer"]`."""
         for doc, each in zip(docs, logits, strict=True):
             first = line_break(doc) + 1
             start, end = best_span(*self.model.ops.to_numpy(each).T, self.max_answer)
@@ -95,8 +95,8 @@ class QuestionAnswerer(TrainablePipe):
     def get_loss(
         self, examples: Iterable[Example], logits: Sequence[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Cross-entropy of start and end: the mean over the questions, as the l2 of a listener supposes. An answer that
-        fits no tokens teaches nothing."""
+        """Return the cross-entropy of start and end: the mean over the questions, as the l2 of a listener supposes.
+        An answer that fits no tokens teaches nothing."""
         loss, gradients = 0.0, []
         for example, each in zip(examples, logits, strict=True):
             gradient = self.model.ops.alloc2f(*each.shape)
@@ -113,7 +113,7 @@ class QuestionAnswerer(TrainablePipe):
 
 
 def best_span(start: np.ndarray, end: np.ndarray, longest: int) -> tuple[int, int]:
-    """The span of up to `longest` tokens whose first and last token have the highest sum of scores.
+    """Return the span of up to `longest` tokens whose first and last token have the highest sum of scores.
 
     Args:
         start, end: (n,), the score of each token as the first and as the last one.

@@ -26,7 +26,7 @@ from .bidaf import Bidaf
 def answer_pointer(
     tok2vec: Model[list[Doc], list[Floats2d]], hidden_width: int, dropout: float
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Logits of the start and the end of the answer, (n_tokens of the context, 2) per Doc.
+    """Return a model of the logits of start and end of the answer, (n_tokens of the context, 2) per Doc.
 
     By the `Bidaf` of Seo et al. (2017), which the paper's baseline (Clark and Gardner 2018) begins with. Simplified:
     narrower, one layer where BiDAF reads with two, and without the self-attention and the shared norm of the paper's.
@@ -51,7 +51,7 @@ def answer_pointer(
 def unpadded(
     model: Model, inputs_outputs: tuple[list[Pair], Tensor], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], ArgsKwargs]]:
-    """The logits of each context, and their gradients as torch needs them."""
+    """Convert padded logits to those of each context, and their gradients to padded tensors."""
     asked, output = inputs_outputs
     logits: Floats3d = torch2xp(output.detach(), ops=model.ops)
 

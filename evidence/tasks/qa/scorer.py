@@ -20,19 +20,19 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normal_words(text: str) -> list[str]:
-    """The words that count: in lower case, without ASCII punctuation and articles."""
+    """Return the words that are compared: in lower case, without ASCII punctuation and articles."""
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 def word_f1(found: str, gold: str) -> float:
-    """F1 of the bags of words of two answers; 0 where nothing is in both."""
+    """Return the F1 of the bags of words of two answers; 0 where nothing is in both."""
     left, right = normal_words(found), normal_words(gold)
     shared = (Counter(left) & Counter(right)).total()
     return 2 * shared / (len(left) + len(right)) if shared else 0.0
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Means over the questions that have an answer.
+    """Return the means over the questions that have an answer.
 
     Returns:
         `qa_em`, the share of answers with the words of the right one, and `qa_f`, the mean of `word_f1`; None where no
@@ -54,5 +54,5 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 @spacy.registry.scorers("evidence.qa_scorer.v1")
 def make_qa_scorer() -> Callable[..., dict[str, Any]]:
-    """The scorer of a qa component."""
+    """Return the scorer of a qa component."""
     return score_qa

@@ -27,7 +27,7 @@ class Argument(NamedTuple):
 
 
 def predicates(doc: Doc) -> list[int]:
-    """The index of each predicate; none where the Doc has no such group."""
+    """Return the index of each predicate; none where the Doc has no such group."""
     return [span.start for span in doc.spans.get(PREDICATES, [])]
 
 
@@ -43,7 +43,7 @@ def set_predicates(doc: Doc, frames: Mapping[int, str]) -> None:
 
 
 def arguments(doc: Doc) -> dict[int, list[Argument]]:
-    """The arguments of each predicate, in the order in which they were set."""
+    """Return the arguments of each predicate, in the order in which they were set."""
     found: dict[int, list[Argument]] = {index: [] for index in predicates(doc)}
     for span in doc.spans.get(ARGUMENTS, []):
         found[int(span.id_)].append(Argument(span.start, span.end, span.label_))
@@ -51,7 +51,7 @@ def arguments(doc: Doc) -> dict[int, list[Argument]]:
 
 
 def set_arguments(doc: Doc, found: Mapping[int, Iterable[Argument]]) -> None:
-    """Put the arguments of each predicate on a Doc, in place of those that it has."""
+    """Write the arguments of each predicate to a Doc, in place of earlier ones."""
     spans = [
         Span(doc, start, end, label=label, span_id=str(predicate))
         for predicate, its in found.items()
@@ -62,7 +62,7 @@ def set_arguments(doc: Doc, found: Mapping[int, Iterable[Argument]]) -> None:
 
 @spacy.registry.readers("evidence.PredicateCorpus.v1")
 def predicate_corpus(path: Path | None, limit: int = 0) -> Callable[[Language], Iterator[Example]]:
-    """`spacy.Corpus.v1`, whose Docs for the pipeline know their predicates, which spaCy's own reader leaves out.
+    """Return a `spacy.Corpus.v1` whose predicted Docs have their predicates, which spaCy's own reader leaves out.
 
     Args:
         path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.

@@ -12,12 +12,12 @@ from .annotation import Argument
 
 
 def n_tags(labels: Sequence[str]) -> int:
-    """How many tags the labels make."""
+    """Return the number of tags for a number of labels."""
     return 1 + 2 * len(labels)
 
 
 def encode(found: Iterable[Argument], length: int, labels: Sequence[str]) -> Ints1d:
-    """The tag of each of `length` tokens. An argument with a label that is not in `labels` is left out."""
+    """Return the tag of each of `length` tokens. An argument with a label that is not in `labels` is left out."""
     tags = np.zeros(length, dtype="i")
     for start, end, label in found:
         if label in labels:
@@ -28,7 +28,7 @@ def encode(found: Iterable[Argument], length: int, labels: Sequence[str]) -> Int
 
 
 def decode(tags: Sequence[int], labels: Sequence[str]) -> list[Argument]:
-    """The arguments that tags stand for; the other way round from `encode`. A tag that continues an argument must
+    """Return the arguments that tags stand for, the inverse of `encode`. A tag that continues an argument must
     follow one of the same label, as in every path of `best_path`."""
     found: list[Argument] = []
     for place, tag in enumerate(tags):
@@ -40,8 +40,8 @@ def decode(tags: Sequence[int], labels: Sequence[str]) -> list[Argument]:
 
 
 def best_path(scores: Floats2d) -> list[int]:
-    """The tags with the highest sum of scores in which an argument only continues where it has begun (Viterbi, with the
-    BIO constraints of He et al. 2017).
+    """Return the tags with the highest sum of scores in which an argument only continues where it has begun (Viterbi,
+    with the BIO constraints of He et al. 2017).
 
     Args:
         scores: (n_tokens, n_tags), such as logarithms of probabilities.

@@ -44,7 +44,7 @@ def make_srl(
 
 
 class SemanticRoleLabeler(TrainablePipe):
-    """Tags the tokens of a sentence with BIO tags, once for each of its predicates, and reads the arguments off them.
+    """The component that gives the tokens BIO tags, once for each predicate, and takes the arguments from them.
 
     The predicates are given, as in the paper: `doc.spans["predicates"]` must be set before. A Doc without gets none.
     """
@@ -65,7 +65,7 @@ class SemanticRoleLabeler(TrainablePipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The roles that it knows."""
+        """The roles that it predicts."""
         return tuple(self.cfg["labels"])
 
     def initialize(
@@ -101,12 +101,12 @@ class SemanticRoleLabeler(TrainablePipe):
         self.model.initialize(X=sample, Y=[tags])
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats2d]:
-        """Probabilities of the tags, (n_tokens, n_tags) per predicate, Doc after Doc."""
+        """Return the probabilities of the tags, (n_tokens, n_tags) per predicate, Doc after Doc."""
         docs = list(docs)
         return self.model.predict(docs) if any(map(predicates, docs)) else []
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Floats2d]) -> None:
-        """Put the arguments into `doc.spans["arguments"]`."""
+        """Write the arguments to `doc.spans["arguments"]`."""
         each = iter(scores)
         for doc in docs:
             set_arguments(doc, {index: self._arguments(next(each)) for index in predicates(doc)})
@@ -123,14 +123,15 @@ class SemanticRoleLabeler(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from the Docs that have predicates."""
+        """Update the model from the Docs that have predicates."""
         learnable = [example for example in examples if predicates(example.predicted)]
         return super().update(learnable, drop=drop, sgd=sgd, losses=losses)
 
     def get_loss(
         self, examples: Iterable[Example], scores: Sequence[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Cross-entropy of the tags: the mean over the tokens of all predicates, as the l2 of a listener supposes."""
+        """Return the cross-entropy of the tags: the mean over the tokens of all predicates, as the l2 of a listener
+        supposes."""
         ops = self.model.ops
         gold = [
             encode(arguments(example.reference)[index], len(example.reference), self.labels)

@@ -19,7 +19,8 @@ PLACES = 2 * REACH + 1
 def predicate_tagger(
     tok2vec: Model[list[Doc], list[Floats2d]], hidden_width: int, depth: int
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Probabilities of tags, (n_tokens, n_tags) per predicate, in the order of Docs and of the predicates in each.
+    """Return a model of tag probabilities, (n_tokens, n_tags) per predicate, in the order of Docs and of the
+    predicates in each.
 
     After He et al. (2017), whose deep LSTM is the paper's baseline: a bidirectional LSTM reads the sentence once per
     predicate, which is marked. Simplified, for minutes of training in place of hundreds of epochs: `depth` layers in
@@ -44,14 +45,14 @@ def predicate_tagger(
 
 
 def layer(width: int) -> Model[list[Floats2d], list[Floats2d]]:
-    """Maxout, to which `[training] dropout` applies."""
+    """Return a Maxout layer to which `[training] dropout` applies."""
     return with_array(Maxout(nO=width, nP=3, normalize=True, dropout=0.0))
 
 
 def seen_from_predicates(
     tok2vec: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[Floats2d]]:
-    """[token ; predicate ; place] for the tokens of a Doc, once for each of its predicates.
+    """Return a layer that gives [token ; predicate ; place] for the tokens of a Doc, once for each of its predicates.
 
     The place is where the token stands from the predicate: a 1 in one of `PLACES` columns, of which the middle one is
     the predicate itself and the outermost ones are all that is farther away.
@@ -67,7 +68,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    """Lay out the vectors, and gather their gradient from all predicates of a Doc."""
+    """Compute the vectors of all predicates; the backward pass sums their gradients over the predicates of a Doc."""
     xp = model.ops.xp
     vectors, backprop_vectors = model.layers[0](docs, is_train)
     places = [(row, index) for row, doc in enumerate(docs) for index in predicates(doc)]

@@ -14,8 +14,8 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def joined(found: Sequence[Argument]) -> set[tuple[str, Pieces]]:
-    """Arguments with their continuations: C-X is a further piece of the nearest X before it, and an X of its own where
-    there is none. What continues the predicate itself, C-V, is no argument."""
+    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an X of its
+    own where there is none. What continues the predicate itself, C-V, is no argument."""
     whole: list[tuple[str, Pieces]] = []
     for start, end, label in sorted(found):
         role = label.removeprefix("C-")
@@ -28,7 +28,7 @@ def joined(found: Sequence[Argument]) -> set[tuple[str, Pieces]]:
 
 
 def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
-    """The arguments of all predicates of a Doc: predicate, role, pieces."""
+    """Return the arguments of all predicates of a Doc: predicate, role, pieces."""
     return {
         (predicate, role, pieces)
         for predicate, found in arguments(doc).items()
@@ -37,7 +37,7 @@ def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
 
 
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """An argument is right if predicate, role and all its tokens are.
+    """Score arguments; one is right if predicate, role and all its tokens are.
 
     Returns:
         `srl_p`, `srl_r`, `srl_f` between 0 and 1 over all arguments, and `srl_per_type`: the same for each role.
@@ -62,5 +62,5 @@ def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 @spacy.registry.scorers("evidence.srl_scorer.v1")
 def make_srl_scorer() -> Callable[..., dict[str, Any]]:
-    """The scorer of an srl component."""
+    """Return the scorer of an srl component."""
     return score_srl
