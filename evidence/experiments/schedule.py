@@ -14,6 +14,8 @@ from pathlib import Path
 TAIL = 30
 """Number of lines of the log in the message of a failure."""
 
+_print = partial(print, flush=True)
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -61,7 +63,7 @@ def carry_out(
     jobs: Sequence[Job],
     processes: int,
     *,
-    say: Callable[[str], None] = partial(print, flush=True),
+    say: Callable[[str], None] = _print,
     pause: float = 0.2,
 ) -> None:
     """Carry out the jobs that are not done, in their order.
