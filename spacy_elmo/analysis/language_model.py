@@ -16,7 +16,7 @@ from ..bilm.likelihood import classes_of, language_model, log_probabilities, ope
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..pipeline.bundled import find_weights
-from ..pipeline.options import MAX_BATCH_TOKENS
+from ..pipeline.options import BiLMOptions
 from ..pipeline.reading.sequences import Sequences
 from ..pipeline.reading.spans import SpanGetter, rule_spans
 
@@ -64,7 +64,7 @@ class LanguageModel:
         weights: Weights,
         *,
         get_spans: SpanGetter = rule_spans,
-        max_batch_tokens: int = MAX_BATCH_TOKENS,
+        max_batch_tokens: int = BiLMOptions.max_batch_tokens,
         device: torch.device = _CPU,
     ) -> None:
         bilm, head = language_model(weights)

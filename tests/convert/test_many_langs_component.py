@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.pipeline.options import BiLMOptions
 from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
@@ -73,7 +74,7 @@ def test_a_copy_needs_no_file(weights, duplicate):
 
 def test_a_copy_is_independent(weights):
     shim = BiLMShim()
-    shim.weights = str(weights)
+    shim.configure(BiLMOptions(weights=str(weights)))
     other = copy.deepcopy(shim)
     with torch.no_grad():
         for parameter in other.bilm.parameters():
@@ -109,7 +110,7 @@ def test_the_checksum_knows_the_alphabet(tmp_path):
     for alphabet in (weights.alphabet, weights.alphabet[::-1]):
         dataclasses.replace(weights, alphabet=alphabet).write(tmp_path / "w.safetensors")
         shim = BiLMShim()
-        shim.weights = str(tmp_path / "w.safetensors")
+        shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
         checksums.add(shim.checksum())
     assert len(checksums) == 2
 
