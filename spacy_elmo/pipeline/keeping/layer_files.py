@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
+<<<<<<< HEAD
 from ...about import __version__
+=======
+from ... import __version__
+from ...files import atomic_write
+>>>>>>> main
 
 _DIGEST_BYTES = 16
 
@@ -50,6 +53,7 @@ class LayerFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.save(content, array)
+<<<<<<< HEAD
         # No fsync, unlike for weights: the digest detects a file that a crash has left incomplete.
         partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.partial")
         try:
@@ -57,6 +61,11 @@ class LayerFiles:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+=======
+        data = content.getvalue()
+        # Flushing each small file would be slow, and the checksum finds what a crash leaves incomplete.
+        atomic_write(path, data + _digest(data), durable=False)
+>>>>>>> main
 
     def _path(self, key: bytes) -> Path:
         return self._folder / f"{key.hex()}.npy"
