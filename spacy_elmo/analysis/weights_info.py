@@ -1,4 +1,4 @@
-"""What a weights file holds, in the words of those who use it."""
+"""Summary of a weights file for its users."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _HEAD = "head"
 
 
 def weights_info(path: str | Path) -> dict[str, Any]:
-    """Sizes, origin and checksum of a weights file, in JSON types.
+    """Return the sizes, the origin and the checksum of a weights file, in JSON types.
 
     Returns:
-        `file`, `bytes`, `sha256`; `layers` and `width`, of `doc._.elmo_layers`; `dtype`, of the tensors in the file;
-        `parameters`, of the biLM; `tensors`, parameters by group; `head`, whether there is one; how many words the
-        `vocabulary` has, which is that of the head or of a word table, and how many characters the `alphabet`;
-        `config`; `card`.
+        `file`, `bytes`, `sha256`; `layers` and `width` of `doc._.elmo_layers`; `dtype`, the number types of the tensors
+        in the file; `parameters`, their number in the biLM; `tensors`, the numbers of parameters by group; `head`, true
+        if the file has one; the sizes of the `vocabulary` (of the head or of a word table) and of the `alphabet` (of
+        characters); `config`; `card`.
 
     Raises:
-        OSError, ValueError: as of `Weights.read`.
+        OSError, ValueError: see `Weights.read`.
     """
     path = Path(path)
     weights = Weights.read(path)

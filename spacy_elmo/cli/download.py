@@ -1,10 +1,10 @@
-"""`python -m spacy elmo download`: a public model into the cache."""
+"""`python -m spacy elmo download`: public models into the cache."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 def download_cli(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Model of the catalogue, or the address of a file"),
+        typer.Argument(metavar="NAME", help="Model of the catalogue, or URL of a file"),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Folder in place of the cache (SPACY_ELMO_CACHE)")
+        Path | None,
+        typer.Option("--dir", help="Folder to use instead of the cache (SPACY_ELMO_CACHE)"),
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(help="Checksum that the file at an address must have")
+        str | None, typer.Option(help="Expected checksum of the file at a URL")
     ] = None,
 ) -> None:
-    """Download a public model, once, and say how to convert it. Without NAME: list those that are known."""
+    """Download a public model, once, and show the command that converts it. Without NAME, list the known models."""
     with one_message():
         from ..catalogue.download import cache_folder, folder_of
         from ..catalogue.models import RemoteFile, find_model, known_models
@@ -46,7 +47,7 @@ def download_cli(
         model = find_model(name, models)
         if sha256 is not None:
             raise ValueError(
-                f"--sha256 is for an address; {name} is a model of {len(model.files)} files"
+                f"--sha256 is for a URL; {name} is a model of {len(model.files)} files"
             )
         msg.info(f"{model.about}. Licence: {model.licence} ({model.source})")
         languages = ["--lang", model.languages[0]] if len(model.languages) == 1 else []
@@ -68,32 +69,22 @@ def _list(models: Mapping[str, Model]) -> None:
     header = ("Name", "Language", "Format", "Size", "Licence", "About")
     msg.table(rows, header=header, divider=True, max_col=60)
     msg.info(
-        "Addresses and licences as their authors give them; nobody here has fetched the files. Any other model is"
-        " downloaded by its address: download https://host/model.zip"
+        "URLs and licences are those of the authors, and are not verified. Any other model can be downloaded by its"
+        " URL: download https://host/model.zip"
     )
 
 
-def _fetch(files: list[RemoteFile] | tuple[RemoteFile, ...], folder: Path, how: list[str]) -> None:
+def _fetch(files: Sequence[RemoteFile], folder: Path, conversion: list[str]) -> None:
     from ..catalogue.download import fetch, sha256_of
 
     paths = []
     for file in files:
         paths.append(fetch(file, folder, progress=sys.stderr.isatty()))
         size = paths[-1].stat().st_size
-        known = "as it should be" if file.sha256 else "which nobody has verified"
-        typer.echo(f"{paths[-1]} ({size / 1e6:,.1f} MB)\n  sha256 {sha256_of(paths[-1])}, {known}")
+        status = "as expected" if file.sha256 else "no checksum is known to compare it with"
+        typer.echo(f"{paths[-1]} ({size / 1e6:,.1f} MB)\n  sha256 {sha256_of(paths[-1])}, {status}")
     source = folder if len(paths) > 1 else paths[0]
-    format, *options = how
-    command = [
-        "python",
-        "-m",
-        "spacy",
-        "elmo",
-        "convert",
-        format,
-        str(source),
-        "OUT_FILE",
-        *options,
-    ]
-    msg.good("Convert it next:")
-    typer.echo(shlex.join(command))
+    format, *options = conversion
+    command = f"python -m spacy elmo convert {format}".split()
+    msg.good("Convert it with:")
+    typer.echo(shlex.join([*command, str(source), "OUT_FILE", *options]))

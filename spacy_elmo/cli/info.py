@@ -1,4 +1,4 @@
-"""`python -m spacy elmo info`: what a weights file holds."""
+"""`python -m spacy elmo info`: the contents and the origin of a weights file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import srsly
 import typer
 from wasabi import msg
 
+from .arguments import WeightsArgument
 from .errors import one_message
 
-_UNKNOWN = "the file does not say"
+_UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
-"""Entries of the card that everybody should look at."""
+"""Entries of the card that every user needs."""
 
 
 def info_cli(
-    source: Annotated[
-        str, typer.Argument(metavar="FILE", help="Weights file (.safetensors), or bundled name")
-    ],
+    source: WeightsArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Show the sizes, the origin and the checksum of a weights file, which is checked on the way."""
+    """Show the sizes, the origin and the checksum of a weights file, and validate it."""
     with one_message():
         from ..analysis.weights_info import weights_info
         from ..pipeline.bundled import find_weights
@@ -75,19 +74,19 @@ def _origin(card: Mapping[str, Any]) -> str:
 def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("parameters", f"{info['parameters']:,}, without a head")]
     rows += [(f"  {group}", f"{number:,}") for group, number in info["tensors"].items()]
-    return rows + [(name, _shown(value)) for name, value in info["config"].items()]
+    return rows + [(name, _format(value)) for name, value in info["config"].items()]
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The entries of a card; of one within it, by names such as `perplexity.mean`."""
+    """Yield the entries of a card; nested entries have names such as `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, _shown(value)
+            yield prefix + name, _format(value)
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

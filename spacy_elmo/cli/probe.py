@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`: what each layer of a biLM knows of words."""
+"""`python -m spacy elmo probe`: the information in each layer of a biLM about words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import srsly
 import typer
 from wasabi import msg
 
-from ..files import atomic_file
-from .corpus_arguments import SourceArgument
+from .arguments import GpuOption, PipelineArgument
 from .errors import one_message
-from .evaluate import GpuOption
-from .out_file import check_out_file
+from .output_files import check_output_file, write_json
+from .pipelines import load_pipeline, use_gpu
 
 if TYPE_CHECKING:
     from ..analysis.probe.layers import LayerReader
@@ -26,24 +24,24 @@ if TYPE_CHECKING:
 
 probe_cli = typer.Typer(
     name="probe",
-    help="Show what each layer of a biLM knows: layer 0 sees the word alone, the others its sentence.",
+    help="Measure the information in each layer of a biLM: senses and parts of speech.",
     no_args_is_help=True,
 )
 
 
-class Column(str, Enum):
-    """Of CoNLL-U."""
+class ColumnChoice(str, Enum):
+    """Choices of `--column`."""
 
     upos = "upos"
     xpos = "xpos"
 
 
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the figures")]
+OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the results")]
 
 
 @probe_cli.command("word-sense")
 def word_sense_cli(
-    source: SourceArgument,
+    source: PipelineArgument,
     train: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Annotated text: JSONL file, or glob pattern")
     ],
@@ -57,10 +55,10 @@ def word_sense_cli(
     out: OutOption = None,
     gpu_id: GpuOption = -1,
 ) -> None:
-    """Word senses by nearest neighbour, as table 5 of Peters et al. (2018): F1 in %.
+    """Predict word senses by nearest neighbour (Peters et al. 2018, table 5), and show F1 in %.
 
-    In each layer a word gets the sense whose mean vector in TRAIN is nearest, among those that its lemma has there with
-    its part of speech. A word without any there gets WordNet's first sense, with --first-senses; otherwise no answer.
+    In each layer a word is assigned the sense with the nearest mean vector in TRAIN, among those of its lemma and part
+    of speech. A word that does not occur in TRAIN is assigned WordNet's first sense, with --first-senses, or none.
     A record of a file is {"tokens": [...], "sense": [WordNet's sense key, or null, for each token]}.
     """
     with one_message():
@@ -78,8 +76,7 @@ def word_sense_cli(
         scores = [answer.scores() for answer in answers]
         if out is not None:
             by_file = {str(test): asdict(s) for test, s in zip(tests, scores, strict=True)}
-            with atomic_file(out) as partial:
-                srsly.write_json(partial, {**asdict(total), "files": by_file})
+            write_json(out, {**asdict(total), "files": by_file})
     _show_senses([*(test.stem for test in tests), "All"], [*scores, total])
     if out is not None:
         msg.good(f"Saved: {out}")
@@ -87,22 +84,20 @@ def word_sense_cli(
 
 @probe_cli.command("part-of-speech")
 def part_of_speech_cli(
-    source: SourceArgument,
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to learn from")],
-    dev: Annotated[
-        Path, typer.Argument(metavar="DEV", help="CoNLL-U file that chooses among the epochs")
-    ],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to compare on")],
+    source: PipelineArgument,
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to train on")],
+    dev: Annotated[Path, typer.Argument(metavar="DEV", help="CoNLL-U file to choose the epoch by")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to test on")],
     column: Annotated[
-        Column, typer.Option(help="Universal tags, or those of the language")
-    ] = Column.upos,
-    seed: Annotated[int, typer.Option(help="Of the order in which words are learnt")] = 0,
+        ColumnChoice, typer.Option(help="Universal tags, or those of the language")
+    ] = ColumnChoice.upos,
+    seed: Annotated[int, typer.Option(help="Seed of the order of the training words")] = 0,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
 ) -> None:
-    """Parts of speech by a linear classifier, as table 6 of Peters et al. (2018): accuracy in %.
+    """Predict parts of speech by a linear classifier (Peters et al. 2018, table 6), and show the accuracy in %.
 
-    In each layer, softmax regression from the vector of a word to its tag; the biLM stays as it is.
+    For each layer, softmax regression from the vector of a word to its tag is trained; the biLM is not changed.
     """
     with one_message():
         _check(out, gpu_id)
@@ -111,20 +106,16 @@ def part_of_speech_cli(
         texts = [read_tags(file, column.value) for file in (train, dev, test)]
         scores = probe_tags(_reader(source), *texts, seed=seed)
         if out is not None:
-            with atomic_file(out) as partial:
-                srsly.write_json(partial, asdict(scores))
+            write_json(out, asdict(scores))
     _show_tags(scores)
     if out is not None:
         msg.good(f"Saved: {out}")
 
 
 def _check(out: Path | None, gpu_id: int) -> None:
-    if gpu_id >= 0:
-        from spacy import require_gpu
-
-        require_gpu(gpu_id)
+    use_gpu(gpu_id)
     if out is not None:
-        check_out_file(out, "--out", force=True)
+        check_output_file(out, "--out", force=True)
 
 
 def _annotated(file: Path) -> list[SenseSentence]:
@@ -132,16 +123,14 @@ def _annotated(file: Path) -> list[SenseSentence]:
 
     sentences = list(read_senses([file]))
     if not any(sentence.instances for sentence in sentences):
-        raise ValueError(f"{file}: no word in it has a sense; nothing to compare with")
+        raise ValueError(f"{file}: no word has a sense; there is nothing to compare with")
     return sentences
 
 
 def _reader(source: str) -> LayerReader:
     from ..analysis.probe.layers import LayerReader
-    from ..corpora.pipelines import load_pipeline
 
-    nlp, _ = load_pipeline(source, tokenized=True)
-    return LayerReader(nlp)
+    return LayerReader(load_pipeline(source, lang=None, tokenized=True))
 
 
 def _show_senses(names: list[str], scores: list[SenseScores]) -> None:

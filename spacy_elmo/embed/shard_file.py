@@ -1,4 +1,4 @@
-"""One shard on disk: a safetensors file."""
+"""The file of a shard: a safetensors file, written at once and read lazily."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..corpora.items import Shard
 _DTYPES = {"F16": "<f2", "F32": "<f4", "I64": "<i8", "U8": "<u1"}
 
 
-def pack(
+def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """The content of a shard's file. The same for the same arguments, to the last byte.
+    """Return the content of a shard's file; equal arguments give equal bytes.
 
     The tensors are
 
-    - `vectors` (..., rows, width), a row per token of all items; or (..., items, width), pooled. The axis before, if
-      there is one, is the layers';
+    - `vectors` (..., rows, width), a row per token of all items; if pooled, (..., items, width). The leading axis, if
+      there is one, is that of the layers;
     - `offsets` (items + 1,) int64: item i has the rows from `offsets[i]` to `offsets[i + 1]`;
-    - `token_bytes` (bytes,) uint8, the tokens of all rows in UTF-8, end to end;
+    - `token_bytes` (bytes,) uint8, the concatenated UTF-8 of the tokens of all rows;
     - `token_offsets` (rows + 1,) int64: token j has the bytes from `token_offsets[j]` to `token_offsets[j + 1]`.
 
     Args:
         vectors: float16 or float32.
-        tokens: those of each item.
+        tokens: the tokens of each item.
         pooled: `vectors` has a row per item.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
@@ -40,7 +40,7 @@ def pack(
         "token_bytes": np.frombuffer(b"".join(words), dtype=np.uint8),
         "token_offsets": _offsets([len(word) for word in words]),
     }
-    about = {
+    metadata = {
         "source": shard.source,
         "first": shard.first,
         "items": len(tokens),
@@ -48,8 +48,8 @@ def pack(
         "pooled": pooled,
         "digest": shard.digest,
     }
-    # One entry, because safetensors writes several in a random order.
-    return safetensors.numpy.save(tensors, {"shard": json.dumps(about)})
+    # A single entry, because safetensors writes several in a random order.
+    return safetensors.numpy.save(tensors, {"shard": json.dumps(metadata)})
 
 
 def _offsets(sizes: list[int]) -> np.ndarray:
@@ -57,24 +57,24 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 class ShardFile:
-    """A shard's file, mapped into memory: nothing is read but what is asked for.
+    """File of a shard, mapped into memory: only the requested items are read.
 
     Raises:
-        OSError: there is no such file.
+        OSError: the file does not exist.
         ValueError: it is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Not `safe_open`: it cannot slice an item without tokens at the end of a tensor, and copies.
-        empty = not path.stat().st_size  # which cannot be mapped
-        self._bytes = np.asarray([] if empty else np.memmap(path, mode="r"), dtype=np.uint8)
+        # Not `safe_open`: it copies, and cannot slice an item without tokens at the end of a tensor.
+        is_empty = not path.stat().st_size  # an empty file cannot be mapped
+        self._bytes = np.asarray([] if is_empty else np.memmap(path, mode="r"), dtype=np.uint8)
         try:
             self._header, self._start = self._read_header()
-            self.about: dict[str, Any] = json.loads(self._header["__metadata__"]["shard"])
+            self.metadata: dict[str, Any] = json.loads(self._header["__metadata__"]["shard"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} is damaged, or no shard of vectors. Delete it and run the command again with --resume"
+                f"{path} is damaged, or not a shard of vectors. Delete it and run `embed` again with --resume"
             ) from error
 
     def _read_header(self) -> tuple[dict[str, Any], int]:
@@ -87,20 +87,20 @@ class ShardFile:
         return header, start
 
     def tensor(self, name: str) -> np.ndarray:
-        """A tensor of the file, by the names of `pack`; read-only."""
+        """Return a tensor of the file, read-only; see `encode_shard` for the names."""
         entry = self._header[name]
         begin, end = (self._start + offset for offset in entry["data_offsets"])
         return self._bytes[begin:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
 
     def vectors(self, item: int) -> np.ndarray:
-        """(..., n_tokens, width) of an item of the shard; pooled (..., width)."""
+        """Return (..., n_tokens, width), the vectors of an item of the shard; if pooled, (..., width)."""
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
-        if self.about["pooled"]:
+        if self.metadata["pooled"]:
             return vectors[..., item, :]
         return vectors[..., offsets[item] : offsets[item + 1], :]
 
     def tokens(self, item: int) -> list[str]:
-        """The tokens of an item of the shard."""
+        """Return the tokens of an item of the shard."""
         start, end = self.tensor("offsets")[item : item + 2]
         borders = self.tensor("token_offsets")[start : end + 1].tolist()
         text = self.tensor("token_bytes")

@@ -61,7 +61,7 @@ def test_through_spacy(server, tmp_path):
     path = tmp_path / "cache" / folder_of(url) / "model.zip"
     assert (done.returncode, done.stderr) == (0, "")
     assert path.read_bytes() == CONTENT
-    assert f"sha256 {SHA256}, as it should be" in done.stdout
+    assert f"sha256 {SHA256}, as expected" in done.stdout
     assert f"python -m spacy elmo convert auto {path} OUT_FILE" in done.stdout.splitlines()
 
 
@@ -79,8 +79,8 @@ def test_model_of_the_catalogue(catalogue, server):
     assert code == 0
     assert files_in(folder) == ["options.json", "weights.hdf5"]
     assert "Licence: not stated (https://host.invalid)" in output
-    assert f"sha256 {SHA256}, which nobody has verified" in output
-    assert f"sha256 {SHA256}, as it should be" in output
+    assert f"sha256 {SHA256}, no checksum is known to compare it with" in output
+    assert f"sha256 {SHA256}, as expected" in output
     assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE --lang xx")
     assert invoke("some") == (code, output)
     assert len(server.asked) == 2
@@ -134,7 +134,7 @@ def test_wrong_checksum_of_an_address(server, tmp_path):
     [
         (["sone"], "No model 'sone' in the catalogue; there is some."),
         (["ftp://host/model.zip"], "is no address of the form https://host/file"),
-        (["some", "--sha256", SHA256], "--sha256 is for an address"),
+        (["some", "--sha256", SHA256], "--sha256 is for a URL"),
         (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is no SHA-256"),
     ],
 )

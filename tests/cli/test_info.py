@@ -66,7 +66,7 @@ def test_for_the_eye(tmp_path):
         "head yes, of 8 words",
         "origin converted from lm.hdf5",
         "language fi",
-        "licence the file does not say",
+        "licence not stated",
         "perplexity.mean 109.178",
         'naïve ["ä", 1]',
         "max_characters 12",
@@ -79,14 +79,14 @@ def test_card_that_somebody_has_edited(tmp_path):
     write(tmp_path / "w.safetensors", card={"steps": "many"})
     code, output = invoke(tmp_path / "w.safetensors")
     assert code == 0
-    assert "origin the file does not say" in output and "steps many" in output
+    assert "origin not stated" in output and "steps many" in output
 
 
 def test_word_input_without_a_head_or_a_card(tmp_path):
     write(tmp_path / "w.safetensors", head=False, card={}, words=8)
     code, output = invoke(tmp_path / "w.safetensors")
     assert code == 0
-    assert "head no" in output and "origin the file does not say" in output
+    assert "head no" in output and "origin not stated" in output
     assert "Card" not in output
     info = json.loads(invoke(tmp_path / "w.safetensors", "--json")[1])
     assert (info["head"], info["vocabulary"]) == (False, 8)

@@ -77,7 +77,9 @@ def test_language(weights, tmp_path):
     Weights.of(tiny.bilm(tiny.config())).write(weights)
     result = invoke(weights, tmp_path / "a.cfg")
     assert result.exit_code == 1
-    assert "does not say of which language it is. Give it, such as --lang en" in words(result)
+    assert "does not name the language of the weights. Set it, for example with --lang en" in words(
+        result
+    )
     assert not (tmp_path / "a.cfg").exists()
     assert 'lang = "xx"' in invoke(weights, "--lang", "xx").stdout
     result = invoke(weights, "--lang", "qq")

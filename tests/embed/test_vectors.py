@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.corpora.items import Shard
 from spacy_elmo.embed.run import embed
-from spacy_elmo.embed.shard_file import ShardFile, pack
+from spacy_elmo.embed.shard_file import ShardFile, encode_shard
 from spacy_elmo.embed.vectors import open_vectors
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
@@ -30,8 +30,8 @@ def test_round_trip(tmp_path_factory, tokens, layers, dtype, pooled):
     vectors = np.random.default_rng(0).normal(size=(*layers, rows, 2)).astype(dtype)
     path = tmp_path_factory.mktemp("shard") / "a.safetensors"
     shard = Shard(3, "a.txt", 5, list(tokens))
-    path.write_bytes(pack(shard, vectors, tokens, pooled=pooled))
-    assert path.read_bytes() == pack(shard, vectors, tokens, pooled=pooled)
+    path.write_bytes(encode_shard(shard, vectors, tokens, pooled=pooled))
+    assert path.read_bytes() == encode_shard(shard, vectors, tokens, pooled=pooled)
     read = ShardFile(path)
     start = 0
     for item, own in enumerate(tokens):
@@ -40,8 +40,8 @@ def test_round_trip(tmp_path_factory, tokens, layers, dtype, pooled):
         assert read.vectors(item).dtype == dtype
         assert np.array_equal(read.vectors(item), expected)
         start += len(own)
-    assert read.about["source"] == "a.txt"
-    assert (read.about["first"], read.about["items"]) == (5, len(tokens))
+    assert read.metadata["source"] == "a.txt"
+    assert (read.metadata["first"], read.metadata["items"]) == (5, len(tokens))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_by_number(nlp, text, folder):
     assert [item.shape for item in vectors] == [vectors[n].shape for n in range(7)]
     assert vectors.settings["layers"] == "all"
     for number in (7, -8):
-        with pytest.raises(IndexError, match=f"Item {number} of 7"):
+        with pytest.raises(IndexError, match=f"no item {number}; the number of items is 7"):
             vectors[number]
 
 
@@ -80,7 +80,7 @@ def test_arrays_are_mapped_and_cannot_be_written(folder):
 def test_no_vectors(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         open_vectors(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="not complete.*--resume"):
+    with pytest.raises(ValueError, match="incomplete.*--resume"):
         open_vectors(tmp_path)
     for index in ("[]", '{"format": "other"}'):
         (tmp_path / "index.json").write_text(index)

@@ -147,10 +147,10 @@ def test_damaged_folder(docs, tmp_path):
         SearchIndex.from_disk(tmp_path)
     with (tmp_path / "vectors").open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(ValueError, match=r"expected a matrix of float32, found float64 \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected a matrix of float32, but got float64 \(3,\)"):
         SearchIndex.from_disk(tmp_path)
     for content, problem in (
-        ("{", "no JSON"),
+        ("{", "is not valid JSON"),
         (json.dumps({"format": "x"}), "expected the format"),
     ):
         (tmp_path / "index.json").write_text(content)
@@ -159,7 +159,7 @@ def test_damaged_folder(docs, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
-@pytest.mark.parametrize("value, found", [(None, "nothing"), ([1], r"\[1\]")])
+@pytest.mark.parametrize("value, found", [(None, "missing"), ([1], r"\[1\]")])
 def test_damaged_settings(docs, tmp_path, name, value, found):
     filled(docs).to_disk(tmp_path)
     settings = json.loads((tmp_path / "index.json").read_text())
@@ -167,7 +167,7 @@ def test_damaged_settings(docs, tmp_path, name, value, found):
     if value is not None:
         settings[name] = value
     (tmp_path / "index.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=rf"index\.json: {found} as its {name}; .* make it again"):
+    with pytest.raises(ValueError, match=rf"index\.json: {name} is {found}: .* make it again"):
         SearchIndex.from_disk(tmp_path)
 
 
@@ -182,7 +182,7 @@ def test_damaged_spans(docs, tmp_path, row):
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
     assert "spans.jsonl, line 3: expected" in str(raised.value)
-    assert f"found {row}; it is damaged, make the index again" in str(raised.value)
+    assert f"but got {row}: the index is damaged, make it again" in str(raised.value)
 
 
 def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
@@ -200,7 +200,7 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
         index.add("other", [other])
     assert len(index) == 5
-    with pytest.raises(ValueError, match="There is no layer 3: the Doc has those from 0 to 2"):
+    with pytest.raises(ValueError, match="There is no layer 3: the Doc has the layers 0 to 2"):
         SearchIndex(layer=3).add("cat", [docs["cat"]])
     with pytest.raises(ValueError, match="no ELMo layers: .* store = "):
         SearchIndex(layer=1).add("cat", [blank("cat")])
