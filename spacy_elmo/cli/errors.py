@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import typer
 from wasabi import msg
 
+from .terminal import printable
+
 
 @contextmanager
 def one_message() -> Iterator[None]:
@@ -18,7 +20,7 @@ def one_message() -> Iterator[None]:
     except (ValueError, OSError) as error:
         # wasabi would join the lines of a list, so only the first line is given to it.
         first, _, rest = str(error).strip().partition("\n")
-        msg.fail(first)
-        if rest:
-            typer.echo(rest)
+        msg.fail(printable(first))
+        for line in rest.splitlines():
+            typer.echo(printable(line))
         raise typer.Exit(1) from error

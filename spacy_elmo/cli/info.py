@@ -12,6 +12,7 @@ from wasabi import msg
 
 from .arguments import WeightsArgument
 from .errors import one_message
+from .terminal import printable
 
 _UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
@@ -41,7 +42,7 @@ def info_cli(
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
     if rows:
         msg.divider(title)
-        msg.table(rows, max_col=100)
+        msg.table([tuple(map(printable, row)) for row in rows], max_col=100)
 
 
 def _file_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:

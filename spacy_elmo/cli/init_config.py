@@ -12,6 +12,7 @@ from ..files import atomic_file
 from .arguments import WeightsArgument
 from .errors import one_message
 from .output_files import check_output_file
+from .terminal import printable
 
 
 def init_config_cli(
@@ -38,7 +39,7 @@ def init_config_cli(
         nlp, warnings = blank_pipeline(source, lang)
         # Warnings go to standard error, because standard output may be the config.
         for warning in warnings:
-            typer.echo(f"Warning: {warning}", err=True)
+            typer.echo(f"Warning: {printable(warning)}", err=True)
         if str(config_path) == "-":
             typer.echo(nlp.config.to_str())
         else:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from wasabi import msg
 
+from .terminal import printable
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -28,5 +30,5 @@ def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
     for warning in warnings:
-        msg.warn(warning)
+        msg.warn(printable(warning))
     return nlp

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..corpora.items import Shard
 from ..files import atomic_write, remove_partial
+from ..text.json_object import read_json_object
 from .shard_file import ShardFile
-from .vectors import FORMAT, INDEX
+from .vectors import FORMAT, INDEX, index_digest
 
 _SETTINGS = "settings.json"
 _SHARDS = "shard-*.safetensors"
@@ -48,9 +49,7 @@ class VectorFolder:
                     " --force deletes them"
                 )
             if resume:
-                check_same_settings(
-                    self.path, json.loads((self.path / _SETTINGS).read_text("utf8")), settings
-                )
+                check_same_settings(self.path, read_json_object(self.path / _SETTINGS), settings)
             else:
                 self.delete()
         elif present:
@@ -99,10 +98,10 @@ class VectorFolder:
             )
         index = {
             "format": FORMAT,
-            "settings": json.loads((self.path / _SETTINGS).read_text("utf8")),
+            "settings": read_json_object(self.path / _SETTINGS),
             "shards": [_entry(ShardFile(file)) for file in files],
         }
-        atomic_write(self.path / INDEX, _json(index))
+        atomic_write(self.path / INDEX, _json({**index, "digest": index_digest(index)}))
 
     def delete(self) -> None:
         """Delete the vectors, if there are any, and the folder if it is empty then.

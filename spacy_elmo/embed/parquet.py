@@ -44,7 +44,7 @@ def read_parquet_settings(path: Path) -> Mapping[str, Any]:
     """
     try:
         return json.loads((pq.read_schema(path).metadata or {})[_SETTINGS])
-    except (KeyError, pa.ArrowException) as error:
+    except Exception as error:  # the parsers raise many kinds for a damaged file
         raise ValueError(
             f"{path} is not a Parquet file of vectors, or damaged ({error})"
         ) from error

@@ -55,15 +55,19 @@ class ExactNeighbours:
             ValueError: it is not such a file, or damaged.
         """
         try:
-            matrix = np.load(path)
-        except (EOFError, ValueError) as error:
+            matrix = np.lib.format.open_memmap(path, mode="r")
+        except OSError:
+            raise
+        except (
+            Exception
+        ) as error:  # the parser of the header raises many kinds, from SyntaxError to OverflowError
             raise ValueError(f"{path} contains no vectors, or is damaged ({error})") from error
         if matrix.ndim != 2 or matrix.dtype != np.float32:
             raise ValueError(
                 f"{path}: expected a matrix of float32, but got {matrix.dtype} {matrix.shape}"
             )
         neighbours = cls(matrix.shape[1])
-        neighbours.add(matrix)
+        neighbours.add(np.array(matrix))
         return neighbours
 
     def _matrix(self) -> np.ndarray:

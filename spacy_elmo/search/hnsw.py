@@ -34,12 +34,22 @@ class HnswNeighbours:
         return matches.keys.astype(np.int64), 1 - matches.distances
 
     def to_disk(self, path: Path) -> None:
-        """Write the graph to a file in usearch's format."""
-        self._index.save(path)
+        """Write the graph to a file in usearch's format.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        try:
+            self._index.save(path)
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
 
     @classmethod
     def from_disk(cls, path: Path) -> HnswNeighbours:
         """Load a graph from a file that `to_disk` has written.
+
+        usearch follows the offsets of the file without checks: a damaged graph may crash the process. So the digest of
+        the file must be checked before.
 
         Raises:
             OSError: it cannot be read.

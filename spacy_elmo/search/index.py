@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import srsly
 
-from ..files import all_or_nothing
-from ..text.documents import json_lines
 from .exact import ExactNeighbours
+from .index_files import IndexEntry, open_index, read_entries, written_index
 from .unit import unit
 from .vector import Tokens, as_span, vector_of
 
 SearchMethod: TypeAlias = Literal["exact", "hnsw"]
-
-FORMAT = "spacy-elmo search 1"
-_SETTINGS = "index.json"
-_SPANS = "spans.jsonl"
-_VECTORS = "vectors"
-_TYPES: dict[str, Any] = {"layer": int | None, "method": str, "width": int, "about": dict}
 
 
 class Hit(NamedTuple):
@@ -36,15 +27,6 @@ class Hit(NamedTuple):
     text: str
     cosine: float
     """Cosine of its vector with that of the query."""
-
-
-class IndexEntry(NamedTuple):
-    """A Span in the index."""
-
-    doc_id: str
-    start: int
-    end: int
-    text: str
 
 
 class Neighbours(Protocol):
@@ -157,28 +139,24 @@ class SearchIndex:
             raise ValueError("The index is empty; there is nothing to save")
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        settings: dict[str, Any] = {"format": FORMAT, "layer": self.layer, "method": self.method}
+        settings: dict[str, Any] = {"layer": self.layer, "method": self.method}
         settings |= {"width": self._width, "about": self.about}
-        # The settings are the last file to appear: a folder without them is not an index.
-        with all_or_nothing(folder, (_VECTORS, _SPANS, _SETTINGS), force=True) as new:
-            self._neighbours.to_disk(new / _VECTORS)
-            srsly.write_jsonl(new / _SPANS, self._entries)
-            srsly.write_json(new / _SETTINGS, settings)
+        with written_index(folder, settings, self._entries) as vectors_file:
+            self._neighbours.to_disk(vectors_file)
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written.
+        """Load an index from a folder that `to_disk` has written, after comparing its files with their digests.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
             ValueError: it is not an index, or damaged; see the constructor.
         """
-        folder = Path(folder)
-        settings = _load_settings(folder / _SETTINGS)
+        settings, vectors_file = open_index(Path(folder))
         index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         index._width = settings["width"]
-        index._neighbours = index._neighbours_class.from_disk(folder / _VECTORS)
-        index._entries = list(json_lines(folder / _SPANS, _entry, "strict"))
+        index._neighbours = index._neighbours_class.from_disk(vectors_file)
+        index._entries = read_entries(Path(folder))
         if len(index._neighbours) != len(index):
             raise ValueError(
                 f"{folder} has {len(index._neighbours)} vectors and {len(index)} spans: it is damaged, make it"
@@ -197,34 +175,3 @@ def _neighbours_class(method: SearchMethod) -> Any:
     except ImportError as error:
         raise ValueError(f"hnsw needs `pip install spacy-elmo[search]` ({error})") from error
     return HnswNeighbours
-
-
-def _load_settings(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"No index in {path.parent}: `spacy elmo search index` makes one"
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is not valid JSON: the index is damaged, make it again ({error})"
-        ) from error
-    if not isinstance(settings, dict) or settings.get("format") != FORMAT:
-        raise ValueError(
-            f"{path}: expected the format {FORMAT!r}; it is not an index of this version"
-        )
-    for name, expected in _TYPES.items():
-        if name not in settings or not isinstance(settings[name], expected):
-            value = json.dumps(settings[name]) if name in settings else "missing"
-            raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
-    return settings
-
-
-def _entry(row: object) -> IndexEntry:
-    if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
-        return IndexEntry(*row)
-    raise ValueError(
-        "expected [name of a Doc, first token, token after the last, text], but got"
-        f" {json.dumps(row):.100}: the index is damaged, make it again"
-    )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 import torch
@@ -80,6 +81,22 @@ def test_card_that_somebody_has_edited(tmp_path):
     code, output = invoke(tmp_path / "w.safetensors")
     assert code == 0
     assert "origin not stated" in output and "steps many" in output
+
+
+def test_terminal_escapes_of_a_card_are_shown_and_not_obeyed(tmp_path):
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp"
+    card = {
+        "language": hostile,
+        hostile: 1,
+        "licence": f"MIT\r{hostile}",
+        "nested": {"a": [hostile]},
+    }
+    write(tmp_path / "w.safetensors", card=card)
+    code, output = invoke(tmp_path / "w.safetensors")
+    assert code == 0
+    # Titles are bold.
+    assert not set(re.sub(r"\x1b\[[01]m", "", output)) & {"\x1b", "\x07", "\r", "\u202e"}
+    assert r"\x1b]0;owned\x07\x1b[2J\u202egnp" in output
 
 
 def test_word_input_without_a_head_or_a_card(tmp_path):

@@ -84,7 +84,7 @@ def test_language(weights, tmp_path):
     assert 'lang = "xx"' in invoke(weights, "--lang", "xx").stdout
     result = invoke(weights, "--lang", "qq")
     assert result.exit_code == 1
-    assert "no pipeline of the language 'qq'" in words(result)
+    assert "spaCy cannot create a pipeline for the language 'qq'" in words(result)
 
 
 def test_what_is_there_is_kept(weights, tmp_path):

@@ -15,7 +15,7 @@ from spacy_elmo.embed.embedder import EmbedOptions
 from spacy_elmo.embed.run import embed, embed_here
 from spacy_elmo.embed.vectors import open_vectors
 from tests import pipelines
-from tests.embed.trees import tree
+from tests.disk import limited_file_size, tree
 
 FORMATS = ["safetensors", "hdf5", "parquet"]
 
@@ -215,6 +215,31 @@ def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
     with pytest.raises(ValueError, match="is empty|not a JSON record"):
         run(nlp, tmp_path / "a.jsonl", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, format):
+    """The shards that are complete stay, so that --resume can use them."""
+    out = tmp_path / "out"
+    with pytest.raises(OSError) as raised, limited_file_size(1500):
+        run(nlp, text, out, format=format)
+    folder = out if format == "safetensors" else tmp_path / "out.parts"
+    assert str(folder / "shard-000000.safetensors") in str(raised.value)
+    assert [path.name for path in folder.iterdir()] == ["settings.json"]
+    if format != "safetensors":
+        with pytest.raises(OSError) as raised, limited_file_size(5000):
+            run(nlp, text, out, format=format, resume=True)
+        assert str(out) in str(raised.value)
+    run(nlp, text, out, format=format, resume=True)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"out", text.name, "w.safetensors"}
+
+
+def test_damaged_settings_are_one_message(nlp, text, tmp_path):
+    run(nlp, text, tmp_path / "out")
+    (tmp_path / "out" / "settings.json").write_text("{")
+    with pytest.raises(ValueError, match=r"settings\.json is damaged: it is not valid JSON"):
+        run(nlp, text, tmp_path / "out", resume=True)
 
 
 def test_an_error_half_way_can_be_mended(nlp, text, tmp_path):
