@@ -61,5 +61,6 @@ TokenizedOption = Annotated[
     bool,
     typer.Option("--tokenized", help="The text is words separated by spaces, a sentence per line"),
 ]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show a progress bar")]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID, or -1 for the CPU")]
 CodeOption = Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")]

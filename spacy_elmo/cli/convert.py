@@ -13,13 +13,15 @@ from wasabi import msg
 from .arguments import DTypeChoice
 from .errors import one_message
 from .output_files import check_output_file
+from .progress import reading_bar
+from .terminal import file_size
 
 if TYPE_CHECKING:
     from ..convert.conversion import Conversion
 
 convert_cli = typer.Typer(
     name="convert",
-    help="Convert the weights of another program to a weights file (.safetensors).",
+    help="Convert weights of other programs to a weights file (.safetensors).",
     no_args_is_help=True,
 )
 
@@ -180,7 +182,9 @@ def _run(
         with opened(source) as files:
             conversion = convert(files.path, dtype=getattr(torch, dtype.value))
             if warm is not None:
-                conversion = with_start(conversion, warm)
+                text = warm
+                with reading_bar(lambda: [text]):
+                    conversion = with_start(conversion, text)
             if lang is not None:
                 conversion.weights.card["language"] = lang
             conversion.weights.write(out_file)
@@ -190,5 +194,5 @@ def _run(
     for note in conversion.notes:
         msg.info(files.shown(note))
     msg.table(result.config.to_dict())
-    size = out_file.stat().st_size
-    msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size / 1e6:.1f} MB")
+    size = file_size(out_file.stat().st_size)
+    msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size}")

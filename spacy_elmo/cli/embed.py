@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -20,12 +21,16 @@ from .arguments import (
     LanguageOption,
     LayersChoice,
     PipelineArgument,
+    QuietOption,
     TokenizedOption,
 )
 from .errors import one_message
 from .pipelines import load_pipeline, use_gpu
+from .progress import reading_bar
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from ..embed.run import Engine
 
 
@@ -77,6 +82,7 @@ def embed_cli(
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Delete the vectors in OUT")] = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
     engine: Annotated[
         EngineChoice,
         typer.Option(
@@ -95,17 +101,18 @@ def embed_cli(
         if engine == EngineChoice.here:
             use_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
+        from ..corpora.items import corpus_files
         from ..embed.embedder import EmbedOptions
         from ..embed.run import embed
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         options = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
-        _show(
-            embed(
+        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+            shards = embed(
                 nlp, text, out, options, tokenized=tokenized, format=file_format.value,
                 engine=compute, resume=resume, force=force,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+            _show(shards, bar)
     msg.good(f"Vectors: {out}")
 
 
@@ -121,15 +128,13 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     return functools.partial(embed_on_ray, gpu=gpu, code=code)
 
 
-def _show(shards: Iterable[Mapping[str, Any]]) -> None:
-    """Show the progress on a terminal, and the numbers of items and tokens at the end."""
-    from tqdm import tqdm
-
+def _show(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> None:
+    """Compute the shards, with their rate beside the bar, and print the numbers of items and tokens at the end."""
     items = words = 0
-    with tqdm(unit=" tokens", unit_scale=True, disable=None) as bar:
-        for shard in shards:
-            items += shard["items"]
-            words += shard["rows"]
-            bar.set_postfix_str(f"{items:,} items, {Path(shard['source']).name}")
-            bar.update(shard["rows"])
+    start = time.monotonic()
+    for shard in shards:
+        items += shard["items"]
+        words += shard["rows"]
+        rate = words / max(time.monotonic() - start, 1e-3)
+        bar.set_postfix_str(f"{items:,} items, {rate:,.0f} tokens/s, {Path(shard['source']).name}")
     msg.info(f"Computed: {items:,} items of {words:,} tokens")

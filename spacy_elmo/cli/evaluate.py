@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .arguments import GpuOption, TokenizedOption, TokenizerOption, WeightsArgument
+from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import one_message
 from .output_files import write_json
+from .progress import reading_bar
 from .settings import tokenizer_settings
 
 if TYPE_CHECKING:
@@ -37,8 +38,11 @@ def evaluate_cli(
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
-    """Compute the perplexity of text under the full softmax: forward, backward and mean; lower is better.
+    """Compute the perplexity of a biLM on held-out text.
+
+    It is the perplexity under the full softmax, forward, backward and mean; lower is better.
 
     Targets are the words and the end of each sentence. A word outside the vocabulary counts as <UNK>, one class: only
     models with the same vocabulary are comparable. The last three columns are without <UNK> targets.
@@ -56,11 +60,12 @@ def evaluate_cli(
         if output is not None and not output.parent.is_dir():
             raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")
         size = len(weights.vocabulary)
-        total, files = NOTHING, {}
-        for file, tally in evaluate(weights, text_files(text), settings, device=device(gpu_id)):
-            total += tally
-            if by_file and tally.targets:
-                files[str(file)] = tally.perplexity(size)
+        total, files, sources = NOTHING, {}, text_files(text)
+        with reading_bar(lambda: sources, quiet=quiet):
+            for file, tally in evaluate(weights, sources, settings, device=device(gpu_id)):
+                total += tally
+                if by_file and tally.targets:
+                    files[str(file)] = tally.perplexity(size)
         if not total.targets:
             raise ValueError(f"The text of {text!r} has no sentences; there is nothing to score")
         result = total.perplexity(size)

@@ -11,10 +11,11 @@ from wasabi import msg
 
 from .arguments import WeightsArgument
 from .errors import one_message
+from .terminal import file_size
 
 export_cli = typer.Typer(
     name="export",
-    help="Write a weights file (.safetensors) as the files of another program.",
+    help="Write a weights file as the files of other programs.",
     no_args_is_help=True,
 )
 
@@ -60,4 +61,4 @@ def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool)
     with one_message():
         written = export(Weights.read(find_weights(source)), out, force=force)
     for path in written:
-        msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+        msg.good(f"{path}: {file_size(path.stat().st_size)}")

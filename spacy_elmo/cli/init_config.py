@@ -25,7 +25,9 @@ def init_config_cli(
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CFG")] = False,
 ) -> None:
-    """Write the config of a pipeline that consists of an elmo with these weights, with all settings.
+    """Write the config of a pipeline with these weights.
+
+    The config is complete, and elmo is the only component.
 
     spacy assemble CFG DIR makes the pipeline, with the weights, and spacy package DIR OUT a package of it. To train a
     component on the weights, start from one of the repository's configs/ instead:

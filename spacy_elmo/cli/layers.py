@@ -24,7 +24,9 @@ def layers_cli(
     out: FigureFilesOption = None,
     code: CodeOption = None,
 ) -> None:
-    """Show the weight of each layer of the biLM in every listener of trained pipelines (Peters et al. 2018, figure 2).
+    """Show the layer weights that trained pipelines have learned.
+
+    These are the weights of the biLM's layers in every listener, as in figure 2 of Peters et al. (2018).
 
     Layer 0 depends on the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
     """

@@ -24,6 +24,7 @@ from .arguments import (
 from .errors import one_message
 from .output_files import check_figure_files, write_json
 from .pipelines import load_pipeline, use_gpu
+from .progress import reading_bar
 
 if TYPE_CHECKING:
     from ..analysis.contexts.neighbors import Neighbor
@@ -51,9 +52,12 @@ def neighbors_cli(
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
     gpu_id: GpuOption = -1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show a progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find a word's nearest neighbours in context (Peters et al. 2018, table 4), and draw a map of its occurrences.
+    """Find a word's nearest neighbours in context, or map its uses.
+
+    The neighbours are those of table 4 of Peters et al. (2018).
 
     For each sentence of --query, the table shows the occurrences of the word in the text with the most similar vectors.
     --out draws all occurrences as points, coloured by sense if the text is annotated (.jsonl with "tokens" and
@@ -69,11 +73,13 @@ def neighbors_cli(
         use_gpu(gpu_id)
         from ..analysis.contexts.neighbors import nearest
         from ..analysis.contexts.occurrences import find_in_sentences, find_occurrences
+        from ..corpora.items import corpus_files
         from ..corpora.passages import read_passages
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         passages = read_passages(text, tokenized=tokenized)
-        corpus = find_occurrences(nlp, passages, word, layers.value)
+        with reading_bar(lambda: corpus_files(text), quiet=quiet):
+            corpus = find_occurrences(nlp, passages, word, layers.value)
         sentences = [sentence.split() if tokenized else sentence for sentence in query or []]
         queries = find_in_sentences(nlp, sentences, word, corpus, layers.value)
         neighbors = nearest(queries, corpus, n)

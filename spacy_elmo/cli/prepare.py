@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +11,11 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from .arguments import CodeOption, ConfigArgument, GpuOption
+from .arguments import CodeOption, ConfigArgument, GpuOption, QuietOption
 from .corpus_table import show_corpus
 from .errors import one_message
-from .settings import load_pretrain_config
+from .progress import reading_bar
+from .settings import load_pretrain_config, raw_text_files
 
 if TYPE_CHECKING:
     from ..pretrain.report.estimate import Estimate
@@ -24,9 +26,12 @@ def prepare_cli(
     config_path: ConfigArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to create")],
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
-    """Tokenize raw text once, for any number of pretraining runs (their paths.corpus).
+    """Tokenize raw text once for many pretraining runs.
+
+    A run names the prepared corpus in its setting paths.corpus.
 
     If CONFIG limits the run, a few steps of training estimate its duration and memory, on the GPU or CPU of --gpu-id.
     """
@@ -36,15 +41,15 @@ def prepare_cli(
         from ..pretrain.corpus.prepare import prepare
         from ..pretrain.training.distributed import device
         from ..pretrain.training.initial_weights import read_initial_weights
-        from ..text.files import text_files
 
         # The initial weights are checked before hours of tokenizing, not after.
         config, initial = read_initial_weights(config)
         torch_device = device(gpu_id)
-        for source in (config.paths.raw_text, config.paths.dev_text):
-            if source is not None:
-                msg.info(f"Text: {source}, files: {len(text_files(source)):,}")
-        corpus = prepare(config.paths, config.prepare, out)
+        texts = raw_text_files(config)
+        for source, files in texts.items():
+            msg.info(f"Text: {source}, files: {len(files):,}")
+        with reading_bar(lambda: chain(*texts.values()), quiet=quiet):
+            corpus = prepare(config.paths, config.prepare, out)
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config, initial)
         if config.training.limited:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import signal
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,8 @@ from wasabi import msg, row
 from .arguments import CodeOption, ConfigArgument, GpuOption
 from .corpus_table import show_corpus
 from .errors import one_message
-from .settings import load_pretrain_config
+from .progress import reading_bar
+from .settings import load_pretrain_config, raw_text_files
 from .signals import stop_signal
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def pretrain_cli(
                 )
             if config.paths.corpus is None and not (out / "corpus").exists():
                 msg.info(f"Preparing {config.paths.raw_text}")
-                run_corpus(config, out)
+                with reading_bar(lambda: chain(*raw_text_files(config).values())):
+                    run_corpus(config, out)
 
         device = distributed.device(gpu_id)
         with distributed.join(device) as processes:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .arguments import GpuOption, PipelineArgument
+from .arguments import GpuOption, PipelineArgument, QuietOption
 from .errors import one_message
 from .output_files import check_output_file, write_json
 from .pipelines import load_pipeline, use_gpu
+from .progress import progress_bar
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from ..analysis.probe.layers import LayerReader
     from ..analysis.probe.part_of_speech import TagScores
     from ..analysis.probe.word_sense import SenseScores
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 probe_cli = typer.Typer(
     name="probe",
-    help="Measure the information in each layer of a biLM: senses and parts of speech.",
+    help="Probe each layer for word senses and parts of speech.",
     no_args_is_help=True,
 )
 
@@ -54,6 +57,7 @@ def word_sense_cli(
     ] = None,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
     """Predict word senses by nearest neighbour (Peters et al. 2018, table 5), and show F1 in %.
 
@@ -70,14 +74,17 @@ def word_sense_cli(
         first = None if first_senses is None else read_first_senses(first_senses)
         files = text_files(train)
         texts = [_annotated(test) for test in tests]
-        probe = NearestSense(_reader(source), read_senses(files), first)
-        answers = [probe.answer(sentences) for sentences in texts]
-        total = sum(answers[1:], start=answers[0]).scores()
+        # Counting the sentences takes little time beside computing their layers.
+        total = sum(map(len, texts)) + sum(1 for _ in read_senses(files))
+        with progress_bar("sentences", total=total, quiet=quiet) as bar:
+            probe = NearestSense(_reader(source, bar), read_senses(files), first)
+            answers = [probe.answer(sentences) for sentences in texts]
+        all_answers = sum(answers[1:], start=answers[0]).scores()
         scores = [answer.scores() for answer in answers]
         if out is not None:
             by_file = {str(test): asdict(s) for test, s in zip(tests, scores, strict=True)}
-            write_json(out, {**asdict(total), "files": by_file})
-    _show_senses([*(test.stem for test in tests), "All"], [*scores, total])
+            write_json(out, {**asdict(all_answers), "files": by_file})
+    _show_senses([*(test.stem for test in tests), "All"], [*scores, all_answers])
     if out is not None:
         msg.good(f"Saved: {out}")
 
@@ -94,6 +101,7 @@ def part_of_speech_cli(
     seed: Annotated[int, typer.Option(help="Seed of the order of the training words")] = 0,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
     """Predict parts of speech by a linear classifier (Peters et al. 2018, table 6), and show the accuracy in %.
 
@@ -104,7 +112,11 @@ def part_of_speech_cli(
         from ..analysis.probe.part_of_speech import probe_tags, read_tags
 
         texts = [read_tags(file, column.value) for file in (train, dev, test)]
-        scores = probe_tags(_reader(source), *texts, seed=seed)
+        n_sentences = sum(len(text.sentences) for text in texts)
+        with progress_bar("sentences", total=n_sentences, quiet=quiet) as bar:
+            reader = _reader(source, bar)
+            with progress_bar("layers", total=reader.layers, quiet=quiet) as layer_bar:
+                scores = probe_tags(reader, *texts, seed=seed, progress=layer_bar.update)
         if out is not None:
             write_json(out, asdict(scores))
     _show_tags(scores)
@@ -127,10 +139,10 @@ def _annotated(file: Path) -> list[SenseSentence]:
     return sentences
 
 
-def _reader(source: str) -> LayerReader:
+def _reader(source: str, bar: tqdm) -> LayerReader:
     from ..analysis.probe.layers import LayerReader
 
-    return LayerReader(load_pipeline(source, lang=None, tokenized=True))
+    return LayerReader(load_pipeline(source, lang=None, tokenized=True), bar.update)
 
 
 def _show_senses(names: list[str], scores: list[SenseScores]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import srsly
 import typer
 from wasabi import msg
 
-from .arguments import GpuOption, TokenizedOption, TokenizerOption, WeightsArgument
+from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import one_message
+from .progress import reading_bar
 from .settings import tokenizer_settings
 
 if TYPE_CHECKING:
@@ -40,8 +42,11 @@ def score_cli(
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
-    """Show the log-probability of every token given the words before it (forward) and after it (backward), in nats.
+    """Show the log-probability of every token of a text.
+
+    It is given the words before the token (forward) and after it (backward), in nats.
 
     The nearer to 0, the more probable. A word outside the vocabulary is marked with *: its values are those of <UNK>,
     the class of all such words. <S> and </S> are the ends of a sentence; text is split into sentences as in prepare.
@@ -56,13 +61,21 @@ def score_cli(
         weights = Weights.read(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
-        for doc in docs:
-            scores = model.score(doc)
-            words = model.all_substitutes(doc, substitutes) if substitutes else None
-            if json:
-                typer.echo(srsly.json_dumps(_record(doc, scores, words)))
-            else:
-                _show(doc, scores, words)
+        # Results on the terminal show the progress themselves.
+        with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
+            for doc in docs:
+                scores = model.score(doc)
+                words = model.all_substitutes(doc, substitutes) if substitutes else None
+                if json:
+                    typer.echo(srsly.json_dumps(_record(doc, scores, words)))
+                else:
+                    _show(doc, scores, words)
+
+
+def _files(text: str) -> list[Path]:
+    from ..text.files import text_files
+
+    return [] if text == "-" else text_files(text)
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
@@ -72,14 +85,13 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
 
     from ..pretrain.corpus.tokenize import DocumentTokenizer
     from ..text.documents import Document, documents
-    from ..text.files import text_files
 
     tokenize, vocab = DocumentTokenizer(settings), Vocab()
     texts: Iterator[Document]
     if text == "-":
         texts = (Document([line.strip()], words=False) for line in sys.stdin if line.strip())
     else:
-        texts = documents(text_files(text), settings.encoding_errors)
+        texts = documents(_files(text), settings.encoding_errors)
     for document in texts:
         piece = tokenize([document])
         if not len(piece.words):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,17 +19,19 @@ from .arguments import (
     GpuOption,
     LanguageOption,
     PipelineArgument,
+    QuietOption,
     TokenizedOption,
 )
 from .errors import one_message
 from .pipelines import load_pipeline, use_gpu
+from .progress import reading_bar
 
 if TYPE_CHECKING:
     from ..search.index import Hit
 
 search_cli = typer.Typer(
     name="search",
-    help="Find the sentences of a corpus with the vectors nearest to that of a query.",
+    help="Find the sentences of a corpus nearest to a query.",
     no_args_is_help=True,
 )
 
@@ -59,6 +61,7 @@ def index_cli(
         bool, typer.Option("--force", "-f", help="Overwrite an index in OUT_DIR")
     ] = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
     """Make an index of the sentences of a corpus.
@@ -69,13 +72,18 @@ def index_cli(
         import_code(code)
         use_gpu(gpu_id)
         _check_out_dir(out_dir, force)
+        from ..corpora.items import corpus_files
         from ..search.corpus_index import add_corpus, corpus_source
         from ..search.index import SearchIndex
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
         index = SearchIndex(layer=layer, method=method.value, about=about)
-        _show_progress(add_corpus(index, nlp, text, tokenized=tokenized))
+        tokens = 0
+        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+            for added in add_corpus(index, nlp, text, tokenized=tokenized):
+                tokens += added
+                bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
         index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 
@@ -129,11 +137,3 @@ def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
         return
     rows = [(f"{hit.cosine:.3f}", hit.doc_id, " ".join(hit.text.split())) for hit in hits]
     msg.table(rows, header=("Cosine", "Place", query), divider=True, max_col=100)
-
-
-def _show_progress(counts: Iterable[int]) -> None:
-    from tqdm import tqdm
-
-    with tqdm(unit=" tokens", unit_scale=True, disable=None) as bar:
-        for tokens in counts:
-            bar.update(tokens)

@@ -67,3 +67,15 @@ def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: boo
     if tokenized:
         return Prepare(tokenized=True)
     return settings_of(card) if lang is None else Prepare(lang=lang)
+
+
+def raw_text_files(config: PretrainConfig) -> dict[str, list[Path]]:
+    """Return the files of each text that a pretraining config names.
+
+    Raises:
+        OSError, ValueError: see `text_files`.
+    """
+    from ..text.files import text_files
+
+    sources = (config.paths.raw_text, config.paths.dev_text)
+    return {source: text_files(source) for source in sources if source is not None}

@@ -68,8 +68,30 @@ def test_through_spacy(server, tmp_path):
 def test_list():
     code, output = invoke()
     assert code == 0
-    for text in ("en-small", "many-langs-zh", "13.6M", "not stated", "download https://host/"):
+    for text in (
+        "en-small",
+        "many-langs-CODE: ar bg",
+        " zh",
+        "13.6M",
+        "not stated",
+        "download https://host/",
+    ):
         assert text in output
+
+
+def test_list_fits_a_terminal():
+    lines = CliRunner().invoke(elmo_cli, ["download"]).output.splitlines()
+    assert len(lines) < 50
+    assert max(len(line.rstrip()) for line in lines) <= 100
+
+
+def test_list_of_a_language():
+    code, output = invoke("--lang", "zh")
+    assert code == 0 and "many-langs-zh" in output and "en-small" not in output
+    code, output = invoke("--lang", "xyz")
+    assert code == 1 and "No model of the language 'xyz'" in output
+    code, output = invoke("en-small", "--lang", "en")
+    assert code == 1 and "--lang is for the list of models" in output
 
 
 def test_model_of_the_catalogue(catalogue, server):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from spacy.language import Language
@@ -23,14 +23,16 @@ class LayerReader:
 
     Args:
         nlp: a pipeline with one elmo.
+        progress: is called with the number of sentences after each group of them.
 
     Raises:
         ValueError: see `find_elmo`.
         OSError: its weights cannot be read.
     """
 
-    def __init__(self, nlp: Language) -> None:
+    def __init__(self, nlp: Language, progress: Callable[[int], object] | None = None) -> None:
         self._nlp = nlp
+        self._progress = progress
         _, self._elmo = find_elmo(nlp)
         self._disabled = elmo_and_later(nlp)
         self.layers, self.width = layers_and_width(self._elmo.model)
@@ -43,3 +45,5 @@ class LayerReader:
             docs = [Doc(self._nlp.vocab, words=list(words)) for words in group]
             docs = list(self._nlp.pipe(docs, disable=self._disabled))
             yield from map(model.ops.to_numpy, model.predict(docs))
+            if self._progress is not None:
+                self._progress(len(docs))

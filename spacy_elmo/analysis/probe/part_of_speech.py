@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -73,7 +73,13 @@ def read_tags(file: Path, column: TagColumn) -> TaggedText:
 
 
 def probe_tags(
-    reader: LayerReader, train: TaggedText, dev: TaggedText, test: TaggedText, *, seed: int = 0
+    reader: LayerReader,
+    train: TaggedText,
+    dev: TaggedText,
+    test: TaggedText,
+    *,
+    seed: int = 0,
+    progress: Callable[[int], object] | None = None,
 ) -> TagScores:
     """Train a linear classifier on the vectors of each layer, as in Peters et al. 2018, section 5.3, and test it.
 
@@ -84,6 +90,7 @@ def probe_tags(
         dev: text by which their epochs are chosen.
         test: text on which they are compared. A tag that does not occur in `train` counts as an error.
         seed: seed of the order of the training words.
+        progress: is called with 1 after each layer.
     """
     names = sorted(set(train.tags))
     texts = (train, dev, test)
@@ -97,6 +104,8 @@ def probe_tags(
             scores.append(
                 (classifier.accuracy(x_dev, gold[1]), classifier.accuracy(x_test, gold[2]))
             )
+            if progress is not None:
+                progress(1)
         del files  # on some systems a folder cannot be removed while its files are mapped
     dev_scores, test_scores = zip(*scores, strict=True)
     return TagScores(
