@@ -112,7 +112,8 @@ def embed_cli(
                 nlp, text, out, options, tokenized=tokenized, format=file_format.value,
                 engine=compute, resume=resume, force=force,
             )  # fmt: skip
-            _show(shards, bar)
+            items, words = _compute(shards, bar)
+    msg.info(f"Computed: {items:,} items of {words:,} tokens")
     msg.good(f"Vectors: {out}")
 
 
@@ -128,8 +129,8 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     return functools.partial(embed_on_ray, gpu=gpu, code=code)
 
 
-def _show(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> None:
-    """Compute the shards, with their rate beside the bar, and print the numbers of items and tokens at the end."""
+def _compute(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> tuple[int, int]:
+    """Compute the shards, with their rate beside the bar; return the numbers of their items and tokens."""
     items = words = 0
     start = time.monotonic()
     for shard in shards:
@@ -137,4 +138,4 @@ def _show(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> None:
         words += shard["rows"]
         rate = words / max(time.monotonic() - start, 1e-3)
         bar.set_postfix_str(f"{items:,} items, {rate:,.0f} tokens/s, {Path(shard['source']).name}")
-    msg.info(f"Computed: {items:,} items of {words:,} tokens")
+    return items, words

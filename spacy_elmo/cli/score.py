@@ -46,7 +46,7 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    It is given the words before the token (forward) and after it (backward), in nats.
+    It is conditional on the words before the token (forward) or after it (backward), and in nats.
 
     The nearer to 0, the more probable. A word outside the vocabulary is marked with *: its values are those of <UNK>,
     the class of all such words. <S> and </S> are the ends of a sentence; text is split into sentences as in prepare.
