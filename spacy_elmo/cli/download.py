@@ -17,7 +17,7 @@ from .errors import one_message
 from .terminal import file_size
 
 if TYPE_CHECKING:
-    from ..catalogue.models import Model, RemoteFile
+    from ..catalogue.models import PublicModel, RemoteFile
 
 
 def download_cli(
@@ -68,14 +68,14 @@ def download_cli(
         _fetch(model.files, (folder or cache_folder()) / name, conversion, quiet=quiet)
 
 
-def _show_models(models: Iterable[Model], lang: str | None) -> None:
+def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
     """Print the models by licence; those that differ in their language only share a row."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(
             f"No model of the language {lang!r} in the catalogue; without --lang, all are listed"
         )
-    by_licence: dict[str, dict[tuple[str, ...], list[Model]]] = {}
+    by_licence: dict[str, dict[tuple[str, ...], list[PublicModel]]] = {}
     for model in listed:
         name = model.name if lang else _name_pattern(model)
         size = f"{model.parameters / 1e6:.1f}M" if model.parameters else ""
@@ -96,13 +96,13 @@ def _show_models(models: Iterable[Model], lang: str | None) -> None:
     )
 
 
-def _name_pattern(model: Model) -> str:
+def _name_pattern(model: PublicModel) -> str:
     """Return the name with CODE for its language, if that is its last part: many-langs-CODE."""
     (*first, last) = model.name.split("-")
     return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
 
 
-def _languages(models: list[Model]) -> str:
+def _languages(models: list[PublicModel]) -> str:
     return str(len(models)) if len(models) > 1 else " ".join(models[0].languages)
 
 

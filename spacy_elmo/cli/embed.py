@@ -93,7 +93,7 @@ def embed_cli(
 ) -> None:
     """Write the vectors of a corpus to disk. Its items, which are lines, records, Docs or sentences, are numbered.
 
-    In Python, spacy_elmo.embed.vectors.open_vectors(OUT)[7] is (layers, n_tokens, width) of item 7. The layout of hdf5
+    In Python, spacy_elmo.open_vectors(OUT)[7] is (layers, n_tokens, width) of item 7. The layout of hdf5
     is that of `allennlp elmo`, with a dataset "7". --resume continues an interrupted run, with the same result.
     """
     with one_message():

@@ -55,7 +55,7 @@ def evaluate_cli(
         from ..pretrain.training.distributed import device
         from ..text.files import text_files
 
-        weights = Weights.read(find_weights(source))
+        weights = Weights.load(find_weights(source))
         settings = tokenizer_settings(weights.card, lang, tokenized)
         if output is not None and not output.parent.is_dir():
             raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from wasabi import msg
@@ -12,6 +12,9 @@ from wasabi import msg
 from .arguments import WeightsArgument
 from .errors import one_message
 from .terminal import file_size
+
+if TYPE_CHECKING:
+    from ..bilm.weights import Weights
 
 export_cli = typer.Typer(
     name="export",
@@ -26,39 +29,44 @@ ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an e
 
 @export_cli.command("bilm-hdf5")
 def bilm_hdf5_cli(
-    weights: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
 ) -> None:
     """Write the files of bilm-tf and AllenNLP: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
+    from ..convert.allennlp.export import inexpressible
     from ..convert.bilm_tf.export import export
 
-    _run(export, weights, out_dir, force)
+    weights = _run(export, source, out_dir, force)
+    if problems := inexpressible(weights.config):
+        msg.warn("bilm-tf can read these files, but AllenNLP cannot:\n  " + "\n  ".join(problems))
 
 
 @export_cli.command("allennlp")
 def allennlp_cli(
-    weights: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
 ) -> None:
     """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
     from ..convert.allennlp.export import export
 
-    _run(export, weights, out_dir, force)
+    _run(export, source, out_dir, force)
 
 
 @export_cli.command("onnx")
 def onnx_cli(
-    weights: WeightsArgument, out_file: OutFileArgument, force: ForceOption = False
+    source: WeightsArgument, out_file: OutFileArgument, force: ForceOption = False
 ) -> None:
     """Write the network as one .onnx file, which runs without Python."""
     from ..convert.onnx.export import export
 
-    _run(export, weights, out_file, force)
+    _run(export, source, out_file, force)
 
 
-def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool) -> None:
+def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool) -> Weights:
     from ..bilm.weights import Weights
     from ..pipeline.bundled import find_weights
 
     with one_message():
-        written = export(Weights.read(find_weights(source)), out, force=force)
+        weights = Weights.load(find_weights(source))
+        written = export(weights, out, force=force)
     for path in written:
         msg.good(f"{path}: {file_size(path.stat().st_size)}")
+    return weights

@@ -58,7 +58,7 @@ def score_cli(
         from ..pipeline.reading.spans import sentence_spans
         from ..pretrain.training.distributed import device
 
-        weights = Weights.read(find_weights(source))
+        weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
         # Results on the terminal show the progress themselves.

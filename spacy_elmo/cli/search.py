@@ -66,7 +66,7 @@ def index_cli(
 ) -> None:
     """Make an index of the sentences of a corpus.
 
-    In Python, spacy_elmo.search.index.SearchIndex.from_disk(OUT_DIR) loads it.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads it.
     """
     with one_message():
         import_code(code)

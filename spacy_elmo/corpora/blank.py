@@ -32,7 +32,7 @@ def blank_pipeline(
         ValueError: it is not a weights file, the language is not known, or spaCy does not support it.
     """
     path = find_weights(source)
-    card = Weights.read(path).card
+    card = Weights.load(path).card
     lang = lang or card.get("language") or fallback
     if lang is None:
         raise ValueError(

@@ -94,6 +94,8 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
     # The digest of the weights identifies them; the path of their file does not.
     del components[name]["weights"]
+    # It changes no vector, and older folders and indexes were written without it.
+    components[name].pop("learn_rate_factor", None)
     settings = json.dumps([config["nlp"]["tokenizer"], components], sort_keys=True)
     return {
         "lang": str(nlp.lang),

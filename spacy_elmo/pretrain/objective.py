@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..bilm.head import Head, Negatives
-from ..bilm.likelihood import classes_of
-from ..bilm.model import BiLM, Reading
+from ..bilm.likelihood import softmax_classes
+from ..bilm.model import BiLM, PackedOutput
 from ..bilm.words.char_ids import UNK
 
 
@@ -44,7 +44,7 @@ class Batcher:
         rows = {word: row for row, word in enumerate(vocabulary)}
         self.unk = rows[UNK]
         """Softmax row of `<UNK>`."""
-        self._classes = classes_of(types, rows)
+        self._classes = softmax_classes(types, rows)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
         """Return the batch of (N,) `ids` in sentences of (B,) `lengths`."""
@@ -54,12 +54,12 @@ class Batcher:
         return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
 
 
-def targets(reading: Reading, classes: np.ndarray) -> np.ndarray:
+def targets(reading: PackedOutput, classes: np.ndarray) -> np.ndarray:
     """Return (2, M) the class that each direction predicts at each packed row.
 
     It is that of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
     """
-    forward, backward = reading.packing.reads
+    forward, backward = reading.packing.positions
     return classes[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
 
 
@@ -75,7 +75,7 @@ def loss_sum(
     Args:
         negatives: one draw per direction for the sampled softmax; None: the full softmax.
     """
-    reading = bilm.read(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(reading.outputs[-1], dropout, training=dropout > 0)
     classes = torch.from_numpy(targets(reading, batch.classes)).to(hidden.device)
     if negatives is None:

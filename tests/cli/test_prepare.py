@@ -84,7 +84,7 @@ def test_it_says_what_a_run_would_see_and_cost(files):
 
 def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
     config = BiLMConfig.from_dict(Config().from_str(RUN)["model"])
-    Weights.of(BiLM(config)).write(files / "given.safetensors")
+    Weights.from_bilm(BiLM(config)).save(files / "given.safetensors")
     training = RUN[RUN.index("[training]") :]
     (files / "run.cfg").write_text(CONFIG + training)
     options = ("--paths.init", files / "given.safetensors")

@@ -75,8 +75,10 @@ def test_nothing_is_counted_without_a_terminal(capsys):
 def test_a_command_on_a_terminal(text, tmp_path, options):
     """Through spaCy, with standard error connected to a pseudo-terminal."""
     vocabulary = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
-    weights = Weights.of(tiny.bilm(tiny.config()), Head(7, 5), vocabulary=vocabulary, card={})
-    getattr(weights, "save", getattr(weights, "write", None))(tmp_path / "lm.safetensors")
+    weights = Weights.from_bilm(
+        tiny.bilm(tiny.config()), Head(7, 5), vocabulary=vocabulary, card={}
+    )
+    weights.save(tmp_path / "lm.safetensors")
     command = [sys.executable, "-m", "spacy", "elmo", "evaluate", "lm.safetensors", "a.txt"]
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (24, 80))

@@ -62,7 +62,7 @@ def finish(process) -> None:
 
 def assert_same_run(left: Path, right: Path) -> None:
     for name in ("model-last.safetensors", "model-best.safetensors"):
-        mine, theirs = (Weights.read(out / name) for out in (left, right))
+        mine, theirs = (Weights.load(out / name) for out in (left, right))
         assert mine.card == theirs.card
         assert mine.tensors.keys() == theirs.tensors.keys()
         for tensor, other in mine.tensors.items():

@@ -9,7 +9,7 @@ from itertools import takewhile
 from spacy.language import Language
 from thinc.api import Model
 
-from ...pipeline.listening.scalar_mix import Layers, is_mix, weights_of
+from ...pipeline.listening.scalar_mix import LayerChoice, is_mix, weights_of
 
 # The refs of an `ElmoEnhanced`.
 _SIDES = ("input", "output")
@@ -23,7 +23,7 @@ class LayerWeights:
     """Name of the component with the mix."""
     place: str
     """"input" or "output" in an `ElmoEnhanced`; "1", "2", ... of several mixes outside of one; otherwise empty."""
-    layers: Layers
+    layers: LayerChoice
     """Option of its listener: "mix", which is learned, "average", "top", or the number of a layer."""
     weights: list[float]
     """Weight of each layer, from the context-free layer 0 up. They sum to 1."""

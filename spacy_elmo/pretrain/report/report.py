@@ -13,7 +13,7 @@ from confection import Config
 
 from ...bilm.config import BiLMConfig
 from ...bilm.head import Head
-from ...bilm.meta import shells
+from ...bilm.meta import on_meta_device
 from ...bilm.model import BiLM
 from ...files import atomic_write
 from ..config import PretrainConfig
@@ -138,7 +138,7 @@ def _position(row: Row) -> str:
 
 def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     shape = config.bilm
-    with shells():
+    with on_meta_device():
         network = _parameter_count(BiLM(shape))
         head = _parameter_count(Head(best["vocab_size"], shape.projection)) if best else 0
     rows = [

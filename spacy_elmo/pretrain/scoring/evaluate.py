@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.likelihood import language_model
+from ...bilm.likelihood import build_language_model
 from ...bilm.weights import Weights
 from ..config import Prepare
 from ..corpus.prepare import tokenize_files
@@ -52,7 +52,7 @@ def evaluate(
     Raises:
         ValueError: the weights have no head; a file cannot be read.
     """
-    bilm, head = language_model(weights)
+    bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
     tokenizer = DocumentTokenizer(settings)
     for file in files:

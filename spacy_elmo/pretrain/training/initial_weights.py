@@ -44,7 +44,7 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
         return config, None
     if not Path(path).exists():
         raise FileNotFoundError(f"No weights file at {path} (paths.init, --init)")
-    initial = Weights.read(path)
+    initial = Weights.load(path)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
     expected, actual = vars(config.bilm), vars(initial.config)
@@ -90,8 +90,8 @@ def initial_model(
     head = Head(len(vocabulary), config.bilm.projection)
     if initial is None:
         return InitialModel(bilm, head, vocabulary, {})
-    bilm.load_state_dict(initial.bilm().state_dict())
-    if (initial_head := initial.head()) is not None:
+    bilm.load_state_dict(initial.build_bilm().state_dict())
+    if (initial_head := initial.build_head()) is not None:
         _copy_rows(initial_head, initial.vocabulary, head, vocabulary)
     return InitialModel(bilm, head, vocabulary, {"init": initial.card})
 

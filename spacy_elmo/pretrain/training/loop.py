@@ -90,4 +90,4 @@ def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -
 
 
 def _write_weights(trainer: Trainer, path: Path, progress: Progress | None) -> None:
-    trainer.weights(progress).write(path)
+    trainer.weights(progress).save(path)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...bilm.lstm import LSTMLayer
-from ...bilm.words.character_cnn import Affine
+from ...bilm.words.character_cnn import Dense
 
 _MIN_SIZE = 64
 _ALL = slice(None)
@@ -42,7 +42,7 @@ def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
 
 def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
     for module in bilm.modules():
-        if isinstance(module, Affine):
+        if isinstance(module, Dense):
             yield MuonMatrix(module.weight, (_ALL, _ALL))
         elif isinstance(module, LSTMLayer):
             dim = module.bias.shape[1] // 4

@@ -183,7 +183,7 @@ class Trainer:
         }
         if progress is not None and progress.dev is not None:
             card["perplexity"] = dataclasses.asdict(progress.dev)
-        return Weights.of(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
+        return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint. It has no random state: random numbers depend on seed and step."""

@@ -105,7 +105,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
     unbroken = [*arguments("unbroken", **endless), *end]
     finish(*start_together(command, unbroken, tmp_path / "unbroken.txt"))
     mine, theirs = (
-        Weights.read(tmp_path / out / "model-last.safetensors") for out in ("broken", "unbroken")
+        Weights.load(tmp_path / out / "model-last.safetensors") for out in ("broken", "unbroken")
     )
     assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
 

@@ -26,7 +26,7 @@ def given(make_config, tmp_path):
     with torch.no_grad():
         head.bias.normal_()
     path = tmp_path / "given.safetensors"
-    Weights.of(BiLM(config), head, vocabulary=GIVEN, card={"name": "given"}).write(path)
+    Weights.from_bilm(BiLM(config), head, vocabulary=GIVEN, card={"name": "given"}).save(path)
     return path
 
 
@@ -43,7 +43,7 @@ def make_config(make_config, text_file, tmp_path):
 
 
 def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
-    found, known = initial_model(make_config(), corpus), Weights.read(given)
+    found, known = initial_model(make_config(), corpus), Weights.load(given)
     assert all(
         torch.equal(tensor, known.tensors[name]) for name, tensor in found.bilm.state_dict().items()
     )
@@ -60,14 +60,14 @@ def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, g
 
 
 def test_null_keeps_the_vocabulary_as_it_is(make_config, corpus, given):
-    found, known = initial_model(make_config(vocab_size=None), corpus), Weights.read(given)
+    found, known = initial_model(make_config(vocab_size=None), corpus), Weights.load(given)
     assert found.vocabulary == GIVEN
     assert torch.equal(found.head.weight, known.tensors["head.weight"])
     assert torch.equal(found.head.bias, known.tensors["head.bias"])
 
 
 def test_weights_without_a_head(make_config, corpus, given):
-    Weights.read(given).without_head().write(given)
+    Weights.load(given).without_head().save(given)
     found, fresh = (
         initial_model(make_config(), corpus),
         initial_model(make_config(init=False), corpus),
@@ -116,11 +116,11 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
     next(pretrain(config, corpus, tmp_path / "broken"))
     list(pretrain(config, corpus, tmp_path / "broken", resume=True))
     mine, theirs = (
-        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
     )
     assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
     assert not torch.equal(
-        theirs.tensors["head.weight"], Weights.read(given).tensors["head.weight"]
+        theirs.tensors["head.weight"], Weights.load(given).tensors["head.weight"]
     )
     assert theirs.vocabulary == GIVEN and theirs.card["init"] == {"name": "given"}
 
@@ -129,8 +129,8 @@ def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, give
     """A replaced file of `paths.init` would give the rows of the head to other words."""
     config = make_config(vocab_size=None)
     next(pretrain(config, corpus, tmp_path / "run"))
-    weights = Weights.read(given)
-    dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).write(given)
+    weights = Weights.load(given)
+    dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).save(given)
     with pytest.raises(ValueError, match="belongs to another vocabulary"):
         next(pretrain(config, corpus, tmp_path / "run", resume=True))
 

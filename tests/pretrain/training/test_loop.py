@@ -15,7 +15,7 @@ from spacy_elmo.pretrain.training.loop import pretrain
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
-    return Weights.read(path).tensors
+    return Weights.load(path).tensors
 
 
 def equal(left, right) -> bool:
@@ -36,7 +36,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     assert rows[-1].step == rows[-1].steps == 300
     written = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
     assert [row["step"] for row in written] == [row.step for row in rows]
-    best = Weights.read(tmp_path / "run/model-best.safetensors")
+    best = Weights.load(tmp_path / "run/model-best.safetensors")
     assert best.card["perplexity"]["mean"] == min(d.mean for d in dev)
     assert best.vocabulary == corpus.vocabulary(20)
 
@@ -290,7 +290,7 @@ def test_auto_is_what_the_machine_is_fast_in_and_stays(
     on_a_machine_for("float32" if fast == "bfloat16" else "bfloat16")
     list(pretrain(make_config(), corpus, tmp_path / "auto", resume=True))
     mine, theirs = (
-        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
     )
     assert mine.card["training_precision"] == theirs.card["training_precision"] == fast
     assert equal(mine.tensors, theirs.tensors)

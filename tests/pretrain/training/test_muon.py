@@ -172,7 +172,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_run, tmp_path, sett
     assert [row.loss for row in rest] == [row.loss for row in unbroken[-len(rest) :]]
     for name in ("model-last.safetensors", "model-best.safetensors"):
         left, right = (
-            Weights.read(tmp_path / out / name).tensors for out in ("unbroken", "broken")
+            Weights.load(tmp_path / out / name).tensors for out in ("unbroken", "broken")
         )
         assert left.keys() == right.keys()
         assert all(torch.equal(left[key], right[key]) for key in left)
