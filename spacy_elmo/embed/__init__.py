@@ -1,1 +1,1 @@
-"""A corpus to vectors on disk."""
+"""Vectors of a corpus on disk: computing, writing and reading them."""

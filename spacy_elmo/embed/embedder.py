@@ -1,4 +1,4 @@
-"""A pipeline with an elmo as a function from a shard to the content of its file."""
+"""Computation of a shard's vectors by a pipeline with an elmo, and of the content of its file."""
 
 from __future__ import annotations
 
@@ -13,81 +13,80 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..corpora.items import Item, Shard
-from ..corpora.pipelines import elmo_of
+from ..corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ..pipeline.reading.encoder import averages, shim_of
-from .shard_file import pack
+from .shard_file import encode_shard
 
-Layers: TypeAlias = Literal["all", "average", "top"]
-DType: TypeAlias = Literal["float32", "float16"]
+VectorDType: TypeAlias = Literal["float32", "float16"]
 Pooling: TypeAlias = Literal["mean", "max"]
 
-# Strings in a vocabulary after which it forgets those of each shard again, or it would grow with the text.
-_WORDS_KEPT = 100_000
+# Once the vocabulary has this many strings, those of each shard are removed again: it would grow with the text.
+_MAX_STRINGS = 100_000
 
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """What is kept of the layers."""
+    """Options of the vectors: the layers to keep, the number type, and pooling."""
 
-    layers: Layers = "all"
-    """All of them, their average, or the last one."""
-    dtype: DType = "float32"
+    layers: LayerSelection = "all"
+    dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """One vector per item, over its tokens that are no whitespace; zeros if there are none. None: one per token."""
+    """Pooling to one vector per item, over its non-whitespace tokens; zeros if it has none. None: one per token."""
 
 
 class Embedder:
-    """Reads the items of a shard with a pipeline, from its tokenizer to its elmo; what comes after elmo does not run.
+    """Function from a shard to the content of its file.
 
-    A shard is read by itself, in one order: its bytes depend on nothing but its items, the pipeline, and the machine
-    with its number of threads, which decide how float32 is rounded.
+    The pipeline runs from its tokenizer to its elmo; the components after elmo do not run. Each shard is computed by
+    itself, in one order: its bytes depend on nothing but its items, the pipeline, and the machine with its number of
+    threads, which decide how float32 is rounded.
 
     Raises:
-        ValueError: as of `elmo_of`.
+        ValueError: see `find_elmo`.
     """
 
-    def __init__(self, nlp: Language, wanted: EmbedOptions) -> None:
+    def __init__(self, nlp: Language, options: EmbedOptions) -> None:
         self._nlp = nlp
-        name, self._elmo = elmo_of(nlp)
-        self._not_run = nlp.pipe_names[nlp.pipe_names.index(name) :]
-        self._wanted = wanted
+        _, self._elmo = find_elmo(nlp)
+        self._disabled = elmo_and_later(nlp)
+        self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """The content of the shard's file."""
-        # Not from the start: in a memory zone the tokenizer's cache learns nothing, which makes it slow.
-        known = len(self._nlp.vocab.strings) >= _WORDS_KEPT
-        with self._nlp.memory_zone() if known else contextlib.nullcontext():
+        """Compute the vectors of a shard, and return the content of its file."""
+        # Not from the start: in a memory zone the tokenizer does not fill its cache, which makes it slow.
+        is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
+        with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
             docs = self._docs(shard.items)
             tokens = [[token.text for token in doc] for doc in docs]
-            pooled = self._wanted.pooling is not None
+            pooled = self._options.pooling is not None
             shim_of(self._elmo.model).forget()
-            vectors = self._read(docs)
+            vectors = self._compute(docs)
             if pooled:
                 vectors = [self._pool(rows, doc) for rows, doc in zip(vectors, docs, strict=True)]
-            flat = np.concatenate(vectors, axis=-2, dtype=self._wanted.dtype, casting="same_kind")
-            return pack(shard, flat, tokens, pooled=pooled)
+            flat = np.concatenate(vectors, axis=-2, dtype=self._options.dtype, casting="same_kind")
+            return encode_shard(shard, flat, tokens, pooled=pooled)
 
     def _docs(self, items: Sequence[Item]) -> list[Doc]:
         vocab = self._nlp.vocab
-        given = [item if isinstance(item, str) else Doc(vocab, words=item) for item in items]
-        return list(self._nlp.pipe(given, disable=self._not_run))
+        inputs = [item if isinstance(item, str) else Doc(vocab, words=item) for item in items]
+        return list(self._nlp.pipe(inputs, disable=self._disabled))
 
-    def _read(self, docs: list[Doc]) -> list[np.ndarray]:
-        """(..., n_tokens, width) of each Doc. Straight from the model, because a Doc may keep their average alone."""
+    def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
+        """Return (..., n_tokens, width) for each Doc, from the model, because a Doc may store the average only."""
         model = self._elmo.model
-        if self._wanted.layers == "average":
+        if self._options.layers == "average":
             return [model.ops.to_numpy(average) for average in averages(model, docs)]
-        found = model.predict(docs)
-        if self._wanted.layers == "top":
-            found = [layers[-1] for layers in found]
-        return [model.ops.to_numpy(layers) for layers in found]
+        all_layers = model.predict(docs)
+        if self._options.layers == "top":
+            all_layers = [layers[-1] for layers in all_layers]
+        return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """(..., 1, width) from (..., n_tokens, width)."""
-        words = doc.to_array(IS_SPACE) == 0
-        if not words.any():
+        """Pool (..., n_tokens, width) to (..., 1, width)."""
+        is_word = doc.to_array(IS_SPACE) == 0
+        if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))
-        chosen = vectors[..., words, :]
-        if self._wanted.pooling == "max":
-            return chosen.max(axis=-2, keepdims=True)
-        return chosen.mean(axis=-2, keepdims=True, dtype=np.float32)
+        rows = vectors[..., is_word, :]
+        if self._options.pooling == "max":
+            return rows.max(axis=-2, keepdims=True)
+        return rows.mean(axis=-2, keepdims=True, dtype=np.float32)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from spacy.language import Language
 
+from ..corpora.pipelines import LayerSelection
 from . import run
-from .embedder import EmbedOptions
+from .embedder import EmbedOptions, Pooling, VectorDType
+from .run import VectorFormat
 
 
 def embed(
@@ -16,11 +17,11 @@ def embed(
     text: str | Path,
     out: str | Path,
     *,
-    layers: Literal["all", "average", "top"] = "all",
-    dtype: Literal["float32", "float16"] = "float32",
-    pooling: Literal["mean", "max"] | None = None,
+    layers: LayerSelection = "all",
+    dtype: VectorDType = "float32",
+    pooling: Pooling | None = None,
     tokenized: bool = False,
-    format: Literal["safetensors", "hdf5", "parquet"] = "safetensors",
+    format: VectorFormat = "safetensors",
     resume: bool = False,
     force: bool = False,
 ) -> None:

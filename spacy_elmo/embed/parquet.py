@@ -1,4 +1,4 @@
-"""Vectors as a Parquet file."""
+"""Parquet files of vectors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .vectors import Vectors
 _SETTINGS = b"spacy_elmo_settings"
 
 
-def write(vectors: Vectors, path: Path) -> None:
+def write_parquet(vectors: Vectors, path: Path) -> None:
     """Write a file with a row per item and a row group per shard.
 
     The columns are `id`, int64, the number of the item; `tokens`, a list of strings; and `layer_0`, `layer_1`, ... or,
-    where layers were averaged or one was chosen, `vectors`: a list with a vector for each token, or one vector, pooled.
+    for the average or a single layer, `vectors`: a list with a vector for each token or, if pooled, one vector.
     """
     writer = None
     try:
@@ -36,23 +36,25 @@ def write(vectors: Vectors, path: Path) -> None:
             writer.close()
 
 
-def read_settings(path: Path) -> Mapping[str, Any]:
-    """The settings with which `write` has made a file.
+def read_parquet_settings(path: Path) -> Mapping[str, Any]:
+    """Return the settings of the vectors in a file that `write_parquet` has written.
 
     Raises:
-        ValueError: it is not of its making, or damaged.
+        ValueError: it is not such a file, or damaged.
     """
     try:
         return json.loads((pq.read_schema(path).metadata or {})[_SETTINGS])
-    except (KeyError, pa.ArrowException) as error:
-        raise ValueError(f"{path} is no Parquet file of vectors ({error})") from error
+    except Exception as error:  # the parsers raise many kinds for a damaged file
+        raise ValueError(
+            f"{path} is not a Parquet file of vectors, or damaged ({error})"
+        ) from error
 
 
 def _table(shard: ShardFile) -> pa.Table:
-    about = shard.about
+    metadata = shard.metadata
     text = pa.Array.from_buffers(
         pa.large_string(),
-        about["rows"],
+        metadata["rows"],
         [
             None,
             pa.py_buffer(shard.tensor("token_offsets")),
@@ -61,18 +63,18 @@ def _table(shard: ShardFile) -> pa.Table:
     )
     offsets = pa.array(shard.tensor("offsets"))
     columns = {
-        "id": pa.array(np.arange(about["first"], about["first"] + about["items"])),
+        "id": pa.array(np.arange(metadata["first"], metadata["first"] + metadata["items"])),
         "tokens": pa.LargeListArray.from_arrays(offsets, text),
     }
-    for name, rows in _named(shard.tensor("vectors")):
+    for name, rows in _columns(shard.tensor("vectors")):
         values = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
         columns[name] = (
-            values if about["pooled"] else pa.LargeListArray.from_arrays(offsets, values)
+            values if metadata["pooled"] else pa.LargeListArray.from_arrays(offsets, values)
         )
     return pa.table(columns)
 
 
-def _named(vectors: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _columns(vectors: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     if vectors.ndim == 2:
         yield "vectors", vectors
     else:

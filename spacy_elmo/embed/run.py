@@ -1,4 +1,4 @@
-"""A corpus to vectors on disk: from its first file read to the last one written."""
+"""The `embed` run: from the text files of a corpus to the vectors on disk."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from spacy.language import Language
 
-from ..corpora.items import Shard, corpus_files, shards
-from ..corpora.pipelines import identity
+from ..corpora.items import Shard, corpus_files, read_shards
+from ..corpora.pipelines import fingerprint
 from ..files import atomic_file, remove_partial
 from .embedder import Embedder, EmbedOptions
-from .folder import VectorFolder, check_same
-from .vectors import open_vectors
+from .folder import VectorFolder, check_same_settings
+from .vectors import Vectors, open_vectors
 
-Format: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
+VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
+"""Function that computes the contents of shard files, in any order."""
 
-_EVERYTHING = EmbedOptions()
+_DEFAULTS = EmbedOptions()
+
+
+class _FileFormat(NamedTuple):
+    """Functions of a format in which the vectors are one file."""
+
+    write: Callable[[Vectors, Path], None]
+    read_settings: Callable[[Path], Mapping[str, Any]]
 
 
 def embed_here(
-    nlp: Language, wanted: EmbedOptions, shards: Iterable[Shard]
+    nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """The shards and the content of their files, computed one after the other in this process."""
-    embedder = Embedder(nlp, wanted)
+    """Yield the shards and the contents of their files, computed one after the other in this process."""
+    embedder = Embedder(nlp, options)
     for shard in shards:
         yield shard, embedder(shard)
 
@@ -38,91 +46,93 @@ def embed(
     nlp: Language,
     text: str,
     out: str | Path,
-    wanted: EmbedOptions = _EVERYTHING,
+    options: EmbedOptions = _DEFAULTS,
     *,
     tokenized: bool = False,
-    format: Format = "safetensors",
+    format: VectorFormat = "safetensors",
     engine: Engine = embed_here,
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus, in memory that does not grow with it.
+    """Write the vectors of a corpus to disk, in memory that does not grow with the corpus.
 
     With `format` "safetensors" `out` is a folder for `open_vectors`. With any other it is a file, for which such a
-    folder is made first, beside it (`OUT.parts`), and removed when the file is complete: for a while both are there.
+    folder is written first, beside it (`OUT.parts`), and deleted when the file is complete: for a while both exist.
 
     Args:
-        nlp: with an elmo.
-        text: file, directory or glob pattern, as of `corpus_files`.
+        nlp: a pipeline with an elmo.
+        text: file, directory or glob pattern, see `corpus_files`.
         tokenized: texts are words separated by spaces.
-        engine: how shards become the content of their files; in any order.
-        resume: go on with what a run with the same arguments has left; all is then as if it had never stopped.
-        force: delete what is there.
+        engine: function that computes the contents of shard files.
+        resume: continue an interrupted run with the same arguments; the result equals that of an uninterrupted run.
+        force: delete existing vectors.
 
     Yields:
-        The entry of each shard in `Vectors.files`, when it is written. Those that are there do not count.
+        The entry of each shard in `Vectors.files`, when it is written. Shards of an earlier run are not repeated.
 
     Raises:
-        FileExistsError: there is something already, and neither `resume` nor `force` was said.
+        FileExistsError: `out` exists, and neither `resume` nor `force` is set.
         IsADirectoryError: `out` is a folder, and the format is one file.
         FileNotFoundError: there is no text.
-        ValueError: other settings or text than those of what is there; a file or line that cannot be read; no elmo.
+        ValueError: existing vectors have other settings or text; a file or line cannot be read; there is no elmo.
     """
     out = Path(out)
     if resume and force:
         raise ValueError(
-            "--resume goes on with the vectors in OUT and --force deletes them: choose one"
+            "--resume keeps the vectors in OUT and --force deletes them; choose one of them"
         )
-    join = _file_format(format)
+    file_format = _file_format(format)
     settings = {
         "text": text,
         "tokenized": tokenized,
-        **dataclasses.asdict(wanted),
-        **identity(nlp),
+        **dataclasses.asdict(options),
+        **fingerprint(nlp),
     }
-    found = shards(corpus_files(text), tokenized=tokenized)
-    # What a typing mistake can spoil comes before anything is written.
-    first = next(found, None)
+    shards = read_shards(corpus_files(text), tokenized=tokenized)
+    # Mistakes in the arguments are detected before anything is written.
+    first = next(shards, None)
     if first is None:
-        raise ValueError(f"Nothing in the text of {text!r}")
-    if join is not None and out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; {format} is one file, to be called otherwise")
-    folder = VectorFolder(out if join is None else out.with_name(f"{out.name}.parts"))
-    if join is not None and out.exists() and not force:
+        raise ValueError(f"The text of {text!r} is empty; there is nothing to embed")
+    if file_format is not None and out.is_dir():
+        raise IsADirectoryError(
+            f"{out} is a folder; {format} is one file, choose another name for it"
+        )
+    folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
+    if file_format is not None and out.exists() and not force:
         if not resume:
             raise FileExistsError(f"{out} exists; --force overwrites it")
-        check_same(out, join.read_settings(out), settings)
+        check_same_settings(out, file_format.read_settings(out), settings)
         folder.delete()
         return
-    folder.claim(settings, resume=resume, force=force)
-    if join is not None:
+    folder.begin(settings, resume=resume, force=force)
+    if file_format is not None:
         out.unlink(missing_ok=True)
-    for shard, content in engine(nlp, wanted, folder.missing(itertools.chain([first], found))):
+    for shard, content in engine(nlp, options, folder.missing(itertools.chain([first], shards))):
         yield folder.write(shard, content)
     folder.finish()
-    if join is not None:
-        _write_file(join, folder, out)
+    if file_format is not None:
+        _write_file(file_format, folder, out)
         folder.delete()
 
 
-def _file_format(format: Format) -> Any:
-    """The module that writes and reads such a file; None for a folder."""
+def _file_format(format: VectorFormat) -> _FileFormat | None:
+    """Return the functions of a format; None for a folder."""
     try:
         if format == "hdf5":
-            from . import hdf5
+            from .hdf5 import read_hdf5_settings, write_hdf5
 
-            return hdf5
+            return _FileFormat(write_hdf5, read_hdf5_settings)
         if format == "parquet":
-            from . import parquet
+            from .parquet import read_parquet_settings, write_parquet
 
-            return parquet
+            return _FileFormat(write_parquet, read_parquet_settings)
     except ImportError as error:
         extra = {"hdf5": "h5", "parquet": "parquet"}[format]
         raise ValueError(f"{format} needs `pip install spacy-elmo[{extra}]` ({error})") from error
     return None
 
 
-def _write_file(join: Any, folder: VectorFolder, out: Path) -> None:
+def _write_file(file_format: _FileFormat, folder: VectorFolder, out: Path) -> None:
     remove_partial(out.parent, out.name)
     with atomic_file(out) as partial:
-        join.write(open_vectors(folder.path), partial)
+        file_format.write(open_vectors(folder.path), partial)

@@ -22,9 +22,9 @@ ITEMS = [*pipelines.TEXTS, ["Anna", " ", "met", "naïve", "\n"], [], ["x"]]
 def read(tmp_path):
     paths = (tmp_path / str(number) for number in itertools.count())
 
-    def read(nlp, items=ITEMS, **wanted):
+    def read(nlp, items=ITEMS, **options):
         path = next(paths)
-        path.write_bytes(Embedder(nlp, EmbedOptions(**wanted))(Shard(0, "text", 0, items)))
+        path.write_bytes(Embedder(nlp, EmbedOptions(**options))(Shard(0, "text", 0, items)))
         return ShardFile(path)
 
     return read
@@ -108,7 +108,7 @@ def test_what_stands_before_elmo_runs_and_what_stands_after_does_not(weights, re
 def test_a_vocabulary_that_has_grown_forgets_and_nothing_else_changes(nlp, monkeypatch):
     shard = Shard(0, "text", 0, ["Unheard-of xylographers sat.", ["blorf"]])
     before = Embedder(nlp, EmbedOptions())(shard)
-    monkeypatch.setattr(embedder, "_WORDS_KEPT", 0)
+    monkeypatch.setattr(embedder, "_MAX_STRINGS", 0)
     fresh = spacy.blank("en")
     fresh.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").model.shims[0].weights})
     embed = Embedder(fresh, EmbedOptions())

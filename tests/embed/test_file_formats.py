@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spacy_elmo.embed import hdf5, parquet
 from spacy_elmo.embed.embedder import EmbedOptions
+from spacy_elmo.embed.hdf5 import read_hdf5_settings
+from spacy_elmo.embed.parquet import read_parquet_settings
 from spacy_elmo.embed.run import embed
 from spacy_elmo.embed.vectors import open_vectors
 
-WANTED = [
+OPTIONS = [
     EmbedOptions(),
     EmbedOptions(dtype="float16"),
     EmbedOptions(layers="average"),
@@ -22,7 +23,7 @@ WANTED = [
 ]
 
 
-@pytest.fixture(params=WANTED, ids=str)
+@pytest.fixture(params=OPTIONS, ids=str)
 def written(request, nlp, text, tmp_path):
     """The vectors in a folder, and a function that writes them to a file."""
     list(embed(nlp, str(text), tmp_path / "folder", request.param))
@@ -74,24 +75,24 @@ def test_parquet(written):
             assert np.array_equal(own.reshape(other.shape), other)
 
 
-@pytest.mark.parametrize("module", [hdf5, parquet])
+@pytest.mark.parametrize("read_settings", [read_hdf5_settings, read_parquet_settings])
 @pytest.mark.parametrize("content", [b"", b"nonsense"])
-def test_files_of_others(tmp_path, module, content):
+def test_files_of_others(tmp_path, read_settings, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ValueError, match="file of vectors"):
-        module.read_settings(tmp_path / "a")
-    if module is hdf5:
+        read_settings(tmp_path / "a")
+    if read_settings is read_hdf5_settings:
         h5py.File(tmp_path / "a", "w").close()
         with pytest.raises(ValueError, match="file of vectors"):
-            module.read_settings(tmp_path / "a")
+            read_settings(tmp_path / "a")
 
 
 @pytest.mark.parametrize(
     "format, extra, name", [("hdf5", "h5", "h5py"), ("parquet", "parquet", "pyarrow")]
 )
 def test_missing_extra(nlp, text, tmp_path, monkeypatch, format, extra, name):
-    monkeypatch.delitem(sys.modules, f"spacy_elmo.analysis.embed.{format}")
-    monkeypatch.delattr(f"spacy_elmo.analysis.embed.{format}")
+    monkeypatch.delitem(sys.modules, f"spacy_elmo.embed.{format}")
+    monkeypatch.delattr(f"spacy_elmo.embed.{format}")
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match=rf"pip install spacy-elmo\[{extra}\]"):
         list(embed(nlp, str(text), tmp_path / "out", format=format))

@@ -12,7 +12,7 @@ from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora.items import Shard
 from spacy_elmo.embed.embedder import EmbedOptions
 from tests import pipelines
-from tests.embed.trees import tree
+from tests.disk import tree
 
 ray = pytest.importorskip("ray")
 

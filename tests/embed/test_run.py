@@ -15,7 +15,7 @@ from spacy_elmo.embed.embedder import EmbedOptions
 from spacy_elmo.embed.run import embed, embed_here
 from spacy_elmo.embed.vectors import open_vectors
 from tests import pipelines
-from tests.embed.trees import tree
+from tests.disk import limited_file_size, tree
 
 FORMATS = ["safetensors", "hdf5", "parquet"]
 
@@ -107,9 +107,9 @@ def test_memory_holds_one_shard(nlp, text, tmp_path):
     text.write_text(text.read_text() * 2)
     read, alive = [], []
 
-    def engine(nlp, wanted, shards):
+    def engine(nlp, options, shards):
         counted = (read.append(shard.number) or shard for shard in shards)
-        for written, result in enumerate(embed_here(nlp, wanted, counted)):
+        for written, result in enumerate(embed_here(nlp, options, counted)):
             assert len(read) == written + 1
             alive.append(sum(isinstance(thing, Doc) for thing in gc.get_objects()))
             yield result
@@ -130,9 +130,9 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
     with pytest.raises(ValueError, match="choose one"):
         run(nlp, text, out, format=format, force=True, resume=True)
     with pytest.raises(ValueError, match="dtype = 'float16', was 'float32'"):
-        run(nlp, text, out, format=format, wanted=EmbedOptions(dtype="float16"), resume=True)
+        run(nlp, text, out, format=format, options=EmbedOptions(dtype="float16"), resume=True)
     assert tree(out) == before
-    run(nlp, text, out, format=format, wanted=EmbedOptions(dtype="float16"), force=True)
+    run(nlp, text, out, format=format, options=EmbedOptions(dtype="float16"), force=True)
     assert tree(out) != before
     run(nlp, text, out, format=format, force=True)
     assert tree(out) == before
@@ -141,10 +141,10 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
 def test_parts_of_a_file_are_not_for_another(nlp, text, tmp_path):
     out = tmp_path / "out.h5"
     next(embed(nlp, str(text), out, format="hdf5"))
-    with pytest.raises(FileExistsError, match=r"out\.h5\.parts holds vectors already"):
+    with pytest.raises(FileExistsError, match=r"out\.h5\.parts contains vectors already"):
         run(nlp, text, out, format="hdf5")
     with pytest.raises(ValueError, match="layers = 'top', was 'all'"):
-        run(nlp, text, out, format="hdf5", wanted=EmbedOptions(layers="top"), resume=True)
+        run(nlp, text, out, format="hdf5", options=EmbedOptions(layers="top"), resume=True)
     run(nlp, text, out, format="hdf5", force=True)
     assert h5py.File(out)["0"].shape == (3, 9, 10)
 
@@ -170,10 +170,10 @@ def test_other_text_is_refused(nlp, text, tmp_path):
     (out / "index.json").unlink()
     whole = text.read_text()
     text.write_text(whole.replace("Rome", "Bonn"))
-    with pytest.raises(ValueError, match="shard-000000.* was made of other text"):
+    with pytest.raises(ValueError, match="shard-000000.* was made from other text"):
         run(nlp, text, out, resume=True)
     text.write_text("\n".join(whole.splitlines()[:5]) + "\n")
-    with pytest.raises(ValueError, match="shard-000002.* no longer there"):
+    with pytest.raises(ValueError, match="shard-000002.* has been removed"):
         run(nlp, text, out, resume=True)
     assert not (out / "index.json").exists()
 
@@ -212,9 +212,34 @@ def test_force_leaves_what_is_not_its_own(nlp, text, tmp_path):
 @pytest.mark.parametrize("content", ["", '{"text": '])
 def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
     (tmp_path / "a.jsonl").write_text(content)
-    with pytest.raises(ValueError, match="Nothing in the text|not a JSON record"):
+    with pytest.raises(ValueError, match="is empty|not a JSON record"):
         run(nlp, tmp_path / "a.jsonl", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, format):
+    """The shards that are complete stay, so that --resume can use them."""
+    out = tmp_path / "out"
+    with pytest.raises(OSError) as raised, limited_file_size(1500):
+        run(nlp, text, out, format=format)
+    folder = out if format == "safetensors" else tmp_path / "out.parts"
+    assert str(folder / "shard-000000.safetensors") in str(raised.value)
+    assert [path.name for path in folder.iterdir()] == ["settings.json"]
+    if format != "safetensors":
+        with pytest.raises(OSError) as raised, limited_file_size(5000):
+            run(nlp, text, out, format=format, resume=True)
+        assert str(out) in str(raised.value)
+    run(nlp, text, out, format=format, resume=True)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"out", text.name, "w.safetensors"}
+
+
+def test_damaged_settings_are_one_message(nlp, text, tmp_path):
+    run(nlp, text, tmp_path / "out")
+    (tmp_path / "out" / "settings.json").write_text("{")
+    with pytest.raises(ValueError, match=r"settings\.json is damaged: it is not valid JSON"):
+        run(nlp, text, tmp_path / "out", resume=True)
 
 
 def test_an_error_half_way_can_be_mended(nlp, text, tmp_path):

@@ -41,12 +41,12 @@ def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
 
 
 def address(tensor: Tensor | None) -> int | None:
-    """Of a contiguous tensor's first number; None: NULL."""
+    """Return the address of a contiguous tensor's first number; None, which is passed as NULL, for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def path() -> Path:
-    """Where the library is, if one was built."""
+    """Return the path of the compiled library, which exists if one was built."""
     return Path(__file__).with_name(f"_native{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 

@@ -32,7 +32,7 @@ class Clips(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """What one direction of a layer multiplies by and adds."""
+    """Weights and biases of one direction of a layer."""
 
     input: MatmulWeight
     """(P, 4C) W_x, gates in the order i, j, f, o."""

@@ -18,7 +18,7 @@ from .layout import CHARACTERS
 _PUBLISHED = re.compile(r"elmo_2x(\d+)_(\d+)_2048cnn_(\d)xhighway(_5\.5B)?_options\.json")
 _SIZES = {("1024", "128", "1"), ("2048", "256", "1"), ("4096", "512", "2")}
 ASSUMED = "relu, clips of 3, skip connections, 50 characters"
-"""What no parameter shows; true of every published model."""
+"""Settings that no parameter shows; they hold for every published model."""
 
 
 def config_of(
