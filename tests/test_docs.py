@@ -96,7 +96,9 @@ CONFIGS = [
 
 @pytest.fixture
 def weights(tmp_path):
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
+        tmp_path / "w.safetensors"
+    )
     return tmp_path / "w.safetensors"
 
 

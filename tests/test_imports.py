@@ -20,6 +20,7 @@ PACKAGE = "spacy_elmo"
 FLOORS = {
     "about": 0,
     "files": 0,
+    "limits": 0,
     "text": 1,
     "bilm": 1,
     "catalogue": 1,

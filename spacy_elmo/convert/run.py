@@ -62,7 +62,7 @@ def convert(
     if lang is not None:
         weights.card["language"] = lang
     if out is not None:
-        weights.write(out)
+        weights.save(out)
     return weights
 
 

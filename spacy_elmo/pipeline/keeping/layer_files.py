@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...about import __version__
+from ...files import atomic_write
 
 _DIGEST_BYTES = 16
 
@@ -50,13 +49,9 @@ class LayerFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.save(content, array)
-        # No fsync, unlike for weights: the digest detects a file that a crash has left incomplete.
-        partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.partial")
-        try:
-            partial.write_bytes(content.getvalue() + _digest(content.getvalue()))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        data = content.getvalue()
+        # Flushing each small file would be slow, and the checksum finds what a crash leaves incomplete.
+        atomic_write(path, data + _digest(data), durable=False)
 
     def _path(self, key: bytes) -> Path:
         return self._folder / f"{key.hex()}.npy"

@@ -168,7 +168,9 @@ def _pieces(
     types = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = shim.first_state(len(lengths))
-        for piece in bilm.pieces(types, sequences.rows[batch], lengths, max_words, state=state):
+        for piece in bilm.forward_chunks(
+            types, sequences.rows[batch], lengths, max_words, state=state
+        ):
             yield batch[piece.words], piece.layers
 
 

@@ -139,7 +139,7 @@ class BiLMShim(Shim):
             return None
         bilm = self.bilm
         assert self._start_state is not None, "checked when the weights were loaded"
-        return self._start_state.repeated(sequences, bilm.device)
+        return self._start_state.for_batch(sequences, bilm.device)
 
     @_outside_inference_mode
     def initialize(self) -> None:
@@ -188,13 +188,13 @@ class BiLMShim(Shim):
         # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
         version, bilm, ready = self.version, self.bilm, self._ready
         if ready is None or ready[0] != version:
-            ready = self._ready = version, bilm.ready(self.options.precision)
+            ready = self._ready = version, bilm.prepare_for_inference(self.options.precision)
         return ready[1]
 
     def forget(self) -> None:
         """Empty the token cache, on which the rounding of a word's vector in its last digit may depend."""
         if self._ready is not None:
-            self._ready[1].forget()
+            self._ready[1].clear_cache()
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take a step with the accumulated gradients."""
@@ -248,11 +248,11 @@ class BiLMShim(Shim):
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
-        weights = Weights.of(
+        weights = Weights.from_bilm(
             bilm,
             vocabulary=self._vocabulary,
             card=self._card,
-            start=start,
+            start_state=start,
             dtype=narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
         )
         return weights.to_bytes()
@@ -293,7 +293,7 @@ class BiLMShim(Shim):
                 "This biLM has no weights: the config says weights = null, which means random ones, and"
                 " they are only drawn by nlp.initialize(). Call it, or name a weights file"
             )
-        weights = Weights.read(find_weights(name)).without_head()
+        weights = Weights.load(find_weights(name)).without_head()
         self._adopt(self._checked(weights, name))
         language = weights.card.get("language")
         if language and self.lang and "xx" not in (language, self.lang) and language != self.lang:
@@ -317,7 +317,7 @@ class BiLMShim(Shim):
                 " at null to take the numbers of the weights"
             )
         factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises
-        if self.options.start == "warm" and weights.start is None:
+        if self.options.start == "warm" and weights.start_state is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
                 ' --warm TEXT` estimates one and stores it in the file; start = "zero" needs none'
@@ -332,15 +332,15 @@ class BiLMShim(Shim):
                     f" contains its {names}"
                 )
         bilm = BiLM(BiLMConfig(**self.shape))
-        return Weights.of(bilm)
+        return Weights.from_bilm(bilm)
 
     def _adopt(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
         check_precision(self.options.precision, device)
-        bilm = weights.bilm().to(device)
+        bilm = weights.build_bilm().to(device)
         require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
-        self._start_state = weights.start
+        self._start_state = weights.start_state
         # Last, because other threads use everything else as soon as they see the network.
         self._model = bilm
         self._version = new_version()

@@ -59,12 +59,12 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
     calls = []
 
-    def slow_read(path):
+    def slow_load(path):
         calls.append(path)
         time.sleep(0.05)
         return Weights.from_bytes(path.read_bytes())
 
-    monkeypatch.setattr(module.Weights, "read", slow_read)
+    monkeypatch.setattr(module.Weights, "load", slow_load)
     found = []
     threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
     for thread in threads:
@@ -112,7 +112,7 @@ def test_word_input_needs_a_file():
 
 def test_word_input_keeps_its_vocabulary(tmp_path):
     bilm = tiny.bilm(tiny.config(words=8))
-    Weights.of(bilm, vocabulary=tiny.VOCABULARY).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(bilm, vocabulary=tiny.VOCABULARY).save(tmp_path / "w.safetensors")
     shim = BiLMShim()
     shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
     for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
@@ -124,7 +124,7 @@ def test_word_input_keeps_its_vocabulary(tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_bytes_suffice_and_keep_the_values(tmp_path, dtype):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).save(path)
     shim = BiLMShim()
     shim.configure(BiLMOptions(weights=str(path)))
     data = shim.to_bytes()

@@ -45,7 +45,7 @@ def changed(*mentions):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'sentences'", ": no JSON record"),
+        ("{'sentences'", ": not a JSON record"),
         ("[]", ": expected {.*TypeError"),
         ({"sentences": [["a"]]}, ": expected {.*KeyError: 'clusters'"),
         (changed([0, 0], [1, 0, 1]), ": expected {.*TypeError"),

@@ -66,7 +66,7 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'question'", ": no JSON record"),
+        ("{'question'", ": not a JSON record"),
         ("[]", ": expected {.*TypeError"),
         ({"question": "Who?", "context": "Anna."}, ": expected {.*KeyError: 'answers'"),
         (changed(question=None), ": expected {.*AttributeError"),

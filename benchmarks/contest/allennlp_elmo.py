@@ -1,10 +1,10 @@
-"""AllenNLP's ELMo modules, to measure and to test `spacy_elmo` against: their code as PyPI has it, run by this torch.
+"""AllenNLP's ELMo modules, as a rival and for tests: the code of the PyPI package, run with the installed torch.
 
     pip install --no-deps --target FOLDER allennlp==2.10.1
 
-The package itself no longer installs beside a current torch, but its biLM needs nothing of what is missing: only
-`allennlp.modules`, `allennlp.nn` and its indexer of characters are imported, and what they import for other purposes is
-replaced by stubs.
+The package can no longer be installed together with a current torch, but its biLM needs none of the conflicting
+dependencies: only `allennlp.modules`, `allennlp.nn` and its character indexer are imported, and stubs replace what
+these import for other purposes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
 from spacy_elmo.convert.bilm_tf.export import export
 
-_CHARACTERS = 50  # as their indexer has it
+_CHARACTERS = 50  # fixed in AllenNLP's indexer
 _PACKAGES = ("modules", "nn", "data", "data.token_indexers")
 _STUBS = (
     "common", "common.checks", "common.file_utils", "common.util", "data.instance", "data.vocabulary",
@@ -38,7 +38,7 @@ _STUBS = (
 
 
 class AllenNLP:
-    """A character biLM in AllenNLP's modules. Sentences are B lists of words, of which none is empty.
+    """A character biLM in AllenNLP's modules. Sentences are B lists of one word or more.
 
     Args:
         net: an `_ElmoBiLm`.
@@ -48,27 +48,28 @@ class AllenNLP:
         self.net = net
 
     @classmethod
-    def of(cls, bilm: BiLM, folder: Path, *, trained: bool = False) -> AllenNLP:
-        """With the parameters of one of ours, which it reads from the files that we export.
+    def from_bilm(cls, bilm: BiLM, folder: Path, *, trained: bool = False) -> AllenNLP:
+        """Create it with the parameters of one of ours, which it loads from files exported for it.
 
         Args:
-            folder: where pip has put the package.
+            folder: the folder into which pip has installed the package.
+            trained: the parameters require gradients.
         """
         with TemporaryDirectory() as files:
-            export(Weights.of(bilm), files)
+            export(Weights.from_bilm(bilm), files)
             net = elmo_module(folder)._ElmoBiLm(
                 f"{files}/options.json", f"{files}/weights.hdf5", requires_grad=trained
             )
         return cls(net)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """(L+1, n, 2P) for each sentence of n words."""
-        stacked = torch.stack(self._run(sentences))
+        """Return (L+1, n, 2P) the layers of each sentence of n words."""
+        stacked = torch.stack(self._forward(sentences))
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
-    def predictions(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """As of `Textbook.predictions`."""
-        forward, backward = self._run(sentences)[-1].chunk(2, 2)
+    def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """Return the outputs that predict a next word; see `ReferenceBiLM.contexts`."""
+        forward, backward = self._forward(sentences)[-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]
         return (
             torch.cat([forward[b, : n - 1] for b, n in enumerate(lengths)]),
@@ -78,25 +79,25 @@ class AllenNLP:
     def parameters(self) -> list[nn.Parameter]:
         return list(self.net.parameters())
 
-    def _run(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    def _forward(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
         ids = np.zeros((len(sentences), max(map(len, sentences)), _CHARACTERS), dtype=np.int64)
         for b, words in enumerate(sentences):
             ids[b, : len(words)] = char_ids(words, _CHARACTERS) + 1  # 0 is for padding
-        self.net._elmo_lstm.reset_states()  # or the next batch would go on from this one
+        self.net._elmo_lstm.reset_states()  # otherwise this batch would start with the last one's states
         return list(self.net(torch.from_numpy(ids))["activations"])
 
 
 @functools.cache
 def elmo_module(folder: Path) -> ModuleType:
-    """Their module `allennlp.modules.elmo`, which has `Elmo`, `_ElmoBiLm` and `ELMoCharacterMapper`.
+    """Import `allennlp.modules.elmo`, which contains `Elmo`, `_ElmoBiLm` and `ELMoCharacterMapper`.
 
     Args:
-        folder: where pip has put the package.
+        folder: the folder into which pip has installed the package.
     """
     root = folder / "allennlp"
     if not root.is_dir():
         raise SystemExit(
-            f"{folder} holds no allennlp: pip install --no-deps --target {folder} allennlp==2.10.1"
+            f"{folder} contains no allennlp: pip install --no-deps --target {folder} allennlp==2.10.1"
         )
     stubs: dict[str, Any] = {name: MagicMock() for name in _STUBS}
     stubs["common"].FromParams = type("FromParams", (), {})

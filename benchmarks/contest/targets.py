@@ -1,4 +1,4 @@
-"""What the measured speeds should at least be in relation to each other."""
+"""The ratios of speeds that the project aims at."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Side:
-    """One of those that are compared."""
+    """A contender and its precision."""
 
     kind: str
     precision: str = "float32"
@@ -15,9 +15,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Target:
-    """The quotient of two speeds, in words per second."""
+    """The least ratio of the speeds of two contenders, in words per second."""
 
-    what: str
+    name: str
     size: str
     fast: Side
     slow: Side
@@ -29,8 +29,14 @@ TARGETS = (
     Target("small to AllenNLP", "small", Side("network"), _ALLENNLP, 12),
     Target("original to AllenNLP", "original", Side("network"), _ALLENNLP, 4),
     *(
-        Target(f"original, {low}, to AllenNLP", "original", Side("network", low), _ALLENNLP, 8)
-        for low in ("bfloat16", "int8")
+        Target(
+            f"original, {precision}, to AllenNLP",
+            "original",
+            Side("network", precision),
+            _ALLENNLP,
+            8,
+        )
+        for precision in ("bfloat16", "int8")
     ),
     Target("original to its products alone", "original", Side("network"), Side("products"), 0.85),
     *(

@@ -1,8 +1,8 @@
-"""bilm-tf's and AllenNLP's weights to ours, and back: options.json and HDF5 arrays, `Weights`.
+"""Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and back to arrays.
 
-The numbers stay as they are: gates keep TensorFlow's order i, j, f, o, no bias is folded into another. That
-TensorFlow adds 1 to the forget gate at run time, outside the file, is said by `forget_bias` of the configuration.
-Neither is anything transposed, because our matrices multiply from the right as TensorFlow's do.
+No number changes: gates keep TensorFlow's order i, j, f, o, and no bias is folded into another. TensorFlow adds 1 to
+the forget gate at run time, outside the file; `forget_bias` of the configuration records that. No matrix is transposed
+either, because ours multiply from the right, like TensorFlow's.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .options import config_of
 
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
-# Ours: theirs. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1 backward,
-# both of which lie along the first axis of our tensors.
+# Our name: bilm-tf's name. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1
+# backward, which is the first axis of our tensors.
 _NAMES = {
     "encoder.characters": "char_embed",
     "encoder.filters.{i}": "CNN/W_cnn_{i}",
@@ -59,11 +59,11 @@ def convert(
     """Read a model in bilm-tf's format and convert it.
 
     Args:
-        source, options, weights, vocabulary, softmax, token_vectors: as of `read_files`.
+        source, options, weights, vocabulary, softmax, token_vectors: see `read_files`.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        OSError, ValueError: as of `read_files` and `to_weights`.
+        OSError, ValueError: see `read_files` and `to_weights`.
     """
     model = read_files(
         source,
@@ -77,11 +77,11 @@ def convert(
 
 
 def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """The conversion itself: a function of what was read.
+    """Convert a bilm-tf model from the content of its files.
 
     Raises:
-        ValueError: the options are not those of a biLM; or the arrays do not fit them (names each that is
-            missing, unexpected, of wrong shape or type, or not finite); or the softmax or the vocabulary does not.
+        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit them
+            (names each array that is missing, unexpected, of wrong shape or type, or not finite).
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
         raise ValueError(f"{model.weights_file}: no RNN_1: a model of one direction is no biLM")
@@ -107,9 +107,9 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
-    """The way back: float32 arrays by bilm-tf's names. A head is not among them; it has a file of its own.
+    """Return float32 arrays by bilm-tf's names, without the head, which has a file of its own.
 
-    TensorFlow adds 1 to the forget gate, so what a model's `forget_bias` says otherwise goes into the bias.
+    TensorFlow adds 1 to the forget gate, so any difference of a model's `forget_bias` from 1 is added to the bias.
     """
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config, len(weights.tensors)).items():
@@ -125,23 +125,24 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
 
 
 class _Source(NamedTuple):
-    """Where one of our tensors comes from."""
+    """The source of one of our tensors in bilm-tf's arrays."""
 
     names: tuple[str, ...]
-    """One array, or one for each direction."""
+    """The name of one array, or of one for each direction."""
     shape: tuple[int, ...]
-    """Of each array."""
+    """The shape of each array."""
     part: Any
-    """The index of what is ours in it."""
+    """The index of our tensor in an array."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return our tensor, with the directions stacked if it has two."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """By the name of our tensor. What a configuration does not have, it does not ask for: `CNN_proj` where
-    the filters are as many as the projection is wide, `W_P_0` where that is `dim`."""
+    """Return the source of each of our tensors by its name. `CNN_proj` is absent where the number of filters equals the
+    width of the projection, and `W_P_0` where that width equals `dim`."""
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
     for ours, shape in shapes.items():
@@ -163,26 +164,22 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """Options, arrays and a note: a table of token vectors makes word input of any model, as bilm-tf's own
-    `TokenBatcher` reads it. What the table was computed from is not needed any more."""
+    """Return options, arrays and notes in which a table of token vectors, if there is one, replaces the token encoder:
+    word input as in bilm-tf's `TokenBatcher`."""
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
     arrays = {name: array for name, array in model.arrays.items() if name.startswith("RNN_")}
     arrays[TABLE] = model.token_vectors
     options = {name: value for name, value in model.options.items() if name != "char_cnn"}
     options["n_tokens_vocab"] = _rows(model.token_vectors)
-    file = model.token_vectors_file.name
-    return (
-        options,
-        arrays,
-        [f"the table of {file} takes the place of the model's own token vectors"],
-    )
+    note = f"the table of {model.token_vectors_file.name} replaces the token vectors of the model"
+    return options, arrays, [note]
 
 
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """TensorFlow writes no `MultiRNNCell/Cell0` for a model of one layer; here it gets one."""
+    """Insert `MultiRNNCell/Cell0`, which TensorFlow does not write for a model of one layer, into the names."""
     renamed = {}
     for name, array in arrays.items():
         for d in (0, 1):
@@ -190,7 +187,7 @@ def _with_cell_level(
         renamed[name] = array
     if renamed.keys() == arrays.keys():
         return renamed, []
-    return renamed, ["one layer: its arrays lie in RNN_*/RNN/LSTMCell, without MultiRNNCell/Cell0"]
+    return renamed, ["one layer: its arrays are in RNN_*/RNN/LSTMCell, without MultiRNNCell/Cell0"]
 
 
 def _rows(table: np.ndarray | None) -> int:
@@ -198,7 +195,7 @@ def _rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """The tensors of our head, from the softmax."""
+    """Return the tensors of our head, which is the softmax."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])
@@ -219,7 +216,7 @@ def _vocabulary_problem(config: BiLMConfig, model: ForeignModel) -> str | None:
     if not config.words and not model.softmax:
         if words is None:
             return None
-        return f"{path}: a model with character input has no table of words to name; leave the vocabulary out"
+        return f"{path}: a model with character input has no word table; leave the vocabulary out"
     if words is None:
         return "A model with word input needs its vocabulary file, one word a line"
     if config.words and len(words) != config.words:

@@ -1,20 +1,23 @@
-"""Trained AllenNLP models to ours, and ours to its parameters: in files made here, and every error.
+"""Conversion of trained AllenNLP models and export to its parameters, with generated files, and every error.
 
-`test_against_allennlp.py` holds both against AllenNLP itself.
+`test_against_allennlp.py` compares both with AllenNLP itself.
 """
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert.allennlp import options
+from spacy_elmo.convert.allennlp.conversion import convert
 from spacy_elmo.convert.allennlp.export import export, state_of
-from spacy_elmo.convert.allennlp.files import recognise
-from spacy_elmo.convert.allennlp.trained_model import convert
+from spacy_elmo.convert.allennlp.files import TrainedModel, recognise
 from tests import tiny
 from tests.convert import foreign, foreign_allennlp
 
@@ -29,11 +32,11 @@ def model_of(seed=0, **fields):
 
 
 def assert_same_model(weights, model):
-    """The same arithmetic: everything but the place of the forget bias."""
+    """Assert that the arithmetic is the same, wherever the forget bias is added."""
     ours, theirs = weights.config, model.config
     assert dataclasses.replace(ours, forget_bias=theirs.forget_bias) == theirs
     assert ours.forget_bias == 0.0
-    layers = [tiny.read(bilm, SENTENCES).layers for bilm in (weights.bilm(), model)]
+    layers = [tiny.read(bilm, SENTENCES).layers for bilm in (weights.build_bilm(), model)]
     assert torch.equal(*layers)
 
 
@@ -56,7 +59,7 @@ def test_projections_where_the_sizes_agree(tmp_path, dim, filters):
 
 
 def test_not_a_bit_changes(tmp_path):
-    """Biases keep the forget bias that is inside: numbers that a person can check."""
+    """Biases keep the forget bias that they include; with numbers that are easy to check by hand."""
     state = foreign_allennlp.tagger_of(model_of(dim=2))
     state[CELL + "state_linearity.bias"] = torch.arange(8.0)
     state[BILM + "_token_embedder._highways._layers.0.bias"] = torch.arange(18.0)
@@ -68,7 +71,7 @@ def test_not_a_bit_changes(tmp_path):
 
 
 def test_mixes(tmp_path):
-    """They stay as they are, in the card, and are written back."""
+    """The mixes are kept unchanged in the card, and are exported again."""
     model = model_of()
     conversion = convert(foreign_allennlp.write_model(tmp_path / "in", model, MIXES))
     names = [f"{foreign_allennlp.PREFIX}scalar_mix_{k}" for k in (0, 1)]
@@ -119,7 +122,7 @@ def test_layer_norm_over_the_batch(tmp_path):
 
 @pytest.mark.parametrize("place", ["fta", "named", "only", "given"])
 def test_where_the_options_are(tmp_path, place):
-    """In the archive by their setting, by their path, as the only one, or given; never outside the folder."""
+    """The options may be packed under their setting or their path, be the only JSON file, or be passed explicitly."""
     model = model_of(cell_clip=0.123)
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps(foreign.options_of(tiny.config(cell_clip=9.0))), "utf8")
@@ -141,22 +144,52 @@ def test_options_outside_the_folder_are_not_read(tmp_path):
     for named in (str(outside), "../outside.json"):
         config = foreign_allennlp.config_of(options_file=named)
         state = foreign_allennlp.tagger_of(model_of())
-        conversion = convert(foreign_allennlp.write(tmp_path / "m", state, config))
+        folder = foreign_allennlp.write(tmp_path / "m", state, config)
+        with pytest.raises(
+            ValueError, match=r"outside.json', which is missing. Give it with --opt"
+        ):
+            convert(folder)
+        conversion = convert(folder, accept=True)
         assert conversion.weights.config.cell_clip == 3.0
-        assert any(note.startswith("no options found") for note in conversion.notes)
+        assert any(note.startswith("no options (--options FILE)") for note in conversion.notes)
+        assert "relu, clips of 3" in conversion.weights.card["assumed_options"]
+
+
+@pytest.mark.parametrize(
+    "name, fields, known",
+    [
+        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", {}, True),
+        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", {"layers": 1}, False),
+        ("elmo_2x1024_256_2048cnn_1xhighway_options.json", {"projection": 256}, False),
+        ("my_options.json", {}, False),
+    ],
+)
+def test_options_of_a_published_model(monkeypatch, name, fields, known):
+    """Only their published name with the published sizes stands for options that are missing."""
+    config = BiLMConfig(**{"dim": 1024, "projection": 128, "highways": 1} | fields)
+    monkeypatch.setattr(options, "_config_of_shapes", lambda state: config)
+    path = f"https://host/2x1024/{name}"
+    model = TrainedModel(Path("weights.th"), {}, Path("config.json"), {"options_file": path})
+    if known:
+        result, (note,) = options.config_of(model, {}, accept=False)
+        assert (result.cell_clip, result.activation, result.forget_bias) == (3.0, "relu", 0.0)
+        assert name in note
+    else:
+        with pytest.raises(ValueError, match="which is missing"):
+            options.config_of(model, {}, accept=False)
 
 
 def test_several_options(tmp_path):
     folder = foreign_allennlp.write_model(tmp_path, model_of())
     (folder / "second.json").write_bytes((folder / "options.json").read_bytes())
-    with pytest.raises(ValueError, match="options.json, second.json; choose by --options"):
+    with pytest.raises(ValueError, match="options.json, second.json; choose with --options"):
         convert(folder)
     convert(folder, options=folder / "second.json")
 
 
 @pytest.mark.parametrize("layers, highways", [(1, 0), (3, 2)])
 def test_without_options(tmp_path, layers, highways):
-    """Sizes from the parameters; the rest as in the published models, and said."""
+    """Sizes come from the parameters; the rest is assumed as in the published models, with a note."""
     model = model_of(layers=layers, highways=highways, cell_clip=3.0, proj_clip=3.0)
     folder = foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(model))
     (tmp_path / "broken.json").write_text("{", "utf8")
@@ -167,7 +200,7 @@ def test_without_options(tmp_path, layers, highways):
 
 @pytest.mark.parametrize("prefix", ["", "_elmo_lstm.", "a._elmo_lstm.", "_elmo._elmo_lstm."])
 def test_every_prefix(tmp_path, prefix):
-    """A bare `_ElmoBiLm`, a bare `Elmo`, and inside a model; as a file without a folder's names."""
+    """The prefixes of a bare `_ElmoBiLm`, of a bare `Elmo`, and of one inside a model."""
     model = model_of(cell_clip=3.0, proj_clip=3.0)
     state = {
         prefix + name.removeprefix("_elmo_lstm."): tensor
@@ -211,7 +244,7 @@ def test_what_is_left_out_is_said(tmp_path):
     state[projection] = torch.ones(3, 10)
     conversion = convert(foreign_allennlp.write(tmp_path, state))
     assert {
-        "_word_embedding.weight left out: vectors of 4 words, computed from their characters",
+        "_word_embedding.weight left out: vectors of 4 words, cached from their characters",
         "left out: 2 parameters of the model around the ELMo",
         f"among them {projection}, which projected the mix",
     } <= set(conversion.notes)
@@ -225,7 +258,7 @@ def test_model_without_elmo(tmp_path):
         convert(tmp_path)
 
 
-def test_every_misfit_is_named(tmp_path):
+def test_every_mismatch_is_named(tmp_path):
     model = model_of()
     state = foreign_allennlp.tagger_of(model)
     del state[CELL + "input_linearity.weight"]
@@ -243,7 +276,7 @@ def test_every_misfit_is_named(tmp_path):
         "  _elmo_lstm.forward_layer_0.input_linearity.bias: unexpected",
         "  _elmo_lstm.forward_layer_0.input_linearity.weight: missing",
         "  _elmo_lstm.forward_layer_0.state_projection.weight: shape [7, 5], expected [5, 7]",
-        "  _token_embedder._projection.bias: holds values that are not finite",
+        "  _token_embedder._projection.bias: contains values that are not finite",
         "  _token_embedder.char_conv_0.bias: type float64, expected float32 (or float16)",
     ]
 
@@ -275,7 +308,8 @@ def test_damaged_parameters_without_options(tmp_path, name, value, problem):
         ({"lstm": {"dim": 7}}, "lstm.projection_dim is missing"),
         ({"char_cnn": None}, "no char_cnn"),
         ({"lstm": foreign.options_of(tiny.config(skip=False))["lstm"]}, "use_skip_connections is not true"),
-        ({"lstm": foreign.options_of(tiny.config(layers=10**9))["lstm"]}, "too many"),
+        ({"lstm": foreign.options_of(tiny.config(layers=999))["lstm"]}, "too many"),
+        ({"lstm": foreign.options_of(tiny.config())["lstm"] | {"n_layers": 10**9}}, "layers = 1000000000 .the limit"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(tmp_path, change, problem):
@@ -325,11 +359,11 @@ def test_recognise(tmp_path):
         ([1], "are no mixes"),
         ([{"weights": [0, 0, 0]}], "are no mixes"),
         ([{"weights": [0, 0, "x"], "gamma": 1}], "are no mixes"),
-        ([{"weights": [0, 0], "gamma": 1}], "are not of 3 layers"),
+        ([{"weights": [0, 0], "gamma": 1}], "do not have 3 layers each"),
     ],
 )
 def test_export_of_damaged_mixes(tmp_path, mixes, problem):
-    weights = Weights.of(model_of(), card={"scalar_mixes": mixes})
+    weights = Weights.from_bilm(model_of(), card={"scalar_mixes": mixes})
     with pytest.raises(ValueError, match=f"scalar_mixes of the card {problem}"):
         export(weights, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -339,17 +373,17 @@ def test_export_of_damaged_mixes(tmp_path, mixes, problem):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_export_and_back(tmp_path, forget_bias, dtype):
     model = model_of(forget_bias=forget_bias)
-    weights = Weights.of(model, Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"], dtype=dtype)
+    weights = Weights.from_bilm(model, Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"], dtype=dtype)
     files = export(weights, tmp_path / "out")
     assert files == [tmp_path / "out" / name for name in ("options.json", "weights.th")]
     assert sorted(files) == sorted((tmp_path / "out").iterdir())
-    assert_same_model(convert(tmp_path / "out").weights, weights.bilm())
+    assert_same_model(convert(tmp_path / "out").weights, weights.build_bilm())
 
 
 def test_export_is_what_an_independent_writer_makes():
     model = model_of()
     expected = foreign_allennlp.state_of(model, [([0.0] * 3, 1.0)])
-    got = state_of(Weights.of(model))
+    got = state_of(Weights.from_bilm(model))
     assert got.keys() == expected.keys()
     for name, tensor in expected.items():
         assert torch.equal(got[name], tensor), name
@@ -362,13 +396,13 @@ def test_export_is_what_an_independent_writer_makes():
         ({"dim": 5}, ["dim = projection = 5"]),
         ({"filters": ((1, 5),)}, ["filters = projection = 5"]),
         ({"max_characters": 12}, ["max_characters = 12"]),
-        ({"words": 8}, ["its input is the bytes of a word"]),
-        ({"words": 8, "skip": False, "dim": 5}, ["its input", "skip", "dim"]),
+        ({"words": 8}, ["its only input is the bytes of a word"]),
+        ({"words": 8, "skip": False, "dim": 5}, ["its only input", "skip", "dim"]),
     ],
 )
 def test_export_of_what_allennlp_lacks(tmp_path, fields, problems):
-    weights = Weights.of(model_of(**fields), vocabulary=tiny.VOCABULARY)
-    with pytest.raises(ValueError, match="AllenNLP has no such biLM") as error:
+    weights = Weights.from_bilm(model_of(**fields), vocabulary=tiny.VOCABULARY)
+    with pytest.raises(ValueError, match="AllenNLP cannot express this biLM") as error:
         export(weights, tmp_path / "out")
     lines = str(error.value).split("\n")[1:]
     assert len(lines) == len(problems)

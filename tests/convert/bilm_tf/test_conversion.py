@@ -1,8 +1,9 @@
-"""bilm-tf's files to ours: every quirk of the format, in files made here, and every error."""
+"""Conversion of bilm-tf's files: every variant of the format, with generated files, and every error."""
 
 import builtins
 import itertools
 import json
+import zlib
 
 import h5py
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert.bilm_tf.conversion import convert
 from spacy_elmo.convert.bilm_tf.files import recognise
-from spacy_elmo.convert.bilm_tf.hdf5 import convert
 from tests import tiny
 from tests.convert import foreign
 
@@ -37,7 +38,7 @@ def assert_same_weights(got, model):
     ),
 )
 def test_every_shape_of_a_model(tmp_path, highways, filters, dim, layers, clips, skip, activation):
-    """Without highways, without CNN_proj (as many filters as the projection is wide), without W_P_0 ..."""
+    """Without highways, without CNN_proj (filters = projection), without W_P_0 (dim = projection) ..."""
     model = character_model(
         highways=highways, filters=filters, dim=dim, layers=layers,
         cell_clip=clips, proj_clip=clips, skip=skip, activation=activation,
@@ -51,7 +52,7 @@ def test_every_shape_of_a_model(tmp_path, highways, filters, dim, layers, clips,
 
 
 def test_nothing_is_folded_or_reordered(tmp_path):
-    """Numbers that a person can check: bias 1, 2, 3 ... in TensorFlow's order i, j, f, o, forget bias outside."""
+    """Numbers that are easy to check by hand: bias 1, 2, 3 ... in TensorFlow's order i, j, f, o; no forget bias."""
     model = character_model(dim=2, projection=3)
     arrays = foreign.arrays_of(model)
     arrays[CELL.format(1, 0) + "B"] = np.arange(8, dtype=np.float32)
@@ -70,11 +71,11 @@ def test_word_input(tmp_path):
     assert_same_weights(conversion.weights.tensors, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
-    assert torch.equal(tiny.read(conversion.weights.bilm(), sentences).layers, expected)
+    assert torch.equal(tiny.read(conversion.weights.build_bilm(), sentences).layers, expected)
 
 
 def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
-    """Stripped lines, without the line that only some files have."""
+    """Lines are stripped, and the line that only some files have is left out."""
     model = tiny.bilm(tiny.config(words=8))
     foreign.write_model(tmp_path, model)
     lines = ["<S>", "</S>", "<UNK>", "!!!MAXTERMID", " a ", "cat\r", "", "naïve", "鳥"]
@@ -107,7 +108,7 @@ OPTIONS = foreign.options_of(tiny.config())
 
 
 def changed(**changes):
-    """The options with `section__key=value`; `...` deletes the key."""
+    """Return the options with `section__key=value` replaced; `...` deletes the key."""
     options = json.loads(json.dumps(OPTIONS))
     for path, value in changes.items():
         *sections, key = path.split("__")
@@ -124,7 +125,7 @@ def changed(**changes):
 @pytest.mark.parametrize(
     "changes, fields, note",
     [
-        ({}, {}, "262, for serving: read as 261"),
+        ({}, {}, "262, the value for inference: taken as 261"),
         ({"char_cnn__n_characters": 261}, {}, None),
         ({"char_cnn__n_characters": ...}, {}, "no char_cnn.n_characters: 261"),
         ({"char_cnn__n_highway": None}, {"highways": 0}, None),
@@ -154,7 +155,7 @@ def test_options(tmp_path, changes, fields, note):
     else:
         assert text in (
             "",
-            "char_cnn.n_characters = 262, for serving: read as 261, the rows in the file",
+            "char_cnn.n_characters = 262, the value for inference: taken as 261, the rows in the file",
         )
 
 
@@ -181,7 +182,7 @@ def test_one_layer_is_the_default(tmp_path):
         ({"char_cnn__filters": [[1, 2, 3]]}, ["char_cnn.filters = [[1, 2, 3]] (must be a list of [width, number])"]),
         ({"char_cnn__filters": 3}, ["char_cnn.filters = 3"]),
         ({"char_cnn__filters": []}, ["filters"]),
-        ({"char_cnn__n_characters": 300}, ["char_cnn.n_characters = 300 (known: 261, and 262 for serving)"]),
+        ({"char_cnn__n_characters": 300}, ["char_cnn.n_characters = 300 (known: 261, and 262 for inference)"]),
         ({"char_cnn__max_characters_per_token": 2}, ["max_characters = 2"]),
         ({"bidirectional": False}, ["bidirectional = false (a model of one direction is no biLM)"]),
         ({"char_cnn": ...}, ["neither char_cnn nor n_tokens_vocab"]),
@@ -195,7 +196,7 @@ def test_impossible_options_are_all_named(tmp_path, changes, problems):
         assert problem in str(error.value)
 
 
-def test_every_misfit_is_named(tmp_path):
+def test_every_mismatch_is_named(tmp_path):
     arrays = foreign.arrays_of(character_model())
     del arrays[CELL.format(0, 1) + "B"]
     arrays[CELL.format(0, 2) + "B"] = np.zeros(28, np.float32)
@@ -212,7 +213,7 @@ def test_every_misfit_is_named(tmp_path):
     assert problems == [
         "  CNN/b_cnn_0: type float64, expected float32 (or float16)",
         "  CNN/b_cnn_1: type int32, expected float32 (or float16)",
-        "  CNN_proj/b_proj: holds values that are not finite",
+        "  CNN_proj/b_proj: contains values that are not finite",
         "  RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B: missing",
         "  RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B: unexpected",
         "  RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0: shape [9, 28], expected [10, 28]",
@@ -232,12 +233,12 @@ def test_value_beyond_float16(tmp_path):
     arrays["CNN/b_cnn_0"][0] = -1e6
     foreign.write(tmp_path, OPTIONS, arrays)
     assert convert(tmp_path).weights.tensors["encoder.filter_biases.0"][0] == -1e6
-    with pytest.raises(ValueError, match="CNN/b_cnn_0: holds values beyond 65504"):
+    with pytest.raises(ValueError, match="CNN/b_cnn_0: contains values beyond 65504"):
         convert(tmp_path, dtype=torch.float16)
 
 
 def test_files_are_found_by_content(tmp_path):
-    """Beside outputs, sentences and a softmax, as they lie in published folders."""
+    """The folder also contains outputs, sentences and a softmax, like published ones."""
     foreign.write_model(tmp_path, character_model(), vocabulary=["good", "Why"])
     with h5py.File(tmp_path / "lm_embeddings_0.hdf5", "w") as file:
         file["0"] = np.zeros((2, 3, 5))
@@ -290,7 +291,7 @@ def test_explicit_files_need_no_folder(tmp_path):
 
 
 def test_weights_file_with_its_options_beside(tmp_path):
-    """Where a folder has several: the file says which, the rest is found beside it."""
+    """In a folder with several weights files, the argument chooses one, and the options beside it are read."""
     foreign.write_model(tmp_path, character_model())
     other = character_model(seed=1)
     foreign.write(tmp_path / "other", OPTIONS, foreign.arrays_of(other))
@@ -371,7 +372,7 @@ def test_vocabulary_for_character_input(tmp_path):
 
 
 def test_model_of_one_direction(tmp_path):
-    """Its names have no direction, as TensorFlow wrote them."""
+    """The names of such a model contain no direction."""
     arrays = {
         name.replace("RNN_0/", ""): array
         for name, array in foreign.arrays_of(character_model()).items()
@@ -415,14 +416,14 @@ def write_softmax(path, rows):
 
 def assert_head(weights, arrays, words):
     assert weights.vocabulary == words
-    head = Weights.from_bytes(weights.to_bytes()).head()
+    head = Weights.from_bytes(weights.to_bytes()).build_head()
     np.testing.assert_array_equal(head.weight.detach().numpy(), arrays["softmax/W"])
     np.testing.assert_array_equal(head.bias.detach().numpy()[:, 0], arrays["softmax/b"])
 
 
 @pytest.mark.parametrize("words", [0, 8])
 def test_softmax_in_the_folder(tmp_path, words):
-    """Found with the vocabulary whose length it has; it becomes the head, for characters and for words."""
+    """The softmax and the vocabulary of its length become the head, for character and for word input."""
     model = tiny.bilm(tiny.config(words=words))
     foreign.write_model(tmp_path, model, tiny.VOCABULARY)
     arrays = write_softmax(tmp_path / "softmax.hdf5", 8)
@@ -449,12 +450,12 @@ def test_softmax_nobody_asked_for_stays_out(tmp_path):
     foreign.write_model(tmp_path, character_model(), tiny.VOCABULARY)
     write_softmax(tmp_path / "softmax.hdf5", 9)
     conversion = convert(tmp_path)
-    assert conversion.weights.head() is None and conversion.weights.vocabulary == []
+    assert conversion.weights.build_head() is None and conversion.weights.vocabulary == []
     left_out = "softmax of softmax.hdf5 left out: no text file has its 9 words"
     assert any(note.startswith(left_out) for note in conversion.notes)
     write_softmax(tmp_path / "second.hdf5", 8)
     conversion = convert(tmp_path)
-    assert conversion.weights.head() is None
+    assert conversion.weights.build_head() is None
     assert any("second.hdf5, softmax.hdf5 have one; choose" in note for note in conversion.notes)
 
 
@@ -463,7 +464,7 @@ def test_softmax_nobody_asked_for_stays_out(tmp_path):
     [
         ({"softmax/b": np.zeros(9, np.float32)}, "softmax/b: shape [9], expected [8]"),
         ({"softmax/W": np.zeros((8, 4), np.float32)}, "softmax/W: shape [8, 4], expected [8, 5]"),
-        ({"softmax/b": np.full(8, np.inf, np.float32)}, "softmax/b: holds values that are not finite"),
+        ({"softmax/b": np.full(8, np.inf, np.float32)}, "softmax/b: contains values that are not finite"),
         ({"softmax/b": np.zeros(8)}, "softmax/b: type float64"),
     ],
 )  # fmt: skip
@@ -488,7 +489,7 @@ def test_softmax_without_its_words(tmp_path):
 @torch.no_grad()
 @pytest.mark.parametrize("whole", [True, False])
 def test_token_vectors(tmp_path, whole):
-    """A table computed from characters stands in for them: the same layers for its words, also where it lies in a
+    """A table computed from the characters replaces them: the same layers for its words, also from a
     file with other arrays."""
     model = character_model()
     folder = foreign.write_model(tmp_path / "model", model, tiny.VOCABULARY)
@@ -498,9 +499,9 @@ def test_token_vectors(tmp_path, whole):
     weights = Weights.from_bytes(conversion.weights.to_bytes())
     assert weights.config.words == 8 and weights.vocabulary == tiny.VOCABULARY
     sentences = [["a", "cat", "sat"], ["鳥"]]
-    got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.bilm(), model))
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.build_bilm(), model))
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
-    assert any("takes the place of the model's own token vectors" in n for n in conversion.notes)
+    assert any("replaces the token vectors of the model" in n for n in conversion.notes)
     assert tmp_path / "t.hdf5" in conversion.files
 
 
@@ -517,11 +518,18 @@ def test_token_vectors_that_do_not_fit(tmp_path):
 
 
 def test_sizes_beyond_the_file(tmp_path):
-    """Options of a billion layers, or of numbers that no machine counts, are refused before they are laid out."""
+    """Options with a billion layers, or with sizes too large for any machine, are refused before allocation."""
     for change, problem in [
-        ({"lstm__n_layers": 10**9}, "1000000000 LSTM layers .* too many"),
-        ({"lstm__dim": 10**30}, "beyond what a machine can count"),
-        ({"lstm__dim": 10**9}, "does not fit"),
+        ({"lstm__n_layers": 999}, "999 LSTM layers .* too many"),
+        ({"lstm__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
+        ({"lstm__dim": 10**30}, "dim = 1000.* .the limit is 1,000,000"),
+        ({"lstm__dim": 10**6}, "does not fit"),
+        ({"lstm__cell_clip": 10**400}, "cell_clip = 1000.* the limit is 10,000"),
+        ({"lstm__proj_clip": 1e30}, r"proj_clip = 1e\+30 .* the limit is 10,000"),
+        (
+            {"char_cnn__max_characters_per_token": 10**9},
+            "max_characters = 1000000000 .the limit is 1,000",
+        ),
     ]:
         foreign.write(tmp_path, changed(**change), foreign.arrays_of(character_model()))
         with pytest.raises(ValueError, match=problem):
@@ -529,20 +537,92 @@ def test_sizes_beyond_the_file(tmp_path):
 
 
 def test_array_that_claims_more_than_the_file(tmp_path):
-    """HDF5 stores no chunk that was never written, and would make a terabyte of zeros of it."""
+    """HDF5 does not store a chunk that was never written, and would read it as a terabyte of zeros."""
     foreign.write_model(tmp_path, character_model())
     with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
         del file["char_embed"]
         file.create_dataset("char_embed", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
-    with pytest.raises(ValueError, match="char_embed claims the shape .* cannot hold"):
+    with pytest.raises(ValueError, match="char_embed claims the shape .* cannot contain"):
         convert(tmp_path)
+
+
+def rewrite(folder, **storage):
+    """Store the array char_embed of a model in another way."""
+    foreign.write_model(folder, character_model())
+    with h5py.File(folder / "lm_weights.hdf5", "r+") as file:
+        array = file["char_embed"][()]
+        del file["char_embed"]
+        file.create_dataset("char_embed", data=array, **storage)
+
+
+def test_packed_arrays(tmp_path):
+    foreign.write_model(tmp_path / "m", character_model())
+    expected = convert(tmp_path / "m").weights.tensors["encoder.characters"]
+    for number, storage in enumerate(
+        [
+            {"chunks": (16, 3)},
+            {"compression": "gzip"},
+            {"compression": "gzip", "shuffle": True, "fletcher32": True, "chunks": (100, 2)},
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rewrite(folder, **storage)
+        assert torch.equal(convert(folder).weights.tensors["encoder.characters"], expected)
+    rewrite(tmp_path / "m", compression="lzf")
+    with pytest.raises(ValueError, match="char_embed: packed by the filters .* supported are gzip"):
+        convert(tmp_path / "m")
+
+
+def test_chunks_larger_than_their_array(tmp_path):
+    """HDF5 allocates a whole chunk, and inflates it to any size, for the smallest of arrays."""
+    rewrite(tmp_path, chunks=(1 << 15, 1 << 10), maxshape=(None, None), compression="gzip")
+    with pytest.raises(ValueError, match="char_embed: chunks of 134,217,728 bytes, the limit is"):
+        convert(tmp_path)
+    rewrite(tmp_path, chunks=(261, 3), compression="gzip")
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        bomb = zlib.compress(bytes(1 << 24))
+        file["char_embed"].id.write_direct_chunk((0, 0), bomb)
+    with pytest.raises(ValueError, match="char_embed: a packed chunk inflates to more than its"):
+        convert(tmp_path)
+
+
+def test_groups_nested_without_end(tmp_path):
+    foreign.write_model(tmp_path, character_model())
+    with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
+        group = file
+        for _ in range(1000):
+            group = group.create_group("g")
+    options, weights = tmp_path / "options.json", tmp_path / "lm_weights.hdf5"
+    with pytest.raises(ValueError, match="lm_weights.hdf5: .*nested deeper than 32 levels"):
+        convert(tmp_path, options=options, weights=weights)
+
+
+ODD = [None, True, -1, 0, 1e30, 10**400, float("nan"), float("inf"), "x", "x" * 10**5, [], {}, [[]], [[1, 10**9]],
+       [[1, 10**400]], [["a", 1]], [[1.5, 2]], [{}], {"a": {}}]  # fmt: skip
+
+
+@pytest.mark.parametrize("section", [None, "lstm", "char_cnn"])
+def test_odd_values_are_one_message(tmp_path, section):
+    """Any value of any option gives a model, or one error that names the file."""
+    foreign.write_model(tmp_path, character_model())
+    for key in foreign.options_of(tiny.config())[section] if section else (*OPTIONS, "words"):
+        for value in ODD:
+            options = json.loads(json.dumps(OPTIONS))
+            (options[section] if section else options)[key] = value
+            (tmp_path / "options.json").write_text(json.dumps(options), "utf8")
+            try:
+                convert(tmp_path, options=tmp_path / "options.json")
+            except ValueError as error:
+                assert str(tmp_path) in str(error)
+                assert len(str(error)) < 2000
 
 
 @pytest.mark.parametrize(
     "type", [h5py.string_dtype(), h5py.vlen_dtype(np.float32), np.dtype([("x", np.float32)])]
 )
 def test_array_of_something_else(tmp_path, type):
-    """A list of a variable length lies elsewhere in the file, and a thousand of them may be the same one."""
+    """A list of variable length is stored elsewhere in the file, and a thousand of them may share one place."""
     foreign.write_model(tmp_path, character_model())
     with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
         del file["char_embed"]
@@ -573,7 +653,7 @@ def test_array_in_another_file(tmp_path):
                 layout = h5py.VirtualLayout((28,), np.float32)
                 layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(28,))
                 file.create_virtual_dataset(name, layout)
-        with pytest.raises(ValueError, match="LSTMCell/B lies in another file"):
+        with pytest.raises(ValueError, match="LSTMCell/B refers to another file"):
             convert(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""A BERT of random weights in spacy-transformers, made on the spot: no download."""
+"""A BERT with random weights for spacy-transformers, created locally without any download."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def write_transformer(folder: Path, layers: int, words: Iterable[str]) -> None:
-    """Write a BERT of the base size, random, with so many layers: 12 are BERT-base, 6 as many as a distilled one has.
+    """Write a random BERT of the base size with `layers` layers: BERT-base has 12, a distilled one 6.
 
-    Its tokenizer knows the words as they are, which is its best case: there is one piece for each.
+    Its vocabulary contains the words themselves, which is its best case: each is a single word piece.
 
     Args:
-        folder: for its files.
-        words: what it will read. Those beyond the 30,522 pieces of BERT-base become `[UNK]`, which costs the same.
+        folder: a new folder for its files.
+        words: the words of the text. Those beyond the 30,522 pieces of BERT-base become `[UNK]`, which costs the same.
     """
     config = BertConfig(num_hidden_layers=layers)
     pieces = [*_SPECIAL, *sorted(set(words))][: config.vocab_size]
@@ -31,7 +31,7 @@ def write_transformer(folder: Path, layers: int, words: Iterable[str]) -> None:
 
 
 def transformer_pipeline(folder: Path) -> Language:
-    """A pipeline with that transformer alone, which reads each Doc as one sequence."""
+    """Create a pipeline of this transformer alone; each Doc is one sequence."""
     nlp = spacy.blank("en")
     model = {
         "@architectures": "spacy-transformers.TransformerModel.v3",

@@ -1,4 +1,4 @@
-"""What is measured against each other, all behind the same two calls."""
+"""The contenders, which all have the same interface: prepare sentences, then run on them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import spacy
 import torch
-from allennlp_elmo import AllenNLP
-from matrix_products import MatrixProducts, multiply
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -20,25 +18,29 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.reading.encoder import shim_of
 
+from .allennlp_elmo import AllenNLP
+from .matrix_products import MatrixProducts, multiply
+
 Sentences = Sequence[Sequence[str]]
 
 RUNNING_TEXT, A_FEW = 512, 8
 
 
 class Contender(Protocol):
-    """Whoever reads sentences."""
+    """A network, or a pipeline with one, that computes vectors of words."""
 
     warm_up: int
-    """Sentences that are read before what is timed. Who remembers words gets as many as make running text of it."""
+    """Number of sentences to run before those that are timed: for a contender with a cache of words, so many that the
+    rest is as the middle of a text."""
 
     def prepare(self, sentences: Sentences, batch: int) -> Any:
-        """What is read from: sentences in order, `batch` of them at once. Its time does not count."""
+        """Prepare the input of `run`: sentences in order, `batch` of them at once. This is not timed."""
 
-    def read(self, prepared: Any) -> None:
-        """Give vectors to all words."""
+    def run(self, prepared: Any) -> None:
+        """Compute the vectors of all words."""
 
-    def forget(self) -> None:
-        """Begin anew, as if no word had been read."""
+    def clear_cache(self) -> None:
+        """Clear the cache of words, if there is one."""
 
 
 class Network:
@@ -47,7 +49,7 @@ class Network:
     warm_up = RUNNING_TEXT
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
-        self.bilm = bilm.ready(precision)
+        self.bilm = bilm.prepare_for_inference(precision)
 
     def prepare(self, sentences: Sentences, batch: int) -> list[tuple[list[str], Any, list[int]]]:
         prepared = []
@@ -57,16 +59,16 @@ class Network:
         return prepared
 
     @torch.no_grad()
-    def read(self, prepared: list[tuple[list[str], Any, list[int]]]) -> None:
+    def run(self, prepared: list[tuple[list[str], Any, list[int]]]) -> None:
         for types, words, lengths in prepared:
             self.bilm(self.bilm.token_ids(types), words, lengths)
 
-    def forget(self) -> None:
-        self.bilm.forget()
+    def clear_cache(self) -> None:
+        self.bilm.clear_cache()
 
 
 class Pipe:
-    """A pipeline, which reads a stream of Docs of one sentence each; the Docs are given up as they come."""
+    """A pipeline on a stream of Docs of one sentence each, which are freed as soon as they are processed."""
 
     def __init__(self, nlp: Language) -> None:
         self.nlp = nlp
@@ -75,13 +77,13 @@ class Pipe:
     def prepare(self, sentences: Sentences, batch: int) -> tuple[list[Doc], int]:
         return [Doc(self.nlp.vocab, words=list(words)) for words in sentences], batch
 
-    def read(self, prepared: tuple[list[Doc], int]) -> None:
+    def run(self, prepared: tuple[list[Doc], int]) -> None:
         docs, batch = prepared
         docs.reverse()
         stream = (docs.pop() for _ in range(len(docs)))
         collections.deque(self.nlp.pipe(stream, batch_size=batch), maxlen=0)
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         if "elmo" in self.nlp.pipe_names:
             shim_of(self.nlp.get_pipe("elmo").model).forget()
 
@@ -97,16 +99,16 @@ class Products:
     def prepare(self, sentences: Sentences, batch: int) -> list[Any]:
         return [self.products.operands(part) for part in batches(sentences, batch)]
 
-    def read(self, prepared: list[Any]) -> None:
+    def run(self, prepared: list[Any]) -> None:
         for operands in prepared:
             multiply(operands)
 
-    def forget(self) -> None:
-        self.products.forget()
+    def clear_cache(self) -> None:
+        self.products.clear_cache()
 
 
-class AllenNLPs:
-    """AllenNLP's biLM with the same weights."""
+class AllenNLPNetwork:
+    """AllenNLP's biLM with the same weights. It has no cache."""
 
     warm_up = A_FEW
 
@@ -117,22 +119,22 @@ class AllenNLPs:
         return list(batches(sentences, batch))
 
     @torch.no_grad()
-    def read(self, prepared: list[Sentences]) -> None:
+    def run(self, prepared: list[Sentences]) -> None:
         for part in prepared:
             self.net.layers(part)
 
-    def forget(self) -> None:
-        """It remembers nothing."""
+    def clear_cache(self) -> None:
+        pass
 
 
 def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) -> Contender:
-    """A contender by its name.
+    """Create a contender by its name.
 
     Args:
         kind: "network", "nlp.pipe", "products", "AllenNLP", or the name of a folder of `write_transformer`.
         precision: of its products.
         files: the folder with `weights.safetensors` and those of the transformers.
-        allennlp: where pip has put the package.
+        allennlp: the folder into which pip has installed AllenNLP.
     """
     weights = files / "weights.safetensors"
     if kind == "nlp.pipe":
@@ -140,17 +142,18 @@ def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) ->
         nlp.add_pipe("elmo", config={"weights": str(weights), "precision": precision})
         return Pipe(nlp)
     if kind in ("network", "products", "AllenNLP"):
-        bilm = Weights.read(weights).bilm()
+        bilm = Weights.load(weights).build_bilm()
         if kind == "AllenNLP":
-            assert allennlp is not None, "without it nobody asks for this contender"
-            return AllenNLPs(AllenNLP.of(bilm, allennlp))
+            assert allennlp is not None, "the contender AllenNLP needs its folder"
+            return AllenNLPNetwork(AllenNLP.from_bilm(bilm, allennlp))
         return Network(bilm, precision) if kind == "network" else Products(bilm, precision)
-    from transformer import transformer_pipeline  # seconds, and memory, that no other needs
+    # Imported here, because it takes seconds and memory that no other contender needs.
+    from .transformer import transformer_pipeline
 
     return Pipe(transformer_pipeline(files / kind))
 
 
 def batches(sentences: Sentences, size: int) -> Iterator[Sentences]:
-    """So many sentences at a time, the last ones fewer."""
+    """Yield `size` sentences at a time, the last ones fewer."""
     for start in range(0, len(sentences), size):
         yield sentences[start : start + size]

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' numbers in our network, by an oracle; and tensors that do not fit, or are none."""
+"""ELMoForManyLangs' numbers in our network, compared with an oracle; and tensors that do not fit."""
 
 import os
 import pickle
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.convert.many_langs.conversion import convert
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
 from tests.convert.many_langs_oracle import Oracle
@@ -19,7 +19,7 @@ from tests.convert.many_langs_oracle import Oracle
 
 def assert_equals_oracle(weights, options, states, sentences, lexicons=None):
     oracle = Oracle(options, *states, *(lexicons or foreign.lexicons(options)))
-    layers = tiny.read(weights.bilm(), sentences).layers
+    layers = tiny.read(weights.build_bilm(), sentences).layers
     got = layers.split([len(sentence) for sentence in sentences], 1)
     for sentence, ours in zip(sentences, got, strict=True):
         np.testing.assert_allclose(ours, oracle.layers(sentence), rtol=0, atol=1e-5)
@@ -81,7 +81,7 @@ def test_any_words(tmp_path_factory, sentences):
 
 
 def test_numbers_keep_their_values(tmp_path):
-    """Numbers that a person can check: gates i, f, g, o become i, j, f, o; matrices are transposed."""
+    """Numbers that are easy to check by hand: gates i, f, g, o become i, j, f, o; matrices are transposed."""
     options = foreign.options(dim=2, projection_dim=3)
     tokens, lstm = foreign.state_dicts(options)
     cell = "backward_layer_1."
@@ -116,7 +116,7 @@ def test_the_opening_mark_is_their_eow(tmp_path):
 
 
 def test_files_of_old_pytorch(tmp_path):
-    """Every published model was written before PyTorch wrote zips."""
+    """Every published model has the file format of PyTorch before 1.6, which is no zip."""
     foreign.write(tmp_path, OPTIONS, *STATES, old=True)
     assert_equals_oracle(convert(tmp_path).weights, OPTIONS, STATES, foreign.SENTENCES)
 
@@ -150,7 +150,7 @@ def test_what_is_reported(tmp_path):
     }
 
 
-def test_every_misfit_is_named(tmp_path):
+def test_every_mismatch_is_named(tmp_path):
     tokens, lstm = foreign.state_dicts(OPTIONS)
     del tokens["projection.bias"]
     tokens["word_emb_layer.embedding.weight"] = torch.zeros(10, 3)
@@ -166,7 +166,7 @@ def test_every_misfit_is_named(tmp_path):
         "  encoder.forward_layer_0.state_linearity.bias: shape [27], expected [28]",
         "  encoder.forward_layer_2.state_linearity.bias: unexpected",
         "  token_embedder.convolutions.0.bias: type float64, expected float32 (or float16)",
-        "  token_embedder.convolutions.0.weight: holds values that are not finite",
+        "  token_embedder.convolutions.0.weight: contains values that are not finite",
         "  token_embedder.projection.bias: missing",
         "  token_embedder.word_emb_layer.embedding.weight: shape [10, 3], expected [11, 3]",
     ]
@@ -177,12 +177,12 @@ def test_too_large_for_float16(tmp_path):
     tokens["projection.bias"][0] = 1e6
     foreign.write(tmp_path, OPTIONS, tokens, lstm)
     convert(tmp_path)
-    with pytest.raises(ValueError, match="projection.bias: holds values beyond 65504"):
+    with pytest.raises(ValueError, match="projection.bias: contains values beyond 65504"):
         convert(tmp_path, dtype=torch.float16)
 
 
 class Code:
-    """A pickle that runs a command when it is read."""
+    """A pickle that runs a command when it is loaded."""
 
     def __init__(self, command):
         self.command = command

@@ -1,8 +1,8 @@
-"""ELMoForManyLangs' models to ours.
+"""Conversion of ELMoForManyLangs' tensors.
 
-Its LSTM and its highways are AllenNLP's: matrices multiply from the left, gates lie in the order i, f, g (the
-candidate), o with the forget bias of 1 inside the bias, and a highway's gate scales what is carried on. No number is
-changed but by its sign: `forget_bias` of the configuration is 0, and the carry gate is negated.
+Its LSTM and its highways are AllenNLP's: matrices multiply from the left, gates are in the order i, f, g (the
+candidate), o, the bias includes the forget bias of 1, and a highway's gate scales the carried input. No number changes
+except for the sign of the carry gate, which is negated; `forget_bias` of the configuration is 0.
 """
 
 from __future__ import annotations
@@ -16,50 +16,39 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
-from ..allennlp.layout import from_highway, from_lstm_layer
+from ..allennlp.layout import from_highway, from_lstm
 from ..conversion import Conversion
 from ..strict import Shape, check_depth, mismatches
-from .files import PARTS, ManyLangsModel, model_folder, read_files
+from .files import PARTS, ManyLangsModel, read_files
 from .options import config_of
 
-# In the order of the first rows of our `Alphabet`, of which the last two say where a word starts and where it ends. Its
-# program opens a word with `<eow>` and closes it with `<bow>`, in training as in use.
+# In the order of the first rows of our `Alphabet`, of which the last two mark the start and the end of a word.
+# ELMoForManyLangs opens a word with `<eow>` and closes it with `<bow>`, both in training and in inference.
 _MARKS = ("<bos>", "<eos>", "<oov>", "<pad>", "<eow>", "<bow>")
 _FILES = " and ".join(f"{part}.pkl" for part in PARTS)
 _SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
-
-
-def recognise(folder: Path) -> str | None:
-    """Why a folder looks like a model of ELMoForManyLangs; None: it does not."""
-    try:
-        found = model_folder(folder)
-    except OSError:
-        return None
-    if found is None:
-        return None
-    return " and ".join(f"{part}.pkl" for part in PARTS if (found / f"{part}.pkl").is_file())
 
 
 def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
     """Read a model of ELMoForManyLangs and convert it.
 
     Args:
-        folder: as of `read_files`.
+        folder: see `read_files`.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        OSError, ValueError: as of `read_files` and `to_weights`.
+        OSError, ValueError: see `read_files` and `to_weights`.
     """
     return to_weights(read_files(folder), dtype=dtype)
 
 
 def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """The conversion itself: a function of what was read.
+    """Convert a model of ELMoForManyLangs from the content of its files.
 
     Raises:
-        ValueError: the options are not those of a biLM, or of a kind that is not supported; or a dictionary lacks a
-            special symbol; or the tensors do not fit them (names each that is missing, unexpected, of wrong shape or
-            type, or not finite).
+        ValueError: the options do not describe a biLM, or one that is not supported; or a dictionary lacks a special
+            symbol; or the tensors do not fit them (names each that is missing, unexpected, of wrong shape or type, or
+            not finite).
     """
     _check_specials(model)
     words, symbols = model.words or [], model.symbols or []
@@ -80,15 +69,15 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     }
     card = {"converted_from": f"{_FILES} (ELMoForManyLangs)"}
     notes = [f"network: {model.options_name}", *model.notes, *notes]
-    if dead := len(symbols) - len(rows):
+    if unused := len(symbols) - len(rows):
         notes.append(
-            f"char.dic: {dead} symbols of several characters, which no word spells, left out"
+            f"char.dic: {unused} symbols of several characters, which occur in no word, left out"
         )
     return Conversion(Weights(config, tensors, words, card, alphabet), model.files, notes)
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Their row for each row of our table, the marks first; and the characters after the marks."""
+    """Return ELMoForManyLangs' row for each row of our table, marks first, and the characters after the marks."""
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
     return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
@@ -108,7 +97,7 @@ def _check_specials(model: ManyLangsModel) -> None:
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """What the program saves of such a model."""
+    """Return the shapes of the tensors that ELMoForManyLangs saves, by name."""
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
@@ -138,19 +127,18 @@ def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
 def _tensors(
     arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
 ) -> dict[str, Tensor]:
-    """Those of `BiLM.state_dict()`.
+    """Return the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: their row of each of our characters.
+        rows: ELMoForManyLangs' row for each row of our character table.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}
     if config.words:
         tensors["encoder.words"] = theirs[embedder + "word_emb_layer.embedding.weight"]
     if config.symbols:
-        tensors["encoder.cnn.characters"] = theirs[embedder + "char_emb_layer.embedding.weight"][
-            rows
-        ]
+        characters = theirs[embedder + "char_emb_layer.embedding.weight"]
+        tensors["encoder.cnn.characters"] = characters[rows]
         for i in range(len(config.filters)):
             convolution = f"{embedder}convolutions.{i}."
             tensors[f"encoder.cnn.filters.{i}"] = theirs[convolution + "weight"].permute(2, 1, 0)
@@ -160,7 +148,4 @@ def _tensors(
             tensors |= {f"encoder.cnn.highways.{i}.{name}": t for name, t in highway.items()}
     tensors["encoder.projection.weight"] = theirs[embedder + "projection.weight"].t()
     tensors["encoder.projection.bias"] = theirs[embedder + "projection.bias"]
-    for level in range(config.layers):
-        layer = from_lstm_layer(theirs, "encoder.", level)
-        tensors |= {f"lstm.{level}.{name}": tensor for name, tensor in layer.items()}
-    return tensors
+    return tensors | from_lstm(theirs, "encoder.", config.layers)

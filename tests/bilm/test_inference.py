@@ -1,4 +1,4 @@
-"""A network made ready for prediction, against the network itself."""
+"""A network prepared for inference computes what the network itself computes."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def difference(found, expected):
 @pytest.mark.parametrize("config", CONFIGS)
 def test_layers_and_state(config, precision):
     model = tiny.bilm(config)
-    other = model.ready(precision)
+    other = model.prepare_for_inference(precision)
     for closing in (False, True):
         expected = tiny.read(model, SENTENCES, closing=closing)
         found = tiny.read(other, SENTENCES, closing=closing)
@@ -36,7 +36,7 @@ def test_layers_and_state(config, precision):
 
 @pytest.mark.parametrize("precision", BOUNDS)
 def test_a_sentence_does_not_depend_on_the_others(precision):
-    model = tiny.bilm(tiny.config()).ready(precision)
+    model = tiny.bilm(tiny.config()).prepare_for_inference(precision)
     together = tiny.read(model, SENTENCES).layers.split([len(s) for s in SENTENCES], 1)
     for sentence, expected in zip(SENTENCES, together, strict=True):
         if sentence:
@@ -46,8 +46,8 @@ def test_a_sentence_does_not_depend_on_the_others(precision):
 
 @pytest.mark.parametrize("precision, cosine", [("bfloat16", 0.999), ("int8", 0.99)])
 def test_bundled_model(precision, cosine):
-    """On trained weights, every token on every layer."""
-    bilm = Weights.read(find_weights(DEFAULT_WEIGHTS)).without_head().bilm().eval()
+    """Compare every token on every layer of trained weights."""
+    bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     text = "The quick brown fox sat by the bank of the river , and did n't say a word . LOL :-)"
     sentences = [
         text.split(),
@@ -56,34 +56,34 @@ def test_bundled_model(precision, cosine):
         ["http://a.example/x?y=1", "!!"],
     ]
     expected = tiny.read(bilm, sentences).layers
-    found = tiny.read(bilm.ready(precision), sentences).layers
+    found = tiny.read(bilm.prepare_for_inference(precision), sentences).layers
     assert torch.nn.functional.cosine_similarity(found, expected, dim=-1).min() >= cosine
 
 
-def test_pieces_go_on_where_they_were():
-    model = tiny.bilm(tiny.config()).ready("float32")
+def test_chunks_continue_where_the_last_one_ended():
+    model = tiny.bilm(tiny.config()).prepare_for_inference("float32")
     batch = tiny.batch(model, SENTENCES)
-    whole = next(iter(model.pieces(*batch, 1000)))
-    pieces = list(model.pieces(*batch, 2))
-    assert len(pieces) > 2
+    whole = next(iter(model.forward_chunks(*batch, 1000)))
+    chunks = list(model.forward_chunks(*batch, 2))
+    assert len(chunks) > 2
     for level, layer in enumerate(whole.layers):
-        got = torch.cat([piece.layers[level] for piece in pieces], 1)
+        got = torch.cat([chunk.layers[level] for chunk in chunks], 1)
         torch.testing.assert_close(got, layer)
 
 
 def test_the_network_itself_is_as_it_was():
     model = tiny.bilm(tiny.config())
     names = list(model.state_dict())
-    model.ready("bfloat16")
+    model.prepare_for_inference("bfloat16")
     assert list(model.state_dict()) == names and isinstance(model, BiLM)
     layers = model(*tiny.batch(model, SENTENCES)).layers
     assert layers.requires_grad
 
 
-def test_a_word_table_needs_no_other():
-    assert isinstance(tiny.bilm(tiny.config()).ready("float32").encoder, TokenCache)
+def test_a_word_table_needs_no_cache():
+    assert isinstance(tiny.bilm(tiny.config()).prepare_for_inference("float32").encoder, TokenCache)
     model = tiny.bilm(tiny.config(words=8))
-    assert model.ready("float32").encoder is model.encoder
+    assert model.prepare_for_inference("float32").encoder is model.encoder
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
@@ -92,6 +92,6 @@ def test_autocast_changes_nothing_but_the_token_encoder(precision, sentence):
     model = tiny.bilm(tiny.config())
     expected = tiny.read(model, [sentence]).layers
     with torch.autocast("cpu", torch.bfloat16):
-        found = tiny.read(model.ready(precision), [sentence]).layers
+        found = tiny.read(model.prepare_for_inference(precision), [sentence]).layers
     assert found.dtype == torch.float32
     assert difference(found, expected) <= max(BOUNDS[precision], BOUNDS["bfloat16"])

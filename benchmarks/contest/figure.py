@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contest import Result
-
 from spacy_elmo.analysis.figures import save_figure
+
+from .rounds import Result
 
 TITLE = "Words per second"
 
@@ -15,7 +15,7 @@ def draw(results: list[Result], path: Path) -> None:
     """Write a figure with a panel for each size and number of threads.
 
     Args:
-        path: of a .png or .html file.
+        path: a .png or .html file.
     """
     rows = [
         {

@@ -1,4 +1,4 @@
-"""The sentences that are measured on."""
+"""The sentences that benchmarks run on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import spacy
 
 from spacy_elmo.text.sentences import sentence_starts
 
-SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
+SAMPLE = Path(__file__).parents[2] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 
 
 def read_sentences(path: Path, n_words: int) -> list[list[str]]:
-    """The first sentences of a text, about `n_words` words together.
+    """Return the first sentences of a text, about `n_words` words in all.
 
     Args:
         path: raw text, a paragraph a line.
@@ -25,8 +25,8 @@ def read_sentences(path: Path, n_words: int) -> list[list[str]]:
     with path.open(encoding="utf8") as file:
         for line in file:
             words = [token.text for token in tokenizer(line.strip()) if not token.is_space]
-            borders = [*np.flatnonzero(sentence_starts(words)).tolist(), len(words)]
-            sentences += [words[a:b] for a, b in pairwise(borders)]
+            starts = [*np.flatnonzero(sentence_starts(words)).tolist(), len(words)]
+            sentences += [words[a:b] for a, b in pairwise(starts)]
             total += len(words)
             if total >= n_words:
                 break

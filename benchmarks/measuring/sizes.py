@@ -1,4 +1,4 @@
-"""The sizes of biLM that are measured."""
+"""The sizes of biLM that benchmarks measure."""
 
 from spacy_elmo.bilm.config import BiLMConfig
 

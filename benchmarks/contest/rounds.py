@@ -1,8 +1,8 @@
-"""Contenders that take turns, each in a process of its own, so that whatever else the machine does hits them alike.
+"""Rounds in which contenders take turns, each in a process of its own, so that other load affects them alike.
 
-Sentences are of like length within a batch, which is the best case of those who pad. Before every reading the
-biLM forgets all words and reads the same 512 other sentences, so what is timed is the middle of a text, for every batch
-size alike.
+Sentences have similar lengths within a batch, which is the best case of contenders that pad. Before every measurement
+the biLM clears its cache of words and processes the same 512 other sentences: for all batch sizes, the middle of a
+text is timed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from contender_process import ContenderProcess
-from contenders import RUNNING_TEXT
-from sentences import read_sentences
-from sizes import SIZES
-from targets import Side
-from transformer import write_transformer
+from measuring.sentences import read_sentences
+from measuring.sizes import SIZES
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 
+from .contender_process import ContenderProcess
+from .contenders import RUNNING_TEXT
+from .targets import Side
+from .transformer import write_transformer
+
 TRANSFORMERS = {"BERT-base": 12, "BERT, 6 layers": 6}
-"""Their layers."""
-BESIDE_TRANSFORMERS = "small"
-"""They have one size, so they run once, beside this one of ours."""
+"""Number of layers of each transformer."""
+TRANSFORMERS_WITH = "small"
+"""The size of biLM with which transformers run: they have one size, so they run once."""
 SENTENCES = {"mini": 512, "small": 128, "original": 64}
-"""What a round reads at least: some seconds' work for the slowest."""
+"""Least number of sentences of a round, by size: some seconds of work for the slowest contender."""
 
 
 @dataclass
 class Result:
-    """Of one contender at one batch size."""
+    """Measurements of one contender at one batch size."""
 
     threads: int
     size: str
@@ -46,22 +47,22 @@ class Result:
     speeds: list[float]
     """Words per second, by round."""
     peak: float
-    """MB of memory at its highest, beyond those of a process that has imported everything."""
+    """The largest memory in MB, less that of a process that has imported everything."""
 
     @property
     def speed(self) -> float:
-        """Words per second."""
+        """Words per second, the median over the rounds."""
         return statistics.median(self.speeds)
 
     def times(self, slower: Result) -> float:
-        """How many times as fast it is: the quotients of the rounds, in both of which the machine was alike."""
+        """Return how many times as fast this one is: the median of the ratios within each round."""
         pairs = zip(self.speeds, slower.speeds, strict=True)
-        return statistics.median(own / other for own, other in pairs)
+        return statistics.median(fast / slow for fast, slow in pairs)
 
 
 @dataclass
 class Round:
-    """Which sentences are read, and how many at once."""
+    """The sentences from `start` up to `stop`, and the number of them in a batch."""
 
     batch: int
     start: int
@@ -78,14 +79,15 @@ def compare(
     text: Path,
     allennlp: Path | None,
 ) -> list[Result]:
-    """Let contenders of a size read at all batch sizes.
+    """Measure contenders of one size at all batch sizes.
 
-    One that dies, as who pads 256 sentences may for want of memory, has no result for that batch size and later ones.
+    A contender whose process fails, such as one that pads 256 sentences and runs out of memory, has no result for that
+    batch size and later ones.
 
     Args:
-        sides: who takes part; see `contenders`.
+        sides: the contenders; see `contenders`.
         text: raw text, a paragraph a line.
-        allennlp: where pip has put it.
+        allennlp: the folder into which pip has installed AllenNLP.
     """
     plan = _plan(batches, rounds, SENTENCES[size])
     sentences = _sentences(text, plan)
@@ -98,7 +100,7 @@ def compare(
             )
             for side in sides
         }
-        found = {
+        results = {
             (side, batch): Result(threads, size, side, batch, [], 0.0)
             for batch in batches
             for side in sides
@@ -107,21 +109,21 @@ def compare(
             words = sum(map(len, sentences[part.start : part.stop]))
             for side, process in list(processes.items()):
                 try:
-                    reading = process.read(part.start, part.stop, part.batch)
+                    measurement = process.measure(part.start, part.stop, part.batch)
                 except RuntimeError as error:
                     print(error, file=sys.stderr)
                     del processes[side]
                     for batch in batches[batches.index(part.batch) :]:
-                        del found[side, batch]
+                        del results[side, batch]
                     continue
-                result = found[side, part.batch]
-                result.speeds.append(words / reading["seconds"])
-                result.peak = max(result.peak, reading["peak"])
-    return list(found.values())
+                result = results[side, part.batch]
+                result.speeds.append(words / measurement["seconds"])
+                result.peak = max(result.peak, measurement["peak"])
+    return list(results.values())
 
 
 def contenders(size: str, precisions: Sequence[str], *, allennlp: bool) -> Iterator[Side]:
-    """All that there are for a size."""
+    """Yield all contenders of a size."""
     for precision in precisions:
         yield Side("network", precision)
         yield Side("nlp.pipe", precision)
@@ -129,35 +131,37 @@ def contenders(size: str, precisions: Sequence[str], *, allennlp: bool) -> Itera
             yield Side("products", precision)
     if allennlp:
         yield Side("AllenNLP")
-    if size == BESIDE_TRANSFORMERS:
+    if size == TRANSFORMERS_WITH:
         yield from map(Side, TRANSFORMERS)
 
 
-def _plan(batches: Sequence[int], rounds: int, least: int) -> list[Round]:
+def _plan(batches: Sequence[int], rounds: int, minimum: int) -> list[Round]:
     plan: list[Round] = []
     start = 0
     for batch in batches:
         for _ in range(rounds):
-            plan.append(Round(batch, start, start + max(batch, least)))
+            plan.append(Round(batch, start, start + max(batch, minimum)))
             start = plan[-1].stop
     return plan
 
 
 def _sentences(path: Path, plan: list[Round]) -> list[list[str]]:
-    """What is read, in the order of the plan, and then what warms up; a short text starts again where it ends."""
+    """Return the sentences of the plan in its order, then those for warming up; a short text is repeated."""
     count = plan[-1].stop + RUNNING_TEXT
-    known = [words for words in read_sentences(path, 40 * count) if words]
-    found = (known * -(-count // len(known)))[:count]
+    distinct = [words for words in read_sentences(path, 40 * count) if words]
+    sentences = (distinct * -(-count // len(distinct)))[:count]
     for part in plan:
-        found[part.start : part.stop] = sorted(found[part.start : part.stop], key=len)
-    return found
+        sentences[part.start : part.stop] = sorted(sentences[part.start : part.stop], key=len)
+    return sentences
 
 
 def _write_files(
     folder: Path, size: str, sides: Sequence[Side], sentences: list[list[str]]
 ) -> None:
     torch.manual_seed(0)
-    Weights.of(BiLM(SIZES[size]), card={"language": "en"}).write(folder / "weights.safetensors")
+    Weights.from_bilm(BiLM(SIZES[size]), card={"language": "en"}).save(
+        folder / "weights.safetensors"
+    )
     (folder / "sentences.json").write_text(json.dumps(sentences), "utf8")
     words = {word for sentence in sentences for word in sentence}
     for side in sides:

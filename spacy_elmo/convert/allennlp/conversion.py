@@ -1,8 +1,7 @@
-"""The ELMo inside a trained AllenNLP model to ours: its tuned parameters, and its scalar mixes as they are."""
+"""Conversion of the ELMo inside a trained AllenNLP model: its tuned parameters, and its scalar mixes unchanged."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -14,11 +13,11 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
-from ..bilm_tf.options import config_of
 from ..conversion import Conversion
-from ..strict import mismatches, our_shapes
+from ..strict import Shape, mismatches, our_shapes
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
+from .options import ASSUMED, config_of
 
 _BILM = "_elmo_lstm."
 _CACHE = "_word_embedding.weight"
@@ -35,11 +34,11 @@ def convert(
     """Read a trained AllenNLP model and convert the biLM in it.
 
     Args:
-        source, options: as of `read_files`.
-        prefix, accept, dtype: as of `to_weights`.
+        source, options: see `read_files`.
+        prefix, accept, dtype: see `to_weights`.
 
     Raises:
-        OSError, ValueError: as of `read_files` and `to_weights`.
+        OSError, ValueError: see `read_files` and `to_weights`.
     """
     model = read_files(source, options=options)
     return to_weights(model, prefix=prefix, accept=accept, dtype=dtype)
@@ -52,24 +51,25 @@ def to_weights(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """The conversion itself: a function of what was read.
+    """Convert a trained model from the content of its files.
 
-    The scalar mixes stand in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
+    The scalar mixes are kept in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
     softmax), "gamma"}.
 
     Args:
-        prefix: what the names of the biLM's parameters start with, if the model holds several.
-        accept: convert a model whose mixes were trained with layer normalisation over the whole batch.
+        prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
+        accept: convert a model whose mixes were trained with layer normalisation over the whole batch, or whose options
+            file is missing (the card then contains `assumed_options`).
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         ValueError: there is no ELMo in the model, or several; its parameters do not fit its options (names each that
-            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise, and `accept` is
-            not set.
+            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise or its options file
+            is missing, and `accept` is not set.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {
-        name.removeprefix(prefix): tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        name.removeprefix(prefix): tensor
         for name, tensor in model.state.items()
         if name.startswith(prefix)
     }
@@ -77,7 +77,7 @@ def to_weights(
     state.pop(_CACHE, None)
     described = model.options_file or model.weights_file
     try:
-        config, notes_on_options = _config(model, state)
+        config, notes_on_options = config_of(model, state, accept=accept)
         shapes = _shapes(config, len(state))
     except ValueError as error:
         raise ValueError(f"{described}: {error}") from error
@@ -95,38 +95,40 @@ def to_weights(
     if norms := [path for path, value in settings(model.config, "do_layer_norm") if value is True]:
         normalised = (
             f"{', '.join(norms)} = true: the mixes were trained on layers normalised over whole batches, which makes a"
-            " vector depend on its neighbours, and is not done here"
+            " vector depend on the other sentences of its batch, and is not supported here"
         )
         if not accept:
             raise ValueError(
-                f"{model.weights_file}: {normalised}. --accept converts the biLM all the same"
+                f"{model.weights_file}: {normalised}. --accept converts the biLM without the normalisation"
             )
         notes.append(normalised)
     card: dict[str, Any] = {"converted_from": f"{model.weights_file.name} (AllenNLP)"}
     if mixes:
         card["scalar_mixes"] = mixes
+    if model.options is None:
+        card["assumed_options"] = ASSUMED
     weights = Weights(config, {name: t.to(dtype) for name, t in tensors.items()}, card=card)
     return Conversion(weights, model.files, notes + notes_on_options)
 
 
-def _chosen_prefix(model: TrainedModel, wanted: str | None) -> str:
+def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
     prefixes = [name.removesuffix(CHARACTERS) for name in model.state if name.endswith(CHARACTERS)]
     if not prefixes:
         some = ", ".join(list(model.state)[:5]) or "nothing at all"
         raise ValueError(
             f"{model.weights_file}: no ELMo: no parameter is called ...{CHARACTERS}; there is {some}"
         )
-    named = [prefix.rstrip(".") for prefix in prefixes]
-    if wanted is None and len(prefixes) == 1:
+    names = [prefix.rstrip(".") for prefix in prefixes]
+    if requested is None and len(prefixes) == 1:
         return prefixes[0]
-    if wanted in named:
-        return prefixes[named.index(wanted)]
+    if requested in names:
+        return prefixes[names.index(requested)]
     problem = (
         "several ELMos; choose with --prefix"
-        if wanted is None
-        else f"no ELMo with prefix {wanted!r}"
+        if requested is None
+        else f"no ELMo with prefix {requested!r}"
     )
-    listing = "".join(f"\n  {name}" for name in named)
+    listing = "".join(f"\n  {name}" for name in names)
     raise ValueError(f"{model.weights_file}: {problem}. The prefixes:{listing}")
 
 
@@ -134,7 +136,7 @@ def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]
     notes = []
     if _CACHE in state:
         notes.append(
-            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, computed from their characters"
+            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, cached from their characters"
         )
     elmo = prefix.removesuffix(_BILM)
     rest = [name for name in model.state if not name.startswith(elmo)]
@@ -146,53 +148,7 @@ def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]
     return notes
 
 
-def _config(model: TrainedModel, state: Mapping[str, Tensor]) -> tuple[BiLMConfig, list[str]]:
-    if model.options is None:
-        config = _config_of_shapes(state)
-        notes = [
-            "no options found (--options gives them): sizes from the parameters; assumed, as in every published model:"
-            " relu, clips of 3, skip connections, 50 characters"
-        ]
-    elif isinstance(model.options.get("char_cnn"), Mapping):
-        # AllenNLP does not read n_characters, because there is a row of padding whatever it says.
-        characters = {**model.options["char_cnn"], "n_characters": 261}
-        config, notes = config_of({**model.options, "char_cnn": characters})
-    else:
-        raise ValueError("no char_cnn, without which AllenNLP has no ELMo")
-    if not config.skip:
-        raise ValueError(
-            "lstm.use_skip_connections is not true, without which AllenNLP has no ELMo"
-        )
-    square = config.projection in (config.dim, config.n_filters)
-    return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
-
-
-def _config_of_shapes(state: Mapping[str, Tensor]) -> BiLMConfig:
-    def sizes(name: str, axes: int) -> tuple[int, ...]:
-        shape = tuple(state[name].shape) if name in state else None
-        if shape is None or len(shape) != axes:
-            raise ValueError(f"{name}: {'missing' if shape is None else f'shape {list(shape)}'}")
-        return shape
-
-    def count(pattern: str) -> int:
-        return sum(bool(re.fullmatch(pattern, name)) for name in state)
-
-    filters = []
-    for i in range(count(r"_token_embedder\.char_conv_\d+\.weight")):
-        number, _, width = sizes(f"_token_embedder.char_conv_{i}.weight", 3)
-        filters.append((width, number))
-    projection, dim = sizes("_elmo_lstm.forward_layer_0.state_projection.weight", 2)
-    return BiLMConfig(
-        dim=dim,
-        projection=projection,
-        layers=count(r"_elmo_lstm\.forward_layer_\d+\.state_projection\.weight"),
-        char_dim=sizes(CHARACTERS, 2)[1],
-        filters=tuple(filters),
-        highways=count(r"_token_embedder\._highways\._layers\.\d+\.weight"),
-    )
-
-
-def _shapes(config: BiLMConfig, parameters: int) -> dict[str, tuple[int, ...]]:
+def _shapes(config: BiLMConfig, parameters: int) -> dict[str, Shape]:
     ours = {
         name: torch.empty(shape, device="meta")
         for name, shape in our_shapes(config, parameters).items()
