@@ -11,9 +11,12 @@ setup(
             "spacy_elmo.bilm.kernels._native",
             [
                 f"spacy_elmo/bilm/kernels/{name}.c"
-                for name in ("cell", "int8", "pooling", "softmax_terms", "threads")
+                for name in ("cell", "fused_lstm", "int8", "pooling", "softmax_terms", "threads")
             ],
-            depends=["spacy_elmo/bilm/kernels/numbers.h", "spacy_elmo/bilm/kernels/threads.h"],
+            depends=[
+                f"spacy_elmo/bilm/kernels/{name}.h"
+                for name in ("fused_lstm", "lanes", "numbers", "threads")
+            ],
             extra_compile_args=FLAGS,
             optional=True,
         )

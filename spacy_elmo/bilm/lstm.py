@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .kernels.fused_gradient import FusedRead
+from .kernels.fused_lstm import FusedDirection, has_kernel
 from .kernels.gradient import Read
 from .kernels.prepacked import MatmulWeight, PlainWeight, ready
-from .kernels.recurrence import Clips, Direction, read
+from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
 
 
@@ -68,11 +70,14 @@ class LSTMLayer(nn.Module):
                 t.requires_grad for t in (x, h, c, *self.parameters())
             ):
                 parts = zip(*self._parameters_by_direction(), strict=True)
+                function = FusedRead if has_kernel(low, x, h, c, *self.parameters()) else Read
                 found = [
-                    Read.apply(x_, *own, h_, c_, rows, self._clips, low)
+                    function.apply(x_, *own, h_, c_, rows, self._clips, low)
                     for x_, own, h_, c_ in zip(x, parts, h, c, strict=True)
                 ]
                 return _both(found)
+            if has_kernel(low, x, h, c, *self.parameters()):
+                return _read_both(x, self._fused_directions(low), rows, h, c)
             return _read_both(
                 x, self._directions(lambda weight: PlainWeight(weight, low)), rows, h, c
             )
@@ -84,6 +89,8 @@ class LSTMLayer(nn.Module):
             ValueError: see `matrices.ready`.
         """
         with torch.no_grad():
+            if precision == "bfloat16" and has_kernel(torch.bfloat16, *self.parameters()):
+                return ReadyLayer(self._fused_directions(torch.bfloat16))
             return ReadyLayer(self._directions(lambda weight: ready(weight, precision)))
 
     @property
@@ -97,6 +104,10 @@ class LSTMLayer(nn.Module):
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         for pair in (self.input, self.recurrent, bias, self.projection):
             yield (None, None) if pair is None else pair.unbind()
+
+    def _fused_directions(self, low: torch.dtype) -> list[FusedDirection]:
+        parameters = zip(*self._parameters_by_direction(), strict=True)
+        return [FusedDirection(*own, self._clips, low) for own in parameters]
 
     def _directions(self, matrix: Callable[[Tensor], MatmulWeight]) -> list[Direction]:
         found: list[Direction] = []
@@ -112,7 +123,7 @@ class LSTMLayer(nn.Module):
 class ReadyLayer(nn.Module):
     """An `LSTMLayer` for prediction alone: it has no parameters, and nothing that it returns has a graph."""
 
-    def __init__(self, directions: Sequence[Direction]) -> None:
+    def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()
         self._directions = directions
 
@@ -126,10 +137,15 @@ class ReadyLayer(nn.Module):
 
 
 def _read_both(
-    x: Tensor, directions: Sequence[Direction], rows: list[int], h: Tensor, c: Tensor
+    x: Tensor, directions: Sequence[Direction | FusedDirection], rows: list[int], h: Tensor, c: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     # A direction reads to its end before the other begins, so that its matrices stay in the cache.
-    return _both([read(*parts, rows) for parts in zip(x, directions, h, c, strict=True)])
+    return _both(
+        [
+            direction.read(x_, h_, c_, rows)
+            for direction, x_, h_, c_ in zip(directions, x, h, c, strict=True)
+        ]
+    )
 
 
 def _both(found: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:

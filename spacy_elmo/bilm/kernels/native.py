@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +38,36 @@ def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
     if not tensor.is_cpu or any(t.dtype != torch.float32 for t in sums):
         return None
     return library().get((name, tensor.dtype))
+
+
+class FusedFunctions(NamedTuple):
+    """The functions of `fused_lstm.c` for one type; each takes a structure of `fused_lstm.py`."""
+
+    pack: Any
+    forward: Any
+    backward: Any
+
+
+def fused_functions() -> dict[torch.dtype, FusedFunctions]:
+    """Those whose instructions this processor has, by the type of their products."""
+    return _fused_functions() if library() else {}
+
+
+@cache
+def _fused_functions() -> dict[torch.dtype, FusedFunctions]:
+    found, library = {}, ctypes.CDLL(str(path()))
+    for dtype, suffix in _TYPES.items():
+        # Not on processors other than x86, and by no other compiler than GCC.
+        here = getattr(library, f"fused_here_{suffix}", None)
+        if here is not None and here():
+            names = (f"fused_{name}_{suffix}" for name in FusedFunctions._fields)
+            found[dtype] = FusedFunctions(*(_by_structure(getattr(library, name)) for name in names))
+    return found
+
+
+def _by_structure(function: Any) -> Any:
+    function.restype = None
+    return lambda structure: function(ctypes.byref(structure))
 
 
 def address(tensor: Tensor | None) -> int | None:
