@@ -16,8 +16,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
         bias: (S,) of every row, float32 at least.
 
     Returns:
-        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the exponentials, of which
-        the largest is 1 unless all logits of a row are -infinity.
+        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the
+        exponentials, of which the largest is 1 unless all logits of a row are -infinity.
     """
     if function := native_function("softmax_terms", logits, bias):
         room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))

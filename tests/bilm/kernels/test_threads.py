@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.kernels import cell, int8
 from spacy_elmo.bilm.kernels import native as native
 from spacy_elmo.bilm.kernels.cell import forward
-from spacy_elmo.bilm.kernels.int8 import quantize, dequantize
+from spacy_elmo.bilm.kernels.int8 import dequantize, quantize
 
 pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
@@ -58,7 +58,7 @@ def test_torchs_threads_live_on():
     """A team that is smaller than torch's makes GCC's OpenMP end threads, which torch's next operation starts again."""
     code = """
         import os, torch
-        from tests.bilm.test_team import shared
+        from tests.bilm.kernels.test_threads import shared
         torch.set_num_threads(4)
         numbers, seen = torch.ones(2**20), set()
         for _ in range(10):

@@ -1,0 +1,103 @@
+"""Whether the nearest use of a word has the same sense, for 120 uses of 30 words (corpus/sample/senses/quiz.tsv).
+
+    python scripts/sense_quiz.py en_mini_v3 [-o metrics.json]
+
+Each word has two senses and two uses of each. For every use the program looks for the nearest one, by cosine, among
+the other three uses of the word; one of them has the same sense, so chance is a third. The quiz was written before the
+models that it judges were trained, and no choice is made by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from wasabi import Printer
+
+from spacy_elmo.corpora.pipelines import load_pipeline
+
+QUIZ = Path(__file__).parent.parent / "corpus" / "sample" / "senses" / "quiz.tsv"
+
+
+class Use(NamedTuple):
+    """One use of a word in a sentence, with the sense that it has there."""
+
+    word: str
+    sense: str
+    text: str
+
+
+def read_quiz(path: Path = QUIZ) -> list[Use]:
+    """Read the uses from a file with the columns `word`, `sense` and `text`.
+
+    Raises:
+        ValueError: A word does not occur exactly once in its sentence.
+    """
+    with path.open(encoding="utf8") as file:
+        uses = [Use(**row) for row in csv.DictReader(file, delimiter="\t")]
+    for use in uses:
+        if use.text.split().count(use.word) + use.text.split().count(f"{use.word}.") != 1:
+            raise ValueError(f"{path}: {use.word!r} must occur exactly once in {use.text!r}")
+    return uses
+
+
+def layer_vectors(nlp: Language, uses: list[Use]) -> np.ndarray:
+    """Return (uses, layers, width): each word in its sentence, in the layers that see the context, then their average.
+
+    Layer 0 is left out, because it is the same vector in every sentence.
+    """
+    vectors = []
+    for use in uses:
+        (token,) = [token for token in nlp(use.text) if token.text == use.word]
+        vectors.append(np.concatenate([token._.elmo_layers[1:], token._.elmo[None]]))
+    return np.stack(vectors)
+
+
+def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
+    """Return the share of uses whose nearest use has the same sense, layer by layer.
+
+    Args:
+        vectors: (uses, layers, width).
+        uses: the words and senses of these vectors, in the same order.
+    """
+    groups = defaultdict(list)
+    for place, use in enumerate(uses):
+        groups[use.word].append(place)
+    correct = np.zeros(vectors.shape[1])
+    for places in groups.values():
+        unit = vectors[places] / np.linalg.norm(vectors[places], axis=2, keepdims=True)
+        cosines = np.einsum("ald,bld->lab", unit, unit)
+        cosines[:, range(len(places)), range(len(places))] = -np.inf
+        for place, nearest in zip(places, cosines.argmax(2).T, strict=True):
+            correct += [uses[places[other]].sense == uses[place].sense for other in nearest]
+    return (correct / len(uses)).tolist()
+
+
+def main() -> None:
+    """Print the accuracy of each layer, and write it to a file if one is named."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("source", help="a bundled model, a weights file or a pipeline with elmo")
+    parser.add_argument("-o", "--output", type=Path, help="a JSON file for the figures")
+    arguments = parser.parse_args()
+    nlp, _ = load_pipeline(arguments.source, lang=None)
+    uses = read_quiz()
+    vectors = layer_vectors(nlp, uses)
+    names = [*map(str, range(1, vectors.shape[1])), "average"]
+    scores = dict(zip(names, accuracies(vectors, uses), strict=True))
+    Printer().table(
+        [(name, f"{100 * score:.1f} %") for name, score in scores.items()],
+        header=("layer", "nearest use has the same sense"),
+        divider=True,
+    )
+    if arguments.output:
+        arguments.output.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
