@@ -137,7 +137,11 @@ class ReadyLayer(nn.Module):
 
 
 def _read_both(
-    x: Tensor, directions: Sequence[Direction | FusedDirection], rows: list[int], h: Tensor, c: Tensor
+    x: Tensor,
+    directions: Sequence[Direction | FusedDirection],
+    rows: list[int],
+    h: Tensor,
+    c: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     # A direction reads to its end before the other begins, so that its matrices stay in the cache.
     return _both(

@@ -62,32 +62,37 @@ class FusedRead(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of the arguments of `forward`."""
-        x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
-        (width, dim), low = (input.shape[0], len(bias) // 4), ctx.low
-        weights = fused_lstm.pack_backward(input, recurrent, projection, low)
-        dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        dh = x.new_zeros((ctx.sequences, fused_lstm.padded(width)))
-        dc = x.new_zeros((ctx.sequences, fused_lstm.padded(dim)))
-        sums: list[Tensor] = []
-        for rows, part, first_cells, kept in _blocks(ctx):
-            found = fused_lstm.backward(
-                weights, ctx.clips, kept, first_cells, rows, dy[part], dh, dc, inputs=dx is not None
-            )
-            if dx is not None and found.dread is not None:
-                dx[part] = found.dread[:, :width]
-            own = _weight_gradients(kept, found, projection is not None)
-            sums = [total.add_(more) for total, more in zip(sums, own, strict=True)] or own
-        dbias, dgates, *dprojection = sums
-        by_gate = dgates.view(2, -1, 4, dgates.shape[1] // 4)[:, :width, :, :dim]
-        dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
-        return (
-            dx, dinput, drecurrent,
-            dbias.view(4, -1)[:, :dim].reshape(-1),
-            dprojection[0][:dim, :width] if dprojection else None,
-            dh[:, :width] if ctx.needs_input_grad[5] else None,
-            dc[:, :dim] if ctx.needs_input_grad[6] else None,
-            None, None, None,
-        )  # fmt: skip
+        with torch.autocast("cpu", enabled=False):  # the types are those of the forward pass
+            return _backward(ctx, dy)
+
+
+def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
+    (width, dim), low = (input.shape[0], len(bias) // 4), ctx.low
+    weights = fused_lstm.pack_backward(input, recurrent, projection, low)
+    dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+    dh = x.new_zeros((ctx.sequences, fused_lstm.padded(width)))
+    dc = x.new_zeros((ctx.sequences, fused_lstm.padded(dim)))
+    sums: list[Tensor] = []
+    for rows, part, first_cells, kept in _blocks(ctx):
+        found = fused_lstm.backward(
+            weights, ctx.clips, kept, first_cells, rows, dy[part], dh, dc, inputs=dx is not None
+        )
+        if dx is not None and found.dread is not None:
+            dx[part] = found.dread[:, :width]
+        own = _weight_gradients(kept, found, projection is not None)
+        sums = [total.add_(more) for total, more in zip(sums, own, strict=True)] if sums else own
+    dbias, dgates, *dprojection = sums
+    by_gate = dgates.view(2, -1, 4, dgates.shape[1] // 4)[:, :width, :, :dim]
+    dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
+    return (
+        dx, dinput, drecurrent,
+        dbias.view(4, -1)[:, :dim].reshape(-1),
+        dprojection[0][:dim, :width] if dprojection else None,
+        dh[:, :width] if ctx.needs_input_grad[5] else None,
+        dc[:, :dim] if ctx.needs_input_grad[6] else None,
+        None, None, None,
+    )  # fmt: skip
 
 
 def _weight_gradients(kept: Forward, found: Gradients, projection: bool) -> list[Tensor]:

@@ -66,10 +66,10 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 #define PAIR 2
 #define NAMED(name) name##_bfloat16_2
 #define TARGET AVX512_BF16
-#define LOWERED lowered
 #define Group __m512bh
 #define LOAD_GROUPS(p) ((__m512bh)_mm512_loadu_si512(p))
 #define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32((int)((p)[0] | (uint32_t)(p)[1] << 16)))
+#define STORE_GROUPS(p, rows) _mm512_storeu_si512(p, paired_lanes((rows)[0], (rows)[1]))
 #define MULTIPLY_ADD _mm512_dpbf16_ps
 #define LOAD_LOW(p)                                                                                                    \
     _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
@@ -79,7 +79,7 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 #undef PAIR
 #undef NAMED
 #undef TARGET
-#undef LOWERED
+#undef STORE_GROUPS
 #undef Group
 #undef LOAD_GROUPS
 #undef SPREAD_GROUP
@@ -91,10 +91,10 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 #define PAIR 1
 #define NAMED(name) name##_float32_2
 #define TARGET AVX512
-#define LOWERED
 #define Group __m512
 #define LOAD_GROUPS _mm512_loadu_ps
 #define SPREAD_GROUP(p) _mm512_set1_ps(*(p))
+#define STORE_GROUPS(p, rows) _mm512_storeu_ps(p, (rows)[0])
 #define MULTIPLY_ADD(sums, left, right) _mm512_fmadd_ps(left, right, sums)
 #define LOAD_LOW _mm512_loadu_ps
 #define STORE_LOW _mm512_storeu_ps

@@ -2,7 +2,8 @@
 
    It wants: LOW, the type of what is multiplied; PAIR, how many such numbers one lane of an instruction multiplies and
    adds up; NAMED(name), a function's name for this type; TARGET, the instructions it may use; and, of sixteen lanes,
-   Group (PAIR numbers in each), LOAD_GROUPS, SPREAD_GROUP, MULTIPLY_ADD(sums, left, right), LOAD_LOW and STORE_LOW.
+   Group (PAIR numbers in each), LOAD_GROUPS, STORE_GROUPS (from PAIR vectors of
+   float32), SPREAD_GROUP, MULTIPLY_ADD(sums, left, right), LOAD_LOW and STORE_LOW.
    Sizes are in numbers; `dim` and `width` are multiples of the lanes, padded with zeros. */
 
 /* (n, 64) sums <- start + left right, where the compiler knows n; start NULL: the sums so far. */
@@ -65,18 +66,26 @@ TARGET static void NAMED(product)(int64_t rows, int64_t inner, const LOW *left, 
     }
 }
 
-/* Part of a packed matrix; see fused_lstm.py. */
-void NAMED(fused_pack)(const Packing *of) {
+/* Part of a packed matrix; see `_pack` in fused_lstm.py. */
+TARGET void NAMED(fused_pack)(const Packing *of) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)of->column_step));
     LOW *packed = of->packed;
     for (int64_t panel = 0; panel < of->panels; panel++, packed += of->panel_step)
-        for (int v = 0; v < VECTORS; v++)
-            for (int64_t k = 0; k < of->inner; k++)
-                for (int lane = 0; lane < LANES; lane++) {
-                    int64_t column = of->gates ? panel * LANES + lane : (panel * VECTORS + v) * LANES + lane;
-                    int there = k < of->known_inner && column < of->columns;
-                    const float *from = of->source + k * of->inner_step + column * of->column_step + v * of->gate_step;
-                    packed[((k / PAIR * VECTORS + v) * LANES + lane) * PAIR + k % PAIR] = there ? LOWERED(*from) : 0;
-                }
+        for (int v = 0; v < VECTORS; v++) {
+            int64_t first = of->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
+            const float *source = of->source + first * of->column_step + (of->gates ? v * of->gate_step : 0);
+            int64_t known = least(LANES, of->columns - first);
+            __mmask16 there = known > 0 ? (__mmask16)((1u << known) - 1) : 0;
+            for (int64_t k = 0; k < of->inner; k += PAIR) {
+                Lanes rows[PAIR];
+                for (int next = 0; next < PAIR; next++)
+                    rows[next] = k + next < of->known_inner
+                                     ? gathered_lanes(source + (k + next) * of->inner_step, columns, there)
+                                     : _mm512_setzero_ps();
+                STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
+            }
+        }
 }
 
 /* The gates of sixteen cells of some rows, and their states; z (rows, 4 x 16) is what the activations are applied to. */

@@ -46,3 +46,15 @@ INLINE_LANES Lanes reciprocal_lanes(Lanes x) {
     Lanes r = _mm512_rcp14_ps(x);
     return r + r * (all_lanes(1.0f) - x * r);
 }
+
+/* The numbers at these places from `from` on; 0 in lanes that are not there, which are not read. */
+INLINE_LANES Lanes gathered_lanes(const float *from, __m512i places, __mmask16 there) {
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, places, from, sizeof *from);
+}
+
+/* In each lane a bfloat16 of `even` and, above it, one of `odd`. */
+AVX512_BF16 static inline __attribute__((always_inline)) __m512i paired_lanes(Lanes even, Lanes odd) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(16)), 16));
+    return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+}

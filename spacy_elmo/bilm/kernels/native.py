@@ -61,7 +61,9 @@ def _fused_functions() -> dict[torch.dtype, FusedFunctions]:
         here = getattr(library, f"fused_here_{suffix}", None)
         if here is not None and here():
             names = (f"fused_{name}_{suffix}" for name in FusedFunctions._fields)
-            found[dtype] = FusedFunctions(*(_by_structure(getattr(library, name)) for name in names))
+            found[dtype] = FusedFunctions(
+                *(_by_structure(getattr(library, name)) for name in names)
+            )
     return found
 
 
