@@ -1,69 +1,14 @@
-/* The steps of one direction of an LSTM layer in one type of numbers; fused_lstm.c includes this once for each.
+/* The steps of one direction of an LSTM layer, in one type of numbers: fused_lstm.c.
 
-   It wants: LOW, the type of what is multiplied; PAIR, how many such numbers one lane of an instruction multiplies and
-   adds up; NAMED(name), a function's name for this type; TARGET, the instructions it may use; and, of sixteen lanes,
-   Group (PAIR numbers in each), LOAD_GROUPS, STORE_GROUPS (from PAIR vectors of
-   float32), SPREAD_GROUP, MULTIPLY_ADD(sums, left, right), LOAD_LOW and STORE_LOW.
-   Sizes are in numbers; `dim` and `width` are multiples of the lanes, padded with zeros. */
-
-/* (n, 64) sums <- start + left right, where the compiler knows n; start NULL: the sums so far. */
-TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n, int64_t groups, const LOW *left,
-                                                                      int64_t stride, const LOW *right, float *sums,
-                                                                      const float *start) {
-    Lanes sum[TILE][VECTORS];
-    for (int row = 0; row < n; row++)
-        for (int v = 0; v < VECTORS; v++)
-            sum[row][v] = _mm512_loadu_ps((start == NULL ? sums + row * PANEL : start) + v * LANES);
-    for (int64_t k = 0; k < groups; k++) {
-        const LOW *from = right + k * PANEL * PAIR;
-        Group column[VECTORS];
-        for (int v = 0; v < VECTORS; v++)
-            column[v] = LOAD_GROUPS(from + v * LANES * PAIR);
-        for (int row = 0; row < n; row++) {
-            Group x = SPREAD_GROUP(left + row * stride + k * PAIR);
-            for (int v = 0; v < VECTORS; v++)
-                sum[row][v] = MULTIPLY_ADD(sum[row][v], x, column[v]);
-        }
-    }
-    for (int row = 0; row < n; row++)
-        for (int v = 0; v < VECTORS; v++)
-            _mm512_storeu_ps(sums + row * PANEL + v * LANES, sum[row][v]);
-}
+   `dim` and `width` are multiples of the lanes; what is not there is zero. */
 
 /* (rows, 64) sums <- start + left (rows, inner) right (inner, 64): the rows of `left` lie `stride` apart, `right` is a
-   panel, and `start` (64,) is that of every row. A row's sums do not depend on the rows beside it. */
+   panel, and `start` (64,) is that of every row. */
 TARGET static void NAMED(product)(int64_t rows, int64_t inner, const LOW *left, int64_t stride, const LOW *right,
                                   float *sums, const float *start) {
-    const int64_t tiles = (rows + TILE - 1) / TILE;
-    for (int64_t k = 0; k < inner; k += INNER) {
-        int64_t groups = least(INNER, inner - k) / PAIR;
-        const float *from = k == 0 ? start : NULL;
-        const LOW *panel = right + k * PANEL;
-        for (int64_t tile = 0; tile < tiles; tile++) {
-            int64_t row = rows * tile / tiles;
-            const LOW *x = left + row * stride + k;
-            float *out = sums + row * PANEL;
-            switch (rows * (tile + 1) / tiles - row) {
-            case 1:
-                NAMED(tile)(1, groups, x, stride, panel, out, from);
-                break;
-            case 2:
-                NAMED(tile)(2, groups, x, stride, panel, out, from);
-                break;
-            case 3:
-                NAMED(tile)(3, groups, x, stride, panel, out, from);
-                break;
-            case 4:
-                NAMED(tile)(4, groups, x, stride, panel, out, from);
-                break;
-            case 5:
-                NAMED(tile)(5, groups, x, stride, panel, out, from);
-                break;
-            default:
-                NAMED(tile)(TILE, groups, x, stride, panel, out, from);
-            }
-        }
-    }
+    for (int64_t k = 0; k < inner; k += INNER)
+        NAMED(tiles)(rows, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL, sums, PANEL,
+                     k == 0 ? start : NULL);
 }
 
 /* Part of a packed matrix; see `_pack` in fused_lstm.py. */
@@ -75,8 +20,7 @@ TARGET void NAMED(fused_pack)(const Packing *of) {
         for (int v = 0; v < VECTORS; v++) {
             int64_t first = of->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
             const float *source = of->source + first * of->column_step + (of->gates ? v * of->gate_step : 0);
-            int64_t known = least(LANES, of->columns - first);
-            __mmask16 there = known > 0 ? (__mmask16)((1u << known) - 1) : 0;
+            __mmask16 there = mask_of(of->columns - first);
             for (int64_t k = 0; k < of->inner; k += PAIR) {
                 Lanes rows[PAIR];
                 for (int next = 0; next < PAIR; next++)

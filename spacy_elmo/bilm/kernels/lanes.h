@@ -12,6 +12,11 @@ typedef __m512 Lanes;
 
 INLINE_LANES Lanes all_lanes(float x) { return _mm512_set1_ps(x); }
 
+/* The first `count` lanes, and none if there are none. */
+static inline __mmask16 mask_of(int64_t count) {
+    return count >= LANES ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
+}
+
 /* x between -limit and limit; NaN stays NaN, which these two instructions give back when it is their second number. */
 INLINE_LANES Lanes clipped_lanes(Lanes x, Lanes limit) {
     return _mm512_max_ps(_mm512_setzero_ps() - limit, _mm512_min_ps(limit, x));
