@@ -1,9 +1,9 @@
-"""What a frozen elmo costs in training, once its layers are kept: seconds per epoch with it and without it, in one run.
+"""Cost of a frozen elmo in training once its layers are cached: seconds per epoch with it and without it, in one run.
 
-The pipelines are those of configs/ner_elmo.cfg and configs/ner_baseline.cfg: encoders of one width, with and without
-the biLM's vectors (and the layer that brings both to that width). They take turns, batch by batch, on the same
-batches. A step is what it is in `spacy train`: `nlp.update` and the `finish_update` of each component. Reading the
-corpus and evaluating are not counted, nor is `nlp.initialize`.
+The pipelines are those of configs/ner_elmo.cfg and configs/ner_baseline.cfg: encoders of the same width, with and
+without the biLM's vectors (and the layer that projects both to that width). They take turns, batch by batch, on the
+same batches. A step is that of `spacy train`: `nlp.update` and the `finish_update` of each component. Reading the
+corpus, `nlp.initialize` and evaluation are not timed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from thinc.api import Adam
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "corpus" / "sample" / "ner" / "sample-train.tsv"
-SIDES = {"without": "ner_baseline.cfg", "with": "ner_elmo.cfg"}
+CONFIGS = {"without": "ner_baseline.cfg", "with": "ner_elmo.cfg"}
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """Docs with entities, of a `.spacy` file or of lines with a token, a tab and an IOB2 tag."""
+    """Read Docs with entities from a `.spacy` file or from lines with a token, a tab and an IOB2 tag."""
     vocab = Vocab()
     if path.suffix == ".spacy":
         return list(DocBin().from_disk(path).get_docs(vocab))
@@ -45,7 +45,7 @@ def read_docs(path: Path) -> list[Doc]:
     return docs
 
 
-class Side:
+class TimedPipeline:
     """A pipeline in training, and the seconds of its steps, epoch by epoch."""
 
     def __init__(self, config: str, docs: list[Doc], **elmo: Any) -> None:
@@ -68,7 +68,7 @@ class Side:
 
 
 def examples(nlp: Language, docs: list[Doc]) -> list[Example]:
-    """New Docs for each epoch, as the readers of `spacy train` give them."""
+    """Create new Docs for each epoch, as the corpus readers of `spacy train` do."""
     blank = (
         Doc(nlp.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc])
         for doc in docs
@@ -77,7 +77,7 @@ def examples(nlp: Language, docs: list[Doc]) -> list[Example]:
 
 
 def batches(docs: list[Doc], words: int, seed: int) -> Iterator[list[Doc]]:
-    """The Docs in another order, about `words` words at a time."""
+    """Yield the Docs in a random order, about `words` words at a time."""
     shuffled = random.Random(seed).sample(docs, len(docs))
     average = sum(map(len, docs)) / len(docs)
     yield from minibatch(shuffled, max(1, round(words / average)))
@@ -100,19 +100,19 @@ def main() -> None:
     warnings.simplefilter("ignore", UserWarning)
     docs = read_docs(args.train)[: args.limit]
     elmo = {"cache_mb": args.cache_mb, "cache_dir": args.cache_dir}
-    sides = {name: Side(config, docs, **elmo) for name, config in SIDES.items()}
+    pipelines = {name: TimedPipeline(config, docs, **elmo) for name, config in CONFIGS.items()}
     for epoch in range(args.epochs):
-        for side in sides.values():
-            side.seconds.append(0.0)
+        for pipeline in pipelines.values():
+            pipeline.seconds.append(0.0)
         for batch in batches(docs, args.batch_words, seed=epoch):
-            for side in sides.values():
-                side.step(batch)
-    report(args, docs, {name: side.seconds for name, side in sides.items()})
+            for pipeline in pipelines.values():
+                pipeline.step(batch)
+    report(args, docs, {name: pipeline.seconds for name, pipeline in pipelines.items()})
 
 
 def report(args: argparse.Namespace, docs: list[Doc], seconds: dict[str, list[float]]) -> None:
     words = sum(map(len, docs))
-    later = {name: sum(own[1:]) for name, own in seconds.items()}
+    later = {name: sum(epochs[1:]) for name, epochs in seconds.items()}
     ratios = {
         "epoch 1": seconds["with"][0] / seconds["without"][0],
         "epochs 2..": later["with"] / later["without"],
@@ -122,8 +122,8 @@ def report(args: argparse.Namespace, docs: list[Doc], seconds: dict[str, list[fl
         f"spaCy {spacy.__version__}, torch {torch.__version__}"
     )
     print(f"\n{'seconds of':12}{'without elmo':>14}{'with elmo':>12}{'ratio':>8}")
-    for epoch, (one, other) in enumerate(zip(*seconds.values(), strict=True), 1):
-        print(f"epoch {epoch:<6}{one:14.2f}{other:12.2f}{other / one:8.2f}")
+    for epoch, (without, with_elmo) in enumerate(zip(*seconds.values(), strict=True), 1):
+        print(f"epoch {epoch:<6}{without:14.2f}{with_elmo:12.2f}{with_elmo / without:8.2f}")
     print(f"epochs 2..  {later['without']:14.2f}{later['with']:12.2f}{ratios['epochs 2..']:8.2f}")
     if args.out:
         result = {

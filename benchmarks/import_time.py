@@ -1,7 +1,7 @@
-"""What having spacy-elmo installed adds to `import spacy`, `spacy.blank("en")` and the start of `python -m spacy`.
+"""Time that an installed spacy-elmo adds to `import spacy`, `spacy.blank("en")` and the start of `python -m spacy`.
 
-Each measurement is a process of its own, in which spaCy first does without our entry points; then what they name is
-imported, and that is timed. A difference of two whole starts would drown in their noise.
+Each measurement is a process of its own, in which spaCy starts without our entry points; then the modules that they
+name are imported, and this is timed. The difference of two complete starts would be smaller than their noise.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from pathlib import Path
 
 NAME = "spacy-elmo"
 GROUPS = ("spacy_factories", "spacy_cli")
-"""Those of which spaCy imports every entry at its start, asked for or not."""
+"""The groups of which spaCy imports every entry at its start, used or not."""
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds in this process, which has not imported spaCy yet: spaCy's own, and each group's of ours."""
+    """Time the imports of spaCy and of each of our groups in ms, in a process that has not imported spaCy yet."""
     import catalogue
 
-    own = distribution(NAME).entry_points
-    catalogue.AVAILABLE_ENTRY_POINTS = _Without(catalogue.AVAILABLE_ENTRY_POINTS, own)
-    found = {"spacy": _milliseconds("import spacy; spacy.blank('en')")}
-    _milliseconds("import spacy.cli")  # it is there before it imports any command of ours
+    ours = distribution(NAME).entry_points
+    catalogue.AVAILABLE_ENTRY_POINTS = _Without(catalogue.AVAILABLE_ENTRY_POINTS, ours)
+    times = {"spacy": _milliseconds("import spacy; spacy.blank('en')")}
+    _milliseconds("import spacy.cli")  # belongs to spaCy, not to our commands
     loaded = [name for name in sys.modules if name.partition(".")[0] == "spacy_elmo"]
-    assert not loaded, f"spaCy has imported {loaded[0]}: its own time cannot be told from ours"
+    assert not loaded, f"spaCy has imported {loaded[0]}: its time includes some of ours"
     for group in GROUPS:
-        modules = sorted({entry.module for entry in own if entry.group == group})
-        found[group] = _milliseconds(f"import {', '.join(modules)}")
-    return found
+        modules = sorted({entry.module for entry in ours if entry.group == group})
+        times[group] = _milliseconds(f"import {', '.join(modules)}")
+    return times
 
 
 class _Without:
-    """Entry points as catalogue asks for them, those of one distribution left out."""
+    """The installed entry points, as catalogue selects them, without those of one distribution."""
 
     def __init__(self, entries: object, hidden: tuple[EntryPoint, ...]) -> None:
         self._entries, self._hidden = entries, list(hidden)
 
-    def select(self, **wanted: str) -> list[EntryPoint]:
-        return [entry for entry in self._entries.select(**wanted) if entry not in self._hidden]
+    def select(self, **criteria: str) -> list[EntryPoint]:
+        return [entry for entry in self._entries.select(**criteria) if entry not in self._hidden]
 
 
 def _milliseconds(statement: str) -> float:
@@ -66,13 +66,13 @@ def main() -> None:
         json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
         for _ in range(args.repeats)
     ]
-    found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    found["added"] = statistics.median(sum(each[g] for g in GROUPS) for each in rounds)
+    medians = {name: statistics.median(times[name] for times in rounds) for name in rounds[0]}
+    medians["added"] = statistics.median(sum(times[g] for g in GROUPS) for times in rounds)
     print(f"medians of {args.repeats} processes\n")
-    for name, value in found.items():
+    for name, value in medians.items():
         print(f"{name:20}{value:9.1f} ms")
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+        args.out.write_text(json.dumps(medians, indent=2) + "\n", "utf8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Forward perplexity of a biLM beside that of a Kneser-Ney 5-gram model, of the same text under the same vocabulary.
+"""Forward perplexity of a biLM and of a Kneser-Ney 5-gram model on the same text with the same vocabulary.
 
-KenLM's `lmplz` estimates the rival: modified Kneser-Ney, interpolated, nothing pruned. Both read what
-`python -m spacy elmo prepare` made of the text: words outside the vocabulary are one word, `<UNK>`, for both, and the
-targets are the words and the closing boundary of each held-out sentence.
+KenLM's `lmplz` estimates the 5-gram model: modified Kneser-Ney, interpolated, without pruning. Both use a corpus made
+by `python -m spacy elmo prepare`: words outside the vocabulary are one word, `<UNK>`, for both, and the targets are
+the words and the closing boundary of each held-out sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from spacy_elmo.bilm.likelihood import language_model
+from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import UNK
 from spacy_elmo.pretrain.corpus.prepared import Corpus, Sentences
@@ -28,7 +28,7 @@ _SENTENCES_PER_CHUNK = 1 << 14
 
 
 def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
-    """Sentences as lines `17 4 2`: numbers of classes for words, so that no spelling means anything to a tool.
+    """Yield sentences as lines of class numbers, such as `17 4 2`, so that KenLM cannot interpret special words.
 
     Args:
         classes: (types,) the class of each type; all words outside the vocabulary have that of `<UNK>`.
@@ -44,10 +44,10 @@ def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
 
 
 def kneser_ney(train: Path, test: Path, bin_folder: Path) -> tuple[int, float]:
-    """Estimate on one file, and score the other: (targets, perplexity).
+    """Estimate a model on one file and score the other: return (targets, perplexity).
 
     Raises:
-        ValueError: the text to score has words that the other has not.
+        ValueError: the second file contains words that the first does not.
     """
     model, scratch = train.with_suffix(".arpa"), train.parent
     estimate = ["-o", str(ORDER), "-S", MEMORY, "-T", scratch, "--text", train, "--arpa", model]
@@ -55,25 +55,25 @@ def kneser_ney(train: Path, test: Path, bin_folder: Path) -> tuple[int, float]:
     with test.open() as text:
         query = [bin_folder / "query", "-v", "summary", model]
         done = subprocess.run(query, check=True, stdin=text, capture_output=True, text=True)
-    found = dict(line.split(":\t") for line in done.stdout.splitlines())
-    if found["OOVs"] != "0":
-        raise ValueError(f"{test} has {found['OOVs']} words that {train} has not")
-    return int(found["Tokens"]), float(found["Perplexity including OOVs"])
+    summary = dict(line.split(":\t") for line in done.stdout.splitlines())
+    if summary["OOVs"] != "0":
+        raise ValueError(f"{test} has {summary['OOVs']} words that {train} has not")
+    return int(summary["Tokens"]), float(summary["Perplexity including OOVs"])
 
 
 def main() -> None:
-    """Parse, measure both, print."""
+    """Measure both models and print their perplexities."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("corpus", type=Path, help="folder made by `python -m spacy elmo prepare`")
     parser.add_argument("weights", type=Path, help="weights trained on it, with a head")
     parser.add_argument("kenlm", type=Path, help="folder of KenLM's programs lmplz and query")
-    parser.add_argument("--scratch", type=Path, help="folder for some gigabytes for a while")
+    parser.add_argument("--scratch", type=Path, help="folder for some gigabytes of temporary files")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
-    corpus, weights = Corpus.open(args.corpus), Weights.read(args.weights)
-    bilm, head = language_model(weights)
+    corpus, weights = Corpus.open(args.corpus), Weights.load(args.weights)
+    bilm, head = build_language_model(weights)
     size = len(weights.vocabulary)
     ours = perplexity(bilm, head, Batcher(bilm, corpus.types, weights.vocabulary), corpus.dev)
     rows = {word: row for row, word in enumerate(weights.vocabulary)}

@@ -1,7 +1,7 @@
-"""Time and memory of loading a biLM of random weights: our files, a component and a saved pipeline on them, AllenNLP.
+"""Time and memory of loading a biLM with random weights: our files, a component and a saved pipeline, AllenNLP.
 
-Each measurement runs in a process of its own, after its imports. Memory is what resident memory grows by until it is at
-its highest. The files were just written, so the disk takes no part. Linux only: resident memory is what /proc says.
+Each measurement runs in a process of its own, after its imports. Memory is the growth of resident memory to its peak.
+The files were just written, so no time is spent on the disk. Linux only, because resident memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 import safetensors.torch
 import spacy
 import torch
-from allennlp_elmo import elmo_module
-from memory import MB, forget_peak, peak, resident
-from sizes import SIZES
+from contest.allennlp_elmo import elmo_module
+from measuring.process_memory import MB, peak, reset_peak, resident
+from measuring.sizes import SIZES
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.meta import shells
+from spacy_elmo.bilm.meta import on_meta_device
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.convert.bilm_tf.export import export
@@ -35,13 +35,13 @@ TEXT = "She sat on the bank of the river."
 
 
 def write_files(folder: Path, config: BiLMConfig) -> None:
-    """What is to be loaded."""
+    """Write the files and the pipeline that are loaded."""
     torch.manual_seed(0)
-    weights = Weights.of(BiLM(config), card={"language": "en"})
-    weights.write(folder / "float32.safetensors")
+    weights = Weights.from_bilm(BiLM(config), card={"language": "en"})
+    weights.save(folder / "float32.safetensors")
     export(weights, folder / "bilm-tf")
-    low = {name: tensor.half() for name, tensor in weights.tensors.items()}
-    Weights(config, low, card=weights.card).write(folder / "float16.safetensors")
+    rounded = {name: tensor.half() for name, tensor in weights.tensors.items()}
+    Weights(config, rounded, card=weights.card).save(folder / "float16.safetensors")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": str(folder / "float32.safetensors")})
     nlp.to_disk(folder / "pipeline")
@@ -59,7 +59,7 @@ def copy_tensors(path: Path) -> Callable[[], object]:
 
 
 def our_weights(path: Path) -> Callable[[], object]:
-    return lambda: Weights.read(path).bilm()
+    return lambda: Weights.load(path).build_bilm()
 
 
 def first_text(path: Path) -> Callable[[], object]:
@@ -98,34 +98,38 @@ MEASUREMENTS: dict[str, tuple[Callable[..., Callable[[], object]], str]] = {
 
 
 def measure(load: Callable[[], object]) -> dict[str, float]:
-    """Seconds of one call, and the most memory that it took, in MB."""
+    """Measure one call: its seconds, and the growth of memory to its peak in MB."""
     gc.collect()
     before = resident()
-    forget_peak()
+    reset_peak()
     start = time.perf_counter()
     load()
     return {"seconds": time.perf_counter() - start, "peak": peak() - before}
 
 
 def size(path: Path) -> float:
-    """MB of a file, or of the files of a folder."""
+    """Return the size of a file, or of the files of a folder, in MB."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files) / MB
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="original", help="of the biLM")
-    parser.add_argument("--allennlp", type=Path, help="folder of pip install --target")
+    parser.add_argument("--size", choices=SIZES, default="original", help="size of the biLM")
+    parser.add_argument(
+        "--allennlp", type=Path, help="folder into which pip has installed allennlp"
+    )
     parser.add_argument(
         "--repeats",
         type=int,
         default=3,
-        help="processes for each: the fastest and the largest count",
+        help="processes for each; reports the least time and the largest peak",
     )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, help="JSON file to write")
-    parser.add_argument("--only", choices=MEASUREMENTS, help="one of them once, as JSON")
+    parser.add_argument(
+        "--only", choices=MEASUREMENTS, help="measure this one once, in this process; print JSON"
+    )
     parser.add_argument("--files", type=Path, help="folder with the files that --only reads")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -135,13 +139,13 @@ def main() -> None:
         print(json.dumps(measure(prepare(args.files / name, *extra))))
         return
     with TemporaryDirectory() as folder:
-        found = compare(Path(folder), args)
+        report = compare(Path(folder), args)
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+        args.out.write_text(json.dumps(report, indent=2) + "\n", "utf8")
 
 
 def compare(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """All measurements in turn, as often as is asked for, and their table."""
+    """Run all measurements in turn, `--repeats` times, and print their table."""
     config = SIZES[args.size]
     write_files(folder, config)
     names = [
@@ -150,22 +154,22 @@ def compare(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         if args.allennlp or prepare is not allennlp
     ]
     rounds = [{name: run(name, folder, args) for name in names} for _ in range(args.repeats)]
-    with shells():
+    with on_meta_device():
         parameters = sum(p.numel() for p in BiLM(config).parameters())
     print(f"{parameters / 1e6:.1f}M parameters: {4 * parameters / MB:.0f} MB in float32\n")
     print(f"{'':28}{'file':>10}{'time':>10}{'peak':>10}{'peak/file':>11}")
     table = {}
     for name in names:
         file = size(folder / MEASUREMENTS[name][1])
-        seconds = min(found[name]["seconds"] for found in rounds)
-        highest = max(found[name]["peak"] for found in rounds)
-        table[name] = {"file": file, "seconds": seconds, "peak": highest}
-        print(f"{name:28}{file:7.0f} MB{seconds:8.2f} s{highest:7.0f} MB{highest / file:11.2f}")
+        seconds = min(measured[name]["seconds"] for measured in rounds)
+        largest = max(measured[name]["peak"] for measured in rounds)
+        table[name] = {"file": file, "seconds": seconds, "peak": largest}
+        print(f"{name:28}{file:7.0f} MB{seconds:8.2f} s{largest:7.0f} MB{largest / file:11.2f}")
     return {"size": args.size, "parameters": parameters, "loading": table}
 
 
 def run(name: str, folder: Path, args: argparse.Namespace) -> dict[str, float]:
-    """One measurement, in a process of its own."""
+    """Run one measurement in a process of its own."""
     command = [sys.executable, __file__, "--only", name, "--files", str(folder)]
     options = ["--threads", str(args.threads)]
     if args.allennlp:

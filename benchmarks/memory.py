@@ -1,7 +1,7 @@
-"""How much memory elmo takes: Docs that are cleaned and kept, and one Doc of a million words read as one span.
+"""Memory of elmo: many Docs that are cleaned and kept, and one Doc of a million words that is one span.
 
-Each measurement runs in a process of its own, so that none sees what another has left. Linux only: resident memory is
-what /proc says.
+Each measurement runs in a process of its own, so that they do not affect each other. Linux only, because resident
+memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -19,41 +19,21 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from sentences import SAMPLE
+from measuring.process_memory import MB, peak, reset_peak, resident
+from measuring.sentences import SAMPLE
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
 ROUNDS = 10
 END_WORDS = 10_000
-MB = 1e6
-
-
-def resident() -> float:
-    """MB of this process in memory now."""
-    return _status("VmRSS")
-
-
-def peak() -> float:
-    """The most that `resident` has been since `forget_peak`."""
-    return _status("VmHWM")
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def _status(name: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith(f"{name}:"))
-    return int(line.split()[1]) * 1024 / MB
 
 
 def kept_docs(words: int, *, elmo: bool) -> dict[str, float]:
-    """Growth of resident memory by Docs of `words` tokens that went through NER and stay in a list.
+    """Measure the growth of resident memory by Docs of `words` tokens that went through NER and stay in a list.
 
-    They come in ten rounds, between which nothing is under way. The first one also pays for what the process allocates
-    once, or keeps for later: `growth` is that of the other nine, times 10/9, and `in all` that of all ten.
+    They are processed in ten rounds. The first round includes memory that the process allocates once, or keeps for
+    later: `growth` is that of the other nine, times 10/9, and `growth in all` that of all ten.
     """
     nlp = spacy.blank("en")
     if elmo:
@@ -66,18 +46,18 @@ def kept_docs(words: int, *, elmo: bool) -> dict[str, float]:
     _initialize(nlp)
     nlp("The weights are loaded now.")
     gc.collect()
-    found = [resident()]
-    forget_peak()
+    memory = [resident()]
+    reset_peak()
     docs: list[Doc] = []
     for _ in range(ROUNDS):
         docs += nlp.pipe(_texts(nlp, words // ROUNDS))
         gc.collect()
-        found.append(resident())
+        memory.append(resident())
     return {
         "words": sum(map(len, docs)),
-        "growth": (found[-1] - found[1]) * ROUNDS / (ROUNDS - 1),
-        "growth in all": found[-1] - found[0],
-        "peak": peak() - found[0],
+        "growth": (memory[-1] - memory[1]) * ROUNDS / (ROUNDS - 1),
+        "growth in all": memory[-1] - memory[0],
+        "peak": peak() - memory[0],
         "vectors left": sum(doc._.elmo_layers is not None for doc in docs) if elmo else 0,
     }
 
@@ -89,18 +69,18 @@ def _initialize(nlp: Language) -> None:
 
 
 def _texts(nlp: Language, words: int) -> Iterator[str]:
-    """Paragraphs of the sample, from its start again when it ends."""
-    read = 0
+    """Yield paragraphs of the sample, repeated as often as needed, of `words` tokens in all."""
+    count = 0
     for text in itertools.cycle(SAMPLE.read_text("utf8").splitlines()):
-        if read >= words:
+        if count >= words:
             return
-        read += len(nlp.make_doc(text))
+        count += len(nlp.make_doc(text))
         yield text
 
 
 def long_doc(words: int) -> dict[str, float]:
-    """Working memory for a Doc of one span, beyond the float16 average that it keeps, and how its ends differ from
-    those of short Docs."""
+    """Measure the working memory for a Doc of one span, without the float16 average that it keeps, and compare the
+    vectors at its ends with those of short Docs."""
     nlp = spacy.blank("en")
     whole = {"@misc": "spacy-elmo.doc.v1"}
     config = {"store": "average", "dtype": "float16", "get_spans": whole}
@@ -109,7 +89,7 @@ def long_doc(words: int) -> dict[str, float]:
     doc = Doc(nlp.vocab, words=_words(words))
     gc.collect()
     before = resident()
-    forget_peak()
+    reset_peak()
     elmo(doc)
     used = peak() - before
     first, last = ends(elmo, doc, END_WORDS)
@@ -125,10 +105,10 @@ def long_doc(words: int) -> dict[str, float]:
 
 
 def ends(elmo: Callable[[Doc], Doc], doc: Doc, words: int) -> tuple[float, float]:
-    """The largest differences to Docs that hold the first and the last words alone.
+    """Return the largest differences from Docs of the first words alone and of the last words alone.
 
-    Forwards, a word's vector follows from the words before it, so that half must be the same at the start, whatever
-    comes after; backwards, from the words after it, so that half must be the same at the end.
+    The forward half of a vector depends on the words before it, so it must be the same at the start, whatever
+    follows; the backward half depends on the words after it, so it must be the same at the end.
     """
     tokens = [token.text for token in doc]
     start = elmo(Doc(doc.vocab, words=tokens[:words]))._.elmo
@@ -142,7 +122,7 @@ def ends(elmo: Callable[[Doc], Doc], doc: Doc, words: int) -> tuple[float, float
 
 
 def _words(count: int) -> list[str]:
-    """Words of the sample in random order, every tenth of which is new, as names and numbers are in real text."""
+    """Return words of the sample in random order; every tenth is unique, as names and numbers are in real text."""
     sample = SAMPLE.read_text("utf8").split()
     chosen = np.random.default_rng(0).integers(len(sample), size=count)
     return [
@@ -160,30 +140,33 @@ MEASUREMENTS: dict[str, Callable[[int], dict[str, float]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--words", type=int, default=1_000_000, help="words of every measurement")
+    parser.add_argument(
+        "--words", type=int, default=1_000_000, help="number of words of every measurement"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, help="JSON file to write")
-    parser.add_argument("--only", choices=list(MEASUREMENTS), help="one of them, as JSON")
+    parser.add_argument(
+        "--only", choices=list(MEASUREMENTS), help="measure this one, in this process; print JSON"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     if args.only:
         print(json.dumps(MEASUREMENTS[args.only](args.words)))
         return
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name in MEASUREMENTS:
         command = [sys.executable, __file__, "--only", name]
         options = ["--words", str(args.words), "--threads", str(args.threads)]
         done = subprocess.run([*command, *options], stdout=subprocess.PIPE, check=True)
-        found[name] = json.loads(done.stdout)
-        print(f"\n{name} ({found[name].pop('words'):,} words)")
-        for what, value in found[name].items():
-            print(
-                f"  {what:24}{value:12,.4g}" if "differ" in what else f"  {what:24}{value:12,.0f}"
-            )
-    without, with_elmo = (found[name]["growth"] for name in list(MEASUREMENTS)[:2])
+        results[name] = json.loads(done.stdout)
+        print(f"\n{name} ({results[name].pop('words'):,} words)")
+        for label, value in results[name].items():
+            digits = ".4g" if "differ" in label else ".0f"
+            print(f"  {label:24}{value:12,{digits}}")
+    without, with_elmo = (results[name]["growth"] for name in list(MEASUREMENTS)[:2])
     print(f"\ngrowth with elmo / without: {with_elmo / without:.2f}   (sizes in MB)")
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+        args.out.write_text(json.dumps(results, indent=2) + "\n", "utf8")
 
 
 if __name__ == "__main__":

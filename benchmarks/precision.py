@@ -1,5 +1,5 @@
-"""How near the layers of a biLM come to those in float32 when its products are of lower precision: the cosine, word by
-word and layer by layer; and what becomes of the scores of pipelines that were trained on it.
+"""Accuracy of a biLM with matrix products of lower precision: cosines of its layers with those in float32, and the
+scores of pipelines that were trained in float32.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from contenders import batches
-from sentences import SAMPLE, read_sentences
+from contest.contenders import batches
+from measuring.sentences import SAMPLE, read_sentences
 from spacy.training import Corpus
 
 from spacy_elmo.bilm.matmul_precision import Precision
@@ -27,26 +27,26 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
 
 @torch.no_grad()
 def layers(bilm: BiLM, sentences: list[list[str]]) -> torch.Tensor:
-    """(L+1, N, 2P) of all words."""
-    found = []
-    for part in batches(sentences, SENTENCES_AT_ONCE):
-        types, words = np.unique([word for own in part for word in own], return_inverse=True)
+    """Return (L+1, N, 2P) the layers of all words."""
+    outputs = []
+    for batch in batches(sentences, SENTENCES_AT_ONCE):
+        types, words = np.unique([w for sentence in batch for w in sentence], return_inverse=True)
         ids = bilm.token_ids(types.tolist())
-        found.append(bilm(ids, words, [len(own) for own in part]).layers)
-    return torch.cat(found, 1)
+        outputs.append(bilm(ids, words, [len(sentence) for sentence in batch]).layers)
+    return torch.cat(outputs, 1)
 
 
 def cosines(exact: torch.Tensor, other: torch.Tensor) -> list[dict[str, float]]:
-    """Of each layer: the cosine of the worst word, the one that a hundredth undercuts, and the mean."""
-    found = torch.nn.functional.cosine_similarity(exact, other, dim=2)
+    """Return the least cosine of a word, the 1 % quantile and the mean, for each layer."""
+    layer_cosines = torch.nn.functional.cosine_similarity(exact, other, dim=2)
     return [
-        {"least": float(own.min()), "1 %": float(own.quantile(0.01)), "mean": float(own.mean())}
-        for own in found
+        {"least": float(c.min()), "1 %": float(c.quantile(0.01)), "mean": float(c.mean())}
+        for c in layer_cosines
     ]
 
 
 def score(pipeline: Path, precision: Precision, test: Path, name: str) -> float:
-    """A trained pipeline's score when its elmo reads in another precision than it was trained with."""
+    """Evaluate a trained pipeline with the precision of its elmo replaced."""
     nlp = spacy.load(pipeline, config={"components": {"elmo": {"precision": precision}}})
     return nlp.evaluate(list(Corpus(test)(nlp)))[name]
 
@@ -57,34 +57,36 @@ def main() -> None:
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
     parser.add_argument("--words", type=int, default=20_000)
     parser.add_argument(
-        "--pipelines", nargs="*", type=Path, default=[], help="trained, with an elmo"
+        "--pipelines", nargs="*", type=Path, default=[], help="trained pipelines with an elmo"
     )
-    parser.add_argument("--test", type=Path, help="the .spacy file that they are scored on")
+    parser.add_argument(
+        "--test", type=Path, help=".spacy file on which the pipelines are evaluated"
+    )
     parser.add_argument("--score", default="ents_f")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     if args.pipelines and not args.test:
-        parser.error("--pipelines are scored on --test FILE")
-    bilm = Weights.read(find_weights(args.weights)).bilm()
+        parser.error("--pipelines needs a file to evaluate them on: --test FILE")
+    bilm = Weights.load(find_weights(args.weights)).build_bilm()
     sentences = [words for words in read_sentences(args.text, args.words) if words]
-    exact = layers(bilm.ready("float32"), sentences)
+    exact = layers(bilm.prepare_for_inference("float32"), sentences)
     print(
         f"{exact.shape[1]:,} words\n\n{'cosine to float32':20}{'least':>10}{'1 %':>10}{'mean':>10}"
     )
-    found: dict[str, dict[Precision, list[Any]]] = {"cosines": {}, "scores": {}}
+    report: dict[str, dict[Precision, list[Any]]] = {"cosines": {}, "scores": {}}
     for precision in PRECISIONS[1:]:
-        rows = cosines(exact, layers(bilm.ready(precision), sentences))
-        found["cosines"][precision] = rows
+        rows = cosines(exact, layers(bilm.prepare_for_inference(precision), sentences))
+        report["cosines"][precision] = rows
         for layer, row in enumerate(rows):
             figures = "".join(f"{value:10.5f}" for value in row.values())
             print(f"{f'{precision}, layer {layer}':20}{figures}")
     for precision in PRECISIONS if args.pipelines else ():
         scores = [score(path, precision, args.test, args.score) for path in args.pipelines]
-        found["scores"][precision] = scores
+        report["scores"][precision] = scores
         each = ", ".join(f"{100 * value:.2f}" for value in scores)
         print(f"{args.score}, {precision}: {100 * np.mean(scores):.2f} ({each})")
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+        args.out.write_text(json.dumps(report, indent=2) + "\n", "utf8")
 
 
 if __name__ == "__main__":

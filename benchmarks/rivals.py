@@ -1,8 +1,8 @@
-"""How much faster than its rivals the biLM serves and trains: words per second of all of them, in one run.
+"""Speed of inference and training of the biLM and of two rivals, in words per second, in one run.
 
-The rivals are a textbook implementation and, where pip has fetched it, AllenNLP's. All have the same weights and see
-the same batches; before anything is timed, layers, loss and gradients are compared. Batches are of like length, which
-is the rivals' best case: their padding costs nothing there.
+The rivals are the reference implementation (`spacy_elmo/bilm/reference.py`) and, where it is installed, AllenNLP's. All
+have the same weights and the same batches; before anything is timed, layers, loss and gradients are compared. Sentences
+of a batch have similar lengths, which is the rivals' best case: they hardly pad.
 """
 
 from __future__ import annotations
@@ -15,173 +15,75 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from allennlp_elmo import AllenNLP
-from sentences import SAMPLE, read_sentences
-from sizes import SIZES
-from textbook import Textbook
-from torch import nn
+from contest.allennlp_elmo import AllenNLP
+from contest.training_step import Batch, Learner, Ours, Rival, make_batches, serve, train
+from measuring.sentences import SAMPLE, read_sentences
+from measuring.sizes import SIZES
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretrain import objective
+from spacy_elmo.bilm.reference import ReferenceBiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
-START, END, FIRST_WORD = 0, 1, 3
 
-
-class TrainBatch:
-    """Sentences, and what the biLM and the loss want of them."""
-
-    def __init__(self, bilm: BiLM, sentences: list[list[str]], classes: dict[str, int]) -> None:
-        self.sentences = sentences
-        self.lengths = [len(sentence) for sentence in sentences]
-        self.n_words = sum(self.lengths)
-        types, words = np.unique(
-            [word for sentence in sentences for word in sentence], return_inverse=True
-        )
-        self.types, self.words = types.tolist(), words
-        goals = [classes[word] for word in self.types]
-        self.goals = np.array([*goals, START, END])
-        bodies = [[classes[word] for word in sentence] for sentence in sentences]
-        self.forward = torch.tensor([goal for body in bodies for goal in [*body, END]])
-        self.backward = torch.tensor([goal for body in bodies for goal in [START, *body]])
-
-
-class Side(Protocol):
-    """Whoever reads sentences and learns from them."""
-
-    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
-        """(L+1, n, 2P) for each sentence."""
-
-    def loss(self, batch: TrainBatch) -> torch.Tensor:
-        """Mean sampled softmax loss per target, of both directions; a scalar."""
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Those of the biLM."""
-
-
-class Ours:
-    def __init__(self, bilm: BiLM, head: Head, negatives: Negatives, dtype: torch.dtype) -> None:
-        self.bilm, self.head, self.negatives = bilm, head, negatives
-        self.low = torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16)
-
-    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
-        with self.low:
-            output = self.bilm(self.bilm.token_ids(batch.types), batch.words, batch.lengths)
-        return list(output.layers.split(batch.lengths, 1))
-
-    def loss(self, batch: TrainBatch) -> torch.Tensor:
-        step = objective.TrainBatch(
-            self.bilm.token_ids(batch.types), batch.goals, batch.words, np.array(batch.lengths)
-        )
-        with self.low:
-            total = objective.loss_sum(
-                self.bilm, self.head, step, [self.negatives] * 2, dropout=0.0
-            )
-        return total / (2 * len(batch.forward))
-
-    def parameters(self) -> list[nn.Parameter]:
-        return list(self.bilm.parameters())
-
-
-class Rival:
-    """The network is the rival's; the loss is ours, because AllenNLP's would be another one."""
-
-    def __init__(self, net: Textbook | AllenNLP, head: Head, negatives: Negatives) -> None:
-        self.net, self.head, self.negatives = net, head, negatives
-
-    def layers(self, batch: TrainBatch) -> list[torch.Tensor]:
-        return self.net.layers(batch.sentences)
-
-    def loss(self, batch: TrainBatch) -> torch.Tensor:
-        forward, backward = self.net.predictions(batch.sentences)
-        losses = [
-            self.head.sampled_loss(forward, batch.forward, self.negatives),
-            self.head.sampled_loss(backward, batch.backward, self.negatives),
-        ]
-        return torch.stack(losses).sum() / (2 * len(batch.forward))
-
-    def parameters(self) -> list[nn.Parameter]:
-        return self.net.parameters()
-
-
-def serve(side: Side, batch: TrainBatch) -> list[torch.Tensor]:
-    with torch.no_grad():
-        return side.layers(batch)
-
-
-def train(side: Side, batch: TrainBatch, head: Head) -> torch.Tensor:
-    for parameter in [*side.parameters(), *head.parameters()]:
-        parameter.grad = None
-    loss = side.loss(batch)
-    loss.backward()
-    return loss.detach()
-
-
-def check(expected: Side, found: Side, batch: TrainBatch, head: Head) -> dict[str, float]:
-    """Largest differences between two sides, relative to the largest magnitude (at least 1 for layers).
+def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, float]:
+    """Return the largest differences between two networks, relative to the largest magnitude (at least 1 for layers).
 
     Raises:
         ValueError: they do not compute the same.
     """
-    pairs = zip(serve(expected, batch), serve(found, batch), strict=True)
-    differences = {"layers": max(_difference(*pair, least=1.0) for pair in pairs)}
+    pairs = zip(serve(rival, batch), serve(ours, batch), strict=True)
+    differences = {"layers": max(_difference(*pair, minimum=1.0) for pair in pairs)}
     losses, norms = [], []
-    for side in (expected, found):
-        losses.append(train(side, batch, head))
-        parameters = [*side.parameters(), *head.parameters()]
-        # Of all together, because each names and lays out its parameters in its own way.
+    for learner in (rival, ours):
+        losses.append(train(learner, batch, head))
+        parameters = [*learner.parameters(), *head.parameters()]
+        # The norm over all of them, because the networks name and store their parameters differently.
         norms.append(torch.stack([p.grad.to_dense().norm() for p in parameters]).norm())
     differences["loss"] = _difference(*losses)
     differences["norm of the gradient"] = _difference(*norms)
     limits = {"layers": 1e-5, "loss": 1e-5, "norm of the gradient": 1e-4}
     if any(differences[name] > limit for name, limit in limits.items()):
-        raise ValueError(f"The two do not compute the same: {differences}, limits {limits}")
+        raise ValueError(
+            f"The networks do not compute the same: differences {differences}, limits {limits}"
+        )
     return differences
 
 
-def _difference(one: torch.Tensor, other: torch.Tensor, least: float = 0.0) -> float:
-    return float((one - other).abs().max()) / max(float(one.abs().max()), least)
+def _difference(one: torch.Tensor, other: torch.Tensor, minimum: float = 0.0) -> float:
+    return float((one - other).abs().max()) / max(float(one.abs().max()), minimum)
 
 
 def measure(
-    batches: list[TrainBatch], repeats: int, **sides: Callable[[TrainBatch], object]
+    batches: list[Batch], repeats: int, **learners: Callable[[Batch], object]
 ) -> dict[str, float]:
-    """Words per second of each side: its best pass over the text, the sides taking turns pass by pass."""
-    best = dict.fromkeys(sides, float("inf"))
+    """Return words per second in the best pass of each network over the text; they take turns pass by pass."""
+    best = dict.fromkeys(learners, float("inf"))
     for _ in range(repeats):
-        for name, run in sides.items():
-            run(batches[0])  # whatever the side before has driven out of the caches
+        for name, run in learners.items():
+            run(batches[0])  # fills the processor's caches again
             start = time.perf_counter()
             for batch in batches:
                 run(batch)
             best[name] = min(best[name], time.perf_counter() - start)
     n_words = sum(batch.n_words for batch in batches)
-    return {name: n_words / second for name, second in best.items()}
-
-
-def make_batches(bilm: BiLM, sentences: list[list[str]], batch_words: int) -> list[TrainBatch]:
-    words = sorted({word for sentence in sentences for word in sentence})
-    classes = {word: row for row, word in enumerate(words, FIRST_WORD)}
-    sentences = sorted(sentences, key=len)
-    number = np.cumsum([len(sentence) for sentence in sentences]) // batch_words
-    borders = np.flatnonzero(np.diff(number)) + 1
-    parts = np.split(np.arange(len(sentences)), borders)
-    return [TrainBatch(bilm, [sentences[b] for b in part], classes) for part in parts]
+    return {name: n_words / seconds for name, seconds in best.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["mini", "small"])
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
-    parser.add_argument("--allennlp", type=Path, help="folder into which pip has put allennlp")
+    parser.add_argument(
+        "--allennlp", type=Path, help="folder into which pip has installed allennlp"
+    )
     parser.add_argument("--out", type=Path, help="JSON file to write")
-    parser.add_argument("--words", type=int, default=8000, help="words of the text to run over")
+    parser.add_argument("--words", type=int, default=8000, help="number of words of the text")
     parser.add_argument("--batch-words", type=int, default=2000)
     parser.add_argument("--negatives", type=int, default=2048)
     parser.add_argument("--vocab-size", type=int, default=50_000)
@@ -211,27 +113,35 @@ def main() -> None:
 
 
 def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Words per second of every side, by task, and by how much they differ."""
+    """Return words per second of every network, by task, and how much the networks' results differ."""
     torch.manual_seed(0)
     bilm, head = BiLM(config), Head(args.vocab_size, config.projection)
     negatives = Negatives(args.vocab_size, args.negatives, np.random.default_rng(0))
-    batches = make_batches(bilm, read_sentences(args.text, args.words), args.batch_words)
+    batches = make_batches(read_sentences(args.text, args.words), args.batch_words)
     ours = Ours(bilm, head, negatives, torch.float32)
-    rivals: dict[str, Side] = {"textbook": Rival(Textbook(bilm), head, negatives)}
+    parameters = dict(bilm.named_parameters())
+    reference = ReferenceBiLM(config, parameters)
+    rivals: dict[str, Learner] = {
+        "textbook": Rival(reference, list(parameters.values()), head, negatives)
+    }
     if args.allennlp:
-        net = AllenNLP.of(bilm, args.allennlp, trained=True)
-        rivals["AllenNLP"] = Rival(net, head, negatives)
+        network = AllenNLP.from_bilm(bilm, args.allennlp, trained=True)
+        rivals["AllenNLP"] = Rival(network, network.parameters(), head, negatives)
     middle = batches[len(batches) // 2]
     differences = {name: check(rival, ours, middle, head) for name, rival in rivals.items()}
-    low = Ours(bilm, head, negatives, torch.bfloat16)
-    sides: dict[str, Side] = {**rivals, "float32": ours, "bfloat16": low}
-    runs: dict[str, Callable[[Side, TrainBatch], object]] = {
+    bfloat16 = Ours(bilm, head, negatives, torch.bfloat16)
+    learners: dict[str, Learner] = {**rivals, "float32": ours, "bfloat16": bfloat16}
+    tasks: dict[str, Callable[[Learner, Batch], object]] = {
         "serving": serve,
-        "training": lambda side, batch: train(side, batch, head),
+        "training": lambda learner, batch: train(learner, batch, head),
     }
     speeds = {
-        task: measure(batches, args.repeats, **{n: partial(run, side) for n, side in sides.items()})
-        for task, run in runs.items()
+        task: measure(
+            batches,
+            args.repeats,
+            **{name: partial(run, learner) for name, learner in learners.items()},
+        )
+        for task, run in tasks.items()
     }
     return {**speeds, "largest_differences": differences}
 
@@ -239,12 +149,12 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
 def _row(name: str, speed: dict[str, float]) -> str:
     rivals = [rival for rival in ("textbook", "AllenNLP") if rival in speed]
     cells = [f"{name:16}"] + [
-        f"{speed[side]:10,.0f}" if side in speed else f"{'-':>10}"
-        for side in ("textbook", "AllenNLP", "float32", "bfloat16")
+        f"{speed[column]:10,.0f}" if column in speed else f"{'-':>10}"
+        for column in ("textbook", "AllenNLP", "float32", "bfloat16")
     ]
     ratios = [
-        " and ".join(f"{speed[side] / speed[rival]:.1f}" for rival in rivals) + " x"
-        for side in ("float32", "bfloat16")
+        " and ".join(f"{speed[ours] / speed[rival]:.1f}" for rival in rivals) + " x"
+        for ours in ("float32", "bfloat16")
     ]
     return f"{''.join(cells)}   {ratios[0]:20}{ratios[1]}"
 

@@ -1,6 +1,6 @@
-"""How the cost of a biLM grows: seconds over the length of sentences, and seconds and memory over the size of a corpus.
+"""Growth of the cost of a biLM: seconds by length of sentences, and seconds and memory by size of a corpus.
 
-Where both axes are logarithmic, neither line may be steeper than 1: twice as much text, at most twice the time.
+With two logarithmic axes neither line may be steeper than 1: twice as much text takes at most twice the time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from contenders import Network
-from memory import forget_peak, peak, resident
-from sentences import SAMPLE, read_sentences
-from sizes import SIZES
+from contest.contenders import Network
+from measuring.process_memory import peak, reset_peak, resident
+from measuring.sentences import SAMPLE, read_sentences
+from measuring.sizes import SIZES
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -34,8 +34,10 @@ TITLE = "Cost of a biLM"
 
 
 def over_length(size: str, words: list[str], repeats: int) -> Iterator[dict[str, float]]:
-    """Seconds in which the bare network reads 32 sentences of each length, the fastest of some times. All words are
-    known to it before, or the later lengths would meet fewer new ones."""
+    """Time the bare network on 32 sentences of each length, and yield the fastest of `repeats` runs.
+
+    All words are in its cache from the start, because otherwise later lengths would contain fewer new ones.
+    """
     torch.manual_seed(0)
     network = Network(BiLM(SIZES[size]), "float32")
     stream = itertools.cycle(words)
@@ -47,20 +49,22 @@ def over_length(size: str, words: list[str], repeats: int) -> Iterator[dict[str,
             sentences = [list(itertools.islice(stream, length)) for _ in range(SENTENCES_AT_ONCE)]
             prepared = network.prepare(sentences, SENTENCES_AT_ONCE)
             start = time.perf_counter()
-            network.read(prepared)
+            network.run(prepared)
             seconds.append(time.perf_counter() - start)
         yield {"words": length, "seconds": min(seconds)}
 
 
 def over_corpus(sentences: list[list[str]]) -> Iterator[dict[str, float]]:
-    """Seconds in which `nlp.pipe` with the bundled biLM reads so many words, and the most memory meanwhile, in MB. It
-    knows all words before, as over the length."""
+    """Time `nlp.pipe` with the bundled biLM on growing numbers of words, and measure its peak memory in MB.
+
+    All words are in its cache from the start, as in `over_length`.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     collections.deque(nlp.pipe(_docs(nlp, sentences, sum(map(len, sentences)))), maxlen=0)
     for size in CORPORA:
         docs = _docs(nlp, sentences, size)
-        forget_peak()
+        reset_peak()
         before = resident()
         start = time.perf_counter()
         collections.deque(nlp.pipe(docs), maxlen=0)
@@ -69,7 +73,7 @@ def over_corpus(sentences: list[list[str]]) -> Iterator[dict[str, float]]:
 
 
 def _docs(nlp: Language, sentences: list[list[str]], size: int) -> Iterator[Doc]:
-    """Docs of a sentence each, `size` words together, from the first sentence again after the last."""
+    """Yield Docs of one sentence each, `size` words in all; the sentences are repeated as often as needed."""
     for words in itertools.cycle(sentences):
         if size <= 0:
             return
@@ -78,16 +82,16 @@ def _docs(nlp: Language, sentences: list[list[str]], size: int) -> Iterator[Doc]
 
 
 def slope(rows: list[dict[str, float]]) -> float:
-    """The power of the number of words with which the seconds grow, by least squares."""
+    """Return the exponent of the growth of seconds with the number of words, by least squares."""
     words, seconds = (np.log([row[name] for row in rows]) for name in ("words", "seconds"))
     return float(np.polyfit(words, seconds, 1)[0])
 
 
-def draw(found: dict[str, list[dict[str, float]]], path: Path) -> None:
-    """Write a figure with a panel for each.
+def draw(rows: dict[str, list[dict[str, float]]], path: Path) -> None:
+    """Write a figure with a panel for the length of sentences and one for the size of the corpus.
 
     Args:
-        path: of a .png or .html file.
+        path: a .png or .html file.
     """
     titles = {
         "length": f"words of a sentence, {SENTENCES_AT_ONCE} of them read at once",
@@ -99,8 +103,8 @@ def draw(found: dict[str, list[dict[str, float]]], path: Path) -> None:
     seconds = {"field": "seconds", "type": "quantitative", "scale": log, "axis": {"tickCount": 6}}
     panels = [
         {
-            "title": f"grows as words to the power {slope(found[name]):.2f}",
-            "data": {"values": found[name]},
+            "title": f"grows as words to the power {slope(rows[name]):.2f}",
+            "data": {"values": rows[name]},
             "width": 320,
             "height": 260,
             "mark": {"type": "line", "point": True},
@@ -114,7 +118,7 @@ def draw(found: dict[str, list[dict[str, float]]], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="mini", help="of the bare network")
+    parser.add_argument("--size", choices=SIZES, default="mini", help="size of the bare network")
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -124,20 +128,20 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     sentences = read_sentences(args.text, max(CORPORA))
     words = list(itertools.chain.from_iterable(sentences))
-    found: dict[str, list[dict[str, Any]]] = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "length": list(over_length(args.size, words, args.repeats)),
         "corpus": list(over_corpus(sentences)),
     }
-    print(f"{SENTENCES_AT_ONCE} sentences, {args.size}; power {slope(found['length']):.2f}")
-    for row in found["length"]:
+    print(f"{SENTENCES_AT_ONCE} sentences, {args.size}; power {slope(rows['length']):.2f}")
+    for row in rows["length"]:
         print(f"{row['words']:9,} words each{row['seconds']:10.3f} s")
-    print(f"\nnlp.pipe with the bundled biLM; power {slope(found['corpus']):.2f}")
-    for row in found["corpus"]:
+    print(f"\nnlp.pipe with the bundled biLM; power {slope(rows['corpus']):.2f}")
+    for row in rows["corpus"]:
         print(f"{row['words']:9,} words     {row['seconds']:10.3f} s{row['peak']:9.0f} MB")
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2) + "\n", "utf8")
+        args.out.write_text(json.dumps(rows, indent=2) + "\n", "utf8")
     if args.figure:
-        draw(found, args.figure)
+        draw(rows, args.figure)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""How fast a biLM serves, and in how much memory: words per second of the bare network and of `nlp.pipe`, beside those
-of AllenNLP's ELMo, of transformers in spaCy, and of the network's matrix products alone.
+"""Speed and memory of inference with a biLM: words per second of the bare network and of `nlp.pipe`, beside those of
+AllenNLP's ELMo, of transformers in spaCy, and of the network's matrix products alone.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from contest import Result, compare, contenders
-from sentences import SAMPLE
-from sizes import SIZES
-from speed_figure import draw
-from targets import TARGETS
+from contest.figure import draw
+from contest.rounds import Result, compare, contenders
+from contest.targets import TARGETS
+from measuring.sentences import SAMPLE
+from measuring.sizes import SIZES
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 
@@ -29,12 +29,16 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32, 256], help="sentences")
+    parser.add_argument(
+        "--batches", nargs="+", type=int, default=[1, 32, 256], help="sentences in a batch"
+    )
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
-    parser.add_argument("--allennlp", type=Path, help="folder into which pip has put allennlp")
+    parser.add_argument(
+        "--allennlp", type=Path, help="folder into which pip has installed allennlp"
+    )
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--figure", type=Path, help="PNG file to write")
     args = parser.parse_args()
@@ -44,7 +48,7 @@ def main() -> None:
         options = ["--threads", str(threads), "--text", str(args.text)]
         milliseconds[f"one sentence, threads {threads}"] = run("latency.py", *options)
         for size in args.sizes:
-            found = compare(
+            size_results = compare(
                 size,
                 list(contenders(size, args.precisions, allennlp=args.allennlp is not None)),
                 batches=args.batches,
@@ -53,8 +57,8 @@ def main() -> None:
                 text=args.text,
                 allennlp=args.allennlp,
             )
-            print("\n".join(table(found)), end="\n\n", flush=True)
-            results += found
+            print("\n".join(table(size_results)), end="\n\n", flush=True)
+            results += size_results
     print("\n".join(targets(results)))
     print("\n".join(limits(milliseconds)))
     if args.out:
@@ -70,7 +74,7 @@ def main() -> None:
 
 
 def run(script: str, *options: str) -> dict[str, Any]:
-    """What another benchmark writes, in a process of its own."""
+    """Run another benchmark in a process of its own, and return its JSON output."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
         command = [sys.executable, str(Path(__file__).with_name(script)), *options]
@@ -79,7 +83,7 @@ def run(script: str, *options: str) -> dict[str, Any]:
 
 
 def table(results: list[Result]) -> Iterator[str]:
-    """Lines with words per second and megabytes of the contenders of a size."""
+    """Yield the lines of a table: words per second and megabytes of the contenders of a size."""
     batches = list(dict.fromkeys(result.batch for result in results))
     cells = {(result.side, result.batch): result for result in results}
     first = results[0]
@@ -92,32 +96,31 @@ def table(results: list[Result]) -> Iterator[str]:
 
 
 def targets(results: list[Result]) -> Iterator[str]:
-    """Lines with how many times as fast one is as another, asked and found, for those who took part."""
+    """Yield the lines of a table: ratios of speeds, targeted and measured, as far as both contenders have results."""
     batches = list(dict.fromkeys(result.batch for result in results))
     cells = {(r.threads, r.size, r.side, r.batch): r for r in results}
     heads = "".join(f"{f'by {batch}':>9}" for batch in batches)
-    yield f"{'times as fast, in batches':40}{'threads':>9}{'asked':>9}{heads}"
+    yield f"{'times as fast, in batches':40}{'threads':>9}{'target':>9}{heads}"
     for target in TARGETS:
         for threads in dict.fromkeys(result.threads for result in results):
-            places = [(threads, target.size, target.fast, batch) for batch in batches]
-            rivals = [(threads, target.size, target.slow, batch) for batch in batches]
-            quotients = [
-                cells[own].times(cells[other]) if own in cells and other in cells else None
-                for own, other in zip(places, rivals, strict=True)
-            ]
-            if any(quotients):
-                found = "".join(f"{q:9.2f}" if q else f"{'-':>9}" for q in quotients)
-                yield f"{target.what:40}{threads:9}{target.least:9.2f}{found}"
+            fast, slow = (
+                [cells.get((threads, target.size, side, batch)) for batch in batches]
+                for side in (target.fast, target.slow)
+            )
+            ratios = [f.times(s) if f and s else None for f, s in zip(fast, slow, strict=True)]
+            if any(ratios):
+                measured = "".join(f"{r:9.2f}" if r else f"{'-':>9}" for r in ratios)
+                yield f"{target.name:40}{threads:9}{target.least:9.2f}{measured}"
 
 
 def limits(milliseconds: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Lines with what takes milliseconds, asked and found."""
-    for name, found in milliseconds.items():
+    """Yield the lines of a table: milliseconds of imports and of short sentences, targeted and measured."""
+    for name, times in milliseconds.items():
         if name == "import":
-            yield f"{'importing the factory and the commands':49}{'< 50 ms':>9}{found['added']:6.1f} ms"
+            yield f"{'importing the factory and the commands':49}{'< 50 ms':>9}{times['added']:6.1f} ms"
         else:
-            middle = found["float32"]["median"]
-            yield f"{f'{name}: median':49}{'< 5 ms':>9}{middle:6.2f} ms"
+            median = times["float32"]["median"]
+            yield f"{f'{name}: median':49}{'< 5 ms':>9}{median:6.2f} ms"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Where the time of a training step goes, and how near its matrix products come to what the machine can do.
+"""The time of a training step by kind of operation, and the speed of its matrix products beside the machine's peak.
 
-Forward pass, sampled softmax loss and backward pass of the biLM on batches as of `rivals.py`, with torch's profiler.
-The products' operations are counted from their shapes; the peak is the fastest of a few large square products by the
-same library, in the same run and type.
+Forward pass, sampled softmax loss and backward pass of the biLM on the batches of `rivals.py`, with torch's profiler.
+The operations of the products are counted from their shapes; the peak is the fastest of a few large square products by
+the same library, in the same run and type.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rivals import Ours, make_batches, train
-from sentences import SAMPLE, read_sentences
-from sizes import SIZES
+from contest.training_step import Ours, make_batches, train
+from measuring.sentences import SAMPLE, read_sentences
+from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.kernels.gradient import Read
 from spacy_elmo.bilm.kernels.matmul import matmul
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
-GATES = {"_Read", "_ReadBackward"}
+GATES = {Read.__name__, f"{Read.__name__}Backward"}
 
 
 def peak(dtype: torch.dtype) -> float:
-    """GFLOP/s of the fastest large product."""
+    """Measure the fastest large product, in GFLOP/s."""
     best = 0.0
     for size in (1024, 2048, 3072):
         a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
@@ -41,7 +42,7 @@ def peak(dtype: torch.dtype) -> float:
 
 
 def operations(name: str, shapes: list[list[int]]) -> int:
-    """Floating point operations of a product of these shapes."""
+    """Count the floating point operations of a product of these shapes."""
     if name == "aten::addmm":
         shapes = shapes[1:]
     (*batch, n, k), other = shapes[:2]
@@ -50,7 +51,7 @@ def operations(name: str, shapes: list[list[int]]) -> int:
 
 
 def main() -> None:
-    """Profile, and print a table for each size and type."""
+    """Profile training steps, and print a table for each size and type."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=["mini", "small"], choices=SIZES)
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
@@ -62,20 +63,20 @@ def main() -> None:
     for size in args.sizes:
         bilm, head = BiLM(SIZES[size]), Head(50_000, SIZES[size].projection)
         negatives = Negatives(50_000, 2048, np.random.default_rng(0))
-        batches = make_batches(bilm, read_sentences(args.text, args.words), 2000)
+        batches = make_batches(read_sentences(args.text, args.words), 2000)
         for dtype in (torch.float32, torch.bfloat16):
-            side = Ours(bilm, head, negatives, dtype)
+            ours = Ours(bilm, head, negatives, dtype)
             for batch in batches:
-                train(side, batch, head)
+                train(ours, batch, head)
             with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
                 for batch in batches:
-                    train(side, batch, head)
+                    train(ours, batch, head)
             words = sum(batch.n_words for batch in batches)
             show(f"{size}, {str(dtype).removeprefix('torch.')}", profiler, words, peak(dtype))
 
 
-def show(title: str, profiler: profile, words: int, best: float) -> None:
-    """The table of one run."""
+def show(title: str, profiler: profile, words: int, fastest: float) -> None:
+    """Print the table of one run."""
     milliseconds: Counter[str] = Counter()
     total = 0
     for event in profiler.key_averages(group_by_input_shape=True):
@@ -90,7 +91,7 @@ def show(title: str, profiler: profile, words: int, best: float) -> None:
     reached = total / milliseconds["matrix products"] / 1e6
     print(
         f"{title}: {everything / words * 1e3:.0f} ms per 1,000 words; {total / words / 1e6:.1f} MFLOP a word;"
-        f" products {reached:.0f} GFLOP/s, {reached / best:.0%} of the peak of {best:.0f}"
+        f" products {reached:.0f} GFLOP/s, {reached / fastest:.0%} of the peak of {fastest:.0f}"
     )
     for kind, time_taken in milliseconds.most_common(9):
         print(f"    {kind:36}{time_taken / everything:6.1%}")

@@ -1,10 +1,10 @@
-"""How far vectors are from those of a reading that carries its state on, from a start of zeros and from a warm one.
+"""Distance of vectors from those with a carried state, for sentences that start from zeros and from the start state.
 
-The model is one that was trained with its state carried on. The reference reads the sentences of a text one after the
-other, with both boundaries, and starts each with the state after the one before, as the programs did from which such
-models come; the other two start every sentence anew. A direction forgets its start, so what counts is how many words
-it has read: the forward half of a vector is at position 1 in the first word of its sentence, the backward half in the
-last.
+The model was trained with its state carried from sentence to sentence. The reference processes the sentences of a text
+one after the other, with both boundaries, and starts each with the state after the one before, like the programs that
+trained such models; the other two start every sentence independently. The influence of the start decreases with the
+number of words that a direction has processed, its position: the forward half of a vector has position 1 in the first
+word of its sentence, the backward half in the last.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Sentence = Sequence[str]
 
 
 def read_texts(path: Path) -> list[list[list[str]]]:
-    """A text with a sentence a line; or the several texts of a .json file, lists of sentences, as the test data of
-    bilm-tf and AllenNLP have them."""
+    """Read a text with a sentence a line; or, from a .json file, several texts as lists of sentences, the format of the
+    test data of bilm-tf and AllenNLP."""
     if path.suffix == ".json":
         return [
             [sentence.split() for sentence in text] for text in json.loads(path.read_text("utf8"))
@@ -38,11 +38,10 @@ def read_texts(path: Path) -> list[list[list[str]]]:
 
 
 @torch.no_grad()
-def read(
+def run(
     bilm: BiLM, sentence: Sentence, state: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """(n, 2, L, P) what each direction says of the words, in the order in which it reads them, layers 1 to L; and the
-    state after the closing boundary."""
+    """Return (n, 2, L, P) layers 1 to L of each direction, by position, and the state after the closing boundary."""
     rows = {word: row for row, word in enumerate(dict.fromkeys(sentence))}
     places = np.array([rows[word] for word in sentence], dtype=np.int64)
     output = bilm(bilm.token_ids(list(rows)), places, [len(sentence)], state, closing=True)
@@ -51,7 +50,7 @@ def read(
 
 
 class Distances:
-    """Squared distances to the reference and squares of the reference, summed by position."""
+    """Squared distances from the reference and squares of the reference, summed by position."""
 
     def __init__(self) -> None:
         self._sums: dict[int, list[float]] = {}
@@ -60,12 +59,12 @@ class Distances:
         squares = [
             (t.double() ** 2).sum((1, 2, 3)).tolist() for t in (vectors - reference, reference)
         ]
-        for position, own in enumerate(zip(*squares, strict=True), 1):
+        for position, pair in enumerate(zip(*squares, strict=True), 1):
             sums = self._sums.setdefault(position, [0.0, 0.0])
-            sums[:] = [total + square for total, square in zip(sums, own, strict=True)]
+            sums[:] = [total + square for total, square in zip(sums, pair, strict=True)]
 
     def at(self, position: int | None = None) -> float:
-        """Root mean square of the distance, as a share of that of the reference; None: of all positions."""
+        """Return the root mean square distance, divided by that of the reference; None: over all positions."""
         chosen = self._sums.values() if position is None else [self._sums[position]]
         distance, reference = map(sum, zip(*chosen, strict=True))
         return math.sqrt(distance / reference)
@@ -74,16 +73,16 @@ class Distances:
 def measure(
     bilm: BiLM, start: StartState, texts: Sequence[Sequence[Sentence]]
 ) -> dict[str, Distances]:
-    """Of all sentences but the first ones of each text, before which the reference has had little to carry."""
+    """Measure all sentences but the first ones of each text, for which the reference has hardly any state to carry."""
     distances = {"zero": Distances(), "warm": Distances()}
-    starts = {"zero": None, "warm": start.repeated(1, bilm.device)}
+    starts = {"zero": None, "warm": start.for_batch(1, bilm.device)}
     for text in texts:
         carried = None
-        for place, sentence in enumerate(text):
-            reference, carried = read(bilm, sentence, carried)
-            if place >= BURN_IN:
+        for number, sentence in enumerate(text):
+            reference, carried = run(bilm, sentence, carried)
+            if number >= BURN_IN:
                 for name, state in starts.items():
-                    distances[name].add(read(bilm, sentence, state)[0], reference)
+                    distances[name].add(run(bilm, sentence, state)[0], reference)
     return distances
 
 
@@ -91,17 +90,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("weights", type=Path, help="weights file with a start state")
     parser.add_argument(
-        "text", type=Path, help="a sentence a line, or .json; not that of the start state"
+        "text",
+        type=Path,
+        help="a sentence a line, or .json; another text than that of the start state",
     )
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
-    weights = Weights.read(args.weights)
-    if weights.start is None:
+    weights = Weights.load(args.weights)
+    if weights.start_state is None:
         parser.error(f"{args.weights} has no start state: convert it with --warm")
     texts = read_texts(args.text)
     if not any(len(text) > BURN_IN for text in texts):
         parser.error(f"{args.text}: no text of more than {BURN_IN} sentences")
-    distances = measure(weights.bilm(), weights.start, texts)
+    distances = measure(weights.build_bilm(), weights.start_state, texts)
     counted = [sentence for text in texts for sentence in text[BURN_IN:]]
     report(args, weights, counted, distances)
 
@@ -113,12 +114,12 @@ def report(
     distances: dict[str, Distances],
 ) -> None:
     words, longest = sum(map(len, sentences)), max(map(len, sentences))
-    places = [*(position for position in POSITIONS if position <= longest), None]
+    positions = [*(position for position in POSITIONS if position <= longest), None]
     print(f"{weights.card.get('converted_from', args.weights)}; start: {weights.card.get('start')}")
     print(f"{len(sentences)} sentences, {words} words of {args.text.name}")
     print(f"\n{'position':12}" + "".join(f"{name:>10}" for name in distances))
-    for position in places:
-        row = "".join(f"{own.at(position):10.4f}" for own in distances.values())
+    for position in positions:
+        row = "".join(f"{distance.at(position):10.4f}" for distance in distances.values())
         print(f"{position or 'all words':<12}{row}")
     if args.out:
         result = {
@@ -126,8 +127,10 @@ def report(
             "sentences": len(sentences),
             "words": words,
             "distance": {
-                name: {str(position or "all words"): own.at(position) for position in places}
-                for name, own in distances.items()
+                name: {
+                    str(position or "all words"): distance.at(position) for position in positions
+                }
+                for name, distance in distances.items()
             },
         }
         args.out.write_text(json.dumps(result, indent=2) + "\n", "utf8")

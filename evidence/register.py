@@ -1,3 +1,7 @@
-"""What `--code register.py` gives to spaCy's commands: the components of the tasks."""
+"""The components of the tasks, for spaCy's option `--code register.py`."""
 
-from tasks import coref, nli, qa, srl  # noqa: F401
+import tasks.coref.component
+import tasks.nli.model
+import tasks.nli.scorer
+import tasks.qa.component
+import tasks.srl.component  # noqa: F401

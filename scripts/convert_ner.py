@@ -1,4 +1,4 @@
-"""Turn IOB2 text into the binary Docs that `spacy train` reads.
+"""Convert IOB2 text to the binary Docs that `spacy train` reads.
 
     python scripts/convert_ner.py IN.tsv OUT.spacy
 
@@ -21,16 +21,16 @@ TAG = re.compile(r"O|[BI]-\S+")
 
 @dataclass
 class Sentence:
-    """Words and their IOB2 tags, one each."""
+    """A sentence: words and their IOB2 tags."""
 
     words: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     repaired: int = 0
-    """How many I-TYPE were read as B-TYPE."""
+    """Number of I-TYPE tags that were replaced by B-TYPE."""
 
 
 class Counts(NamedTuple):
-    """What a conversion wrote."""
+    """Numbers of what a conversion wrote."""
 
     sentences: int
     docs: int
@@ -39,14 +39,14 @@ class Counts(NamedTuple):
 
 
 def read_iob2(path: Path, *, repair: bool = False) -> Iterator[Sentence]:
-    """The sentences of a file.
+    """Read the sentences of a file.
 
     Args:
         path: UTF-8 text.
-        repair: an I-TYPE that continues nothing begins an entity and is no error. WNUT17 as released needs it.
+        repair: an I-TYPE that continues no entity begins one instead of being an error. The released WNUT17 needs it.
 
     Raises:
-        ValueError: a line that cannot be right, or no sentence at all; it names file and line.
+        ValueError: a line is invalid, or there is no sentence; the message names file and line.
     """
     sentence = Sentence()
     empty = True
@@ -85,12 +85,12 @@ def _columns(line: str, where: str) -> tuple[str, str]:
 
 
 def _continues(tag: str, before: list[str]) -> bool:
-    """Whether the tag may follow: only an I-TYPE needs a B-TYPE or I-TYPE in front of it."""
+    """Return True if the tag may follow: only an I-TYPE needs a B-TYPE or I-TYPE of its type before it."""
     return not tag.startswith("I-") or (bool(before) and before[-1][1:] == tag[1:])
 
 
 def make_docs(nlp: Language, sentences: list[Sentence], n_sents: int) -> Iterator[Doc]:
-    """Docs of `n_sents` sentences each, with entities and sentence borders."""
+    """Create Docs of `n_sents` sentences each, with entities and sentence boundaries."""
     for start in range(0, len(sentences), n_sents):
         group = sentences[start : start + n_sents]
         yield Doc(
@@ -104,9 +104,9 @@ def make_docs(nlp: Language, sentences: list[Sentence], n_sents: int) -> Iterato
 def convert(
     path: Path, out: Path, *, lang: str = "en", n_sents: int = 1, repair: bool = False
 ) -> Counts:
-    """Convert one file and say what was written."""
+    """Convert one file, and return counts of what was written."""
     if n_sents < 1:
-        raise ValueError(f"--n-sents {n_sents}: a Doc holds at least one sentence")
+        raise ValueError(f"--n-sents {n_sents}: a Doc contains at least one sentence")
     try:
         sentences = list(read_iob2(path, repair=repair))
     except UnicodeDecodeError as error:
@@ -123,20 +123,20 @@ def convert(
 
 
 def main() -> None:
-    """Parse, convert, and say what came out."""
+    """Convert a file and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, metavar="IN.tsv")
     parser.add_argument("out", type=Path, metavar="OUT.spacy")
     parser.add_argument("--lang", default="en", help="language of the blank pipeline")
     parser.add_argument(
-        # One by default: a sentence then is what the parser of the labelled file made it.
+        # One by default: the sentence boundaries are then those of the labelled file.
         "--n-sents",
         type=int,
         default=1,
         help="sentences per Doc",
     )
     parser.add_argument(
-        "--repair", action="store_true", help="let an I-TYPE that continues nothing begin an entity"
+        "--repair", action="store_true", help="let an I-TYPE that continues no entity begin one"
     )
     args = parser.parse_args()
     try:
@@ -145,10 +145,10 @@ def main() -> None:
         )
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    mended = f", {counts.repaired} tags mended" if counts.repaired else ""
+    repaired = f", {counts.repaired} tags repaired" if counts.repaired else ""
     print(
         f"{args.out}: {counts.sentences} sentences in {counts.docs} Docs, "
-        f"{counts.entities} entities{mended}"
+        f"{counts.entities} entities{repaired}"
     )
 
 

@@ -1,8 +1,8 @@
-"""Turn labelled texts in JSONL into the binary Docs that `spacy train` reads.
+"""Convert labelled texts in JSONL to the binary Docs that `spacy train` reads.
 
     python scripts/convert_textcat.py IN.jsonl OUT.spacy
 
-A line is {"text": "...", "label": "..."}; other keys are left out. Every Doc gets all labels of the file: its own with
+A line is {"text": "...", "label": "..."}; other keys are ignored. Every Doc gets all labels of the file: its own with
 1.0, the others with 0.0.
 """
 
@@ -17,14 +17,14 @@ from spacy.tokens import DocBin
 
 
 class LabelledText(NamedTuple):
-    """A text and the one label that it has."""
+    """A text and its label."""
 
     text: str
     label: str
 
 
 class Counts(NamedTuple):
-    """What a conversion wrote."""
+    """Numbers of what a conversion wrote."""
 
     docs: int
     tokens: int
@@ -32,10 +32,10 @@ class Counts(NamedTuple):
 
 
 def read_jsonl(path: Path) -> Iterator[LabelledText]:
-    """The labelled texts of a file. Empty lines are passed over.
+    """Read the labelled texts of a file. Empty lines are skipped.
 
     Raises:
-        ValueError: a line that cannot be right, or no text at all; it names file and line.
+        ValueError: a line is invalid, or there is no text; the message names file and line.
     """
     empty = True
     try:
@@ -66,7 +66,7 @@ def _parsed(line: str, where: str) -> LabelledText:
 
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
-    """Convert one file, tokenized by the blank pipeline of a language, and say what was written."""
+    """Convert one file, tokenized by the blank pipeline of a language, and return counts of what was written."""
     texts = list(read_jsonl(path))
     labels = sorted({label for _, label in texts})
     nlp = spacy.blank(lang)
@@ -74,7 +74,7 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     tokens = 0
     for text, label in texts:
         doc = nlp.make_doc(text)
-        # All of them: a label that a Doc does not name counts as unknown there, not as absent.
+        # All labels, because spaCy treats a label that a Doc does not name as unknown, not as absent.
         doc.cats = {known: float(known == label) for known in labels}
         docs.add(doc)
         tokens += len(doc)
@@ -84,7 +84,7 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
 
 
 def main() -> None:
-    """Parse, convert, and say what came out."""
+    """Convert a file and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, metavar="IN.jsonl")
     parser.add_argument("out", type=Path, metavar="OUT.spacy")

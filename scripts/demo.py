@@ -1,4 +1,4 @@
-"""What ELMo vectors are good for, in a few minutes on a CPU, on the sample corpus alone.
+"""A demonstration of ELMo vectors in a few minutes on a CPU, with the sample corpus alone.
 
     python scripts/demo.py
 
@@ -42,7 +42,7 @@ msg = Printer()
 
 
 def main() -> None:
-    """Run both parts."""
+    """Run both parts of the demonstration."""
     msg.divider("The same word, different senses")
     show_neighbours()
     msg.divider("NER with and without ELMo")
@@ -83,7 +83,7 @@ def compare_ner() -> None:
                 "paths.dev": str(data / "dev.spacy"),
                 "training.max_steps": STEPS,
             }
-            # What they print is for one training at a time; the demo shows the two side by side.
+            # The output of each training is hidden: the demo prints the scores of both side by side.
             with contextlib.redirect_stdout(io.StringIO()):
                 train(ROOT / "configs" / f"{config}.cfg", data / config, overrides=overrides)
                 scores[config] = evaluate(

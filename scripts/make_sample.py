@@ -19,12 +19,12 @@ RAW, TRAIN, DEV, TEST = 5000, 200, 50, 250  # sentences
 SLOT = re.compile(r"\{(@?)([\w.]+)\}")
 
 Rules = dict[str, list[str]]
-# A word and its entity type, empty outside entities.
-Piece = tuple[str, str]
+# A text and its entity type, empty outside entities; or a word and its tag.
+Tagged = tuple[str, str]
 
 
 def read_rules(path: Path) -> Rules:
-    """The rules of a grammar file: name -> phrases."""
+    """Read the rules of a grammar file: name -> phrases."""
     rules: Rules = {}
     name = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -42,7 +42,7 @@ def read_rules(path: Path) -> Rules:
 
 @dataclass
 class Expander:
-    """Draws phrases from rules and fills their slots."""
+    """A generator of text: it draws phrases from rules and fills their slots."""
 
     rules: Rules
     rng: random.Random
@@ -51,15 +51,15 @@ class Expander:
     written: set[str] = field(default_factory=set)
 
     def draw(self, name: str) -> str:
-        """A phrase of the rule, as it stands; no phrase comes again before all have come."""
+        """Draw a phrase of the rule, slots unfilled; none is drawn again before all have been drawn."""
         if not self.bags.get(name):
             if name not in self.rules:
                 raise ValueError(f"no rule [{name}] for {{{name}}}; there are {sorted(self.rules)}")
             self.bags[name] = self.rng.sample(self.rules[name], len(self.rules[name]))
         return self.bags[name].pop()
 
-    def pieces(self, text: str, entity: str = "") -> Iterator[Piece]:
-        """The text with its slots filled, cut where the entity type changes."""
+    def pieces(self, text: str, entity: str = "") -> Iterator[Tagged]:
+        """Fill the slots of a text, and split it where the entity type changes."""
         start = 0
         for slot in SLOT.finditer(text):
             yield text[start : slot.start()], entity
@@ -67,7 +67,7 @@ class Expander:
             start = slot.end()
         yield text[start:], entity
 
-    def _fill(self, name: str, bind: bool, entity: str) -> Iterator[Piece]:
+    def _fill(self, name: str, bind: bool, entity: str) -> Iterator[Tagged]:
         kind = name.split(".")[0]
         # The outermost entity counts: the place inside a university's name is part of the university.
         entity = entity or (kind if kind.isupper() else "")
@@ -78,8 +78,8 @@ class Expander:
             self.bound[name] = "".join(text for text, _ in self.pieces(self.draw(name)))
         yield self.bound[name], entity
 
-    def sentence(self, name: str) -> list[Piece]:
-        """A sentence of the rule that has not been written before."""
+    def sentence(self, name: str) -> list[Tagged]:
+        """Generate a sentence of the rule that has not been generated before."""
         for _ in range(1000):
             pieces = [piece for piece in self.pieces(self.draw(name)) if piece[0]]
             text = "".join(part for part, _ in pieces)
@@ -90,12 +90,12 @@ class Expander:
 
 
 def capitalised(text: str) -> str:
-    """The text with its first letter in upper case, behind quotation marks too."""
+    """Return the text with its first letter in upper case, also after quotation marks."""
     return re.sub(r"[a-zA-Z]", lambda letter: letter[0].upper(), text, count=1)
 
 
 def document(topic: Expander) -> list[str]:
-    """One document: its paragraphs, each a list of sentences."""
+    """Generate the paragraphs of one document, each a list of sentences."""
     topic.bound.clear()
     names = ["open"] + ["body"] * topic.rng.randint(6, 16) + ["close"]
     sentences = [capitalised("".join(text for text, _ in topic.sentence(name))) for name in names]
@@ -108,7 +108,7 @@ def document(topic: Expander) -> list[str]:
 
 
 def raw_text(rng: random.Random, sentences: int) -> str:
-    """At least so many sentences of all topics: a line is a paragraph, an empty line ends a document."""
+    """Generate at least so many sentences of all topics: a line is a paragraph, an empty line ends a document."""
     words = read_rules(GRAMMAR / "raw" / "words.txt")
     paths = sorted(path for path in (GRAMMAR / "raw").glob("*.txt") if path.stem != "words")
     topics = [Expander({**words, **read_rules(path)}, rng) for path in paths]
@@ -120,9 +120,9 @@ def raw_text(rng: random.Random, sentences: int) -> str:
     return "\n".join(documents)
 
 
-def tagged(pieces: list[Piece]) -> list[Piece]:
-    """The words of a sentence with their IOB2 tags."""
-    rows: list[Piece] = []
+def tagged(pieces: list[Tagged]) -> list[Tagged]:
+    """Return the words of a sentence with their IOB2 tags."""
+    rows: list[Tagged] = []
     inside = False
     for text, entity in pieces:
         for word in text.split():
@@ -137,7 +137,7 @@ def tagged(pieces: list[Piece]) -> list[Piece]:
 
 
 def ner_sentences(rng: random.Random, path: Path, count: int) -> list[str]:
-    """So many annotated sentences, a line per token: all without a name, and the rest with names."""
+    """Generate `count` annotated sentences, a line per token: every one without a name, and others with names."""
     grammar = Expander(read_rules(path), rng)
     plain = len(grammar.rules["plain"])
     names = ["plain"] * plain + ["sentence"] * (count - plain)

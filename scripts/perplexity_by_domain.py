@@ -19,10 +19,10 @@ from spacy_elmo.pretrain.scoring.perplexity import NOTHING, Perplexity
 
 
 def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
-    """The documents of each source.
+    """Read the documents of each source.
 
     Raises:
-        ValueError: the table has no column `source`, or not a row for each document.
+        ValueError: the table has no column `source`, or its rows are not as many as the documents.
     """
     documents = [part for part in text.read_text(encoding="utf8").split("\n\n") if part.strip()]
     with table.open(encoding="utf8", newline="") as file:
@@ -40,22 +40,22 @@ def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
 def by_source(
     weights: Weights, sources: dict[str, list[str]], settings: Prepare
 ) -> dict[str, Perplexity]:
-    """The perplexity of each source, largest first, and of "all" together."""
+    """Compute the perplexity of each source, largest first, and of "all" together."""
     size, total = len(weights.vocabulary), NOTHING
-    found = {}
+    scores = {}
     with TemporaryDirectory() as folder:
         files = {Path(folder) / f"{number}.txt": source for number, source in enumerate(sources)}
         for file, source in files.items():
             file.write_text("\n\n".join(sources[source]), encoding="utf8")
         for file, tally in evaluate(weights, files, settings):
-            found[files[file]] = tally.perplexity(size)
+            scores[files[file]] = tally.perplexity(size)
             total += tally
-    ordered = sorted(found.items(), key=lambda item: -item[1].targets)
+    ordered = sorted(scores.items(), key=lambda item: -item[1].targets)
     return {**dict(ordered), "all": total.perplexity(size)}
 
 
 def main() -> None:
-    """Parse, score, print."""
+    """Score the sources and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("documents", type=Path, help="table (.tsv) with a column `source`")
     parser.add_argument("--tokenized", action="store_true", help="a sentence of words a line")
     args = parser.parse_args()
-    weights = Weights.read(args.weights)
+    weights = Weights.load(args.weights)
     settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)
     print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
     print("|---|---:|---:|---:|---:|---:|---:|")

@@ -1,9 +1,9 @@
-"""Make the weights of a run fit to be shipped: store float16, and score that on the whole held-out text.
+"""Prepare the weights of a run for shipping: round them to float16, and score these on the whole held-out text.
 
     python scripts/release_weights.py runs/mini en_mini_v3
 
-Writes spacy_elmo/weights/NAME.safetensors and prints what belongs into the card beside it. The name must be new:
-a bundled name never changes its meaning.
+Writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card beside it. The name must be new: a bundled
+name never changes its meaning.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 from confection import Config
 from wasabi import msg
 
-from spacy_elmo.bilm.likelihood import language_model
+from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.objective import Batcher
@@ -27,32 +27,32 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
     """Write the bundled file of a run's best model.
 
     Returns:
-        the file, and the held-out perplexity of what is in it.
+        The file, and the held-out perplexity of its rounded weights.
 
     Raises:
-        FileExistsError: the name is taken.
+        FileExistsError: there is a file of this name.
     """
     out = FOLDER / f"{name}.safetensors"
     if out.exists():
         raise FileExistsError(
             f"{out} exists, and a bundled name keeps its meaning: choose a new one"
         )
-    best = Weights.read(run / "model-best.safetensors")
-    # The figure is that of the rounded weights which users get.
+    best = Weights.load(run / "model-best.safetensors")
+    # The score is that of the rounded weights, because users get these.
     rounded = {key: tensor.half() for key, tensor in best.tensors.items()}
     weights = dataclasses.replace(best, tensors=rounded)
-    bilm, head = language_model(weights)
+    bilm, head = build_language_model(weights)
     corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
     weights.card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
     out.parent.mkdir(exist_ok=True)
-    weights.write(out)
+    weights.save(out)
     return out, scores
 
 
 def main() -> None:
-    """Parse, release, print."""
+    """Write the file and print its scores."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -2,9 +2,9 @@
 
     python scripts/score_table.py metrics
 
-Reads what `spacy evaluate --output` wrote as metrics/DATASET/CONFIG-SEED.json, such as metrics/wnut17/ner_elmo-0.json.
+Reads the files of `spacy evaluate --output`, metrics/DATASET/CONFIG-SEED.json, such as metrics/wnut17/ner_elmo-0.json.
 A config's name begins with that of its task. The last column is the share of the errors of TASK_baseline that a config
-does without, (score - baseline) / (100 - baseline), as Peters et al. (2018, table 1) compare tasks.
+avoids, (score - baseline) / (100 - baseline), as Peters et al. (2018, table 1) compare tasks.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 
 class Metric(NamedTuple):
-    """The score that a task is judged by."""
+    """The metric of a task."""
 
     key: str
-    """What spaCy's scores call it."""
+    """The name of the metric in spaCy's scores."""
     name: str
 
 
@@ -41,10 +41,10 @@ Scores = dict[tuple[str, str, str], dict[int, float]]
 
 
 def read_scores(folder: Path) -> Scores:
-    """The task's metric of every file under the folder.
+    """Read the task's metric from every file under the folder.
 
     Raises:
-        ValueError: no file, or a file with another name or without the metric.
+        ValueError: there is no file, or one has an unexpected name or lacks the metric.
     """
     scores: Scores = defaultdict(dict)
     for path in sorted(folder.glob("*/*.json")):
@@ -68,7 +68,7 @@ def read_scores(folder: Path) -> Scores:
 
 
 def table(scores: Scores) -> str:
-    """One row per data set and config. The deviation is that of a sample (n - 1), unknown for one seed."""
+    """Return a table with a row per data set and config, with the deviation of a sample (n - 1), none for one seed."""
     rows = [
         "| data | config | metric | seeds | mean | sd | each | fewer errors |",
         "|---|---|---|---|---:|---:|---|---:|",
@@ -98,7 +98,7 @@ def table(scores: Scores) -> str:
 
 
 def fewer_errors(score: float, baseline: float) -> float | None:
-    """The share of the baseline's errors that are gone; None: it made none.
+    """Return the share of the baseline's errors that are gone; None: it made no errors.
 
     Args:
         score, baseline: percent.
@@ -107,12 +107,12 @@ def fewer_errors(score: float, baseline: float) -> float | None:
 
 
 def percent(share: float | None) -> str:
-    """As a cell of a table."""
+    """Format a share as a cell of the table."""
     return "-" if share is None else f"{share:.1%}"
 
 
 def main() -> None:
-    """Parse and print."""
+    """Print the table of a folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="METRICS")
     try:

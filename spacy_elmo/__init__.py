@@ -1,3 +1,56 @@
-"""ELMo for spaCy. spaCy finds everything through the entry points in setup.cfg."""
+"""ELMo for spaCy: the Python API.
 
-__version__ = "0.1.0"
+A name is imported at its first use, so that `import spacy_elmo` costs nothing and loads neither torch nor spaCy. spaCy
+itself needs no import: it finds the component and the commands through the entry points in setup.cfg.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .about import __version__
+
+if TYPE_CHECKING:
+    from .analysis.language_model import LanguageModel
+    from .bilm.weights import Weights
+    from .convert.run import convert
+    from .embed.one_call import embed
+    from .embed.vectors import open_vectors
+    from .pipeline.keeping.extensions import install_extensions, layers_of
+    from .pipeline.keeping.hooks import set_hooks
+    from .search.index import SearchIndex
+
+__all__ = [
+    "LanguageModel",
+    "SearchIndex",
+    "Weights",
+    "__version__",
+    "convert",
+    "embed",
+    "install_extensions",
+    "layers_of",
+    "open_vectors",
+    "set_hooks",
+]
+
+_MODULES = {
+    "LanguageModel": ".analysis.language_model",
+    "SearchIndex": ".search.index",
+    "Weights": ".bilm.weights",
+    "convert": ".convert.run",
+    "embed": ".embed.one_call",
+    "install_extensions": ".pipeline.keeping.extensions",
+    "layers_of": ".pipeline.keeping.extensions",
+    "open_vectors": ".embed.vectors",
+    "set_hooks": ".pipeline.keeping.hooks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,8 +1,8 @@
-"""The biLM straight from its formulas: float64, one sentence, one direction, one step, one word at a time.
+"""The biLM directly from its formulas: float64, one sentence, one direction, one step, one word at a time.
 
-Slow and plain on purpose. Everything fast is held against it, so it shares no code with `spacy_elmo.bilm` and takes
-only a configuration's fields and the tensors by name. Sources: Peters et al. 2018 and bilm-tf's `model.py`,
-`training.py`, `data.py`; TensorFlow's `LSTMCell` and `sampled_softmax_loss`.
+It is slow and plain on purpose. Tests compare fast code with it, so it shares no code with `spacy_elmo.bilm` (unlike
+`bilm/reference.py`) and takes only a configuration's fields and the tensors by name. Sources: Peters et al. 2018 and
+bilm-tf's `model.py`, `training.py`, `data.py`; TensorFlow's `LSTMCell` and `sampled_softmax_loss`.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def clip(x, limit):
 
 
 def char_ids(word, size):
-    """[start, bytes, end, padding ...]; the boundaries are words of one special character."""
+    """Return [start, bytes, end, padding ...]; the boundaries are words of one special character."""
     if word == "<S>":
         inside = [256]
     elif word == "</S>":
@@ -33,7 +33,7 @@ def char_ids(word, size):
 
 
 class Oracle:
-    """A biLM. `tensors` carry the names of a weights file; matrices multiply from the right."""
+    """A biLM. `tensors` have the names of a weights file; matrices multiply from the right."""
 
     def __init__(self, config, tensors, vocabulary=()):
         self.config = config
@@ -41,10 +41,10 @@ class Oracle:
         self.vocabulary = list(vocabulary)
 
     def token(self, word):
-        """The context-free vector (P,)."""
+        """Return the context-free vector (P,)."""
         if self.config.words:
-            known = word if word in self.vocabulary else "<UNK>"
-            return self.tensors["encoder.words"][self.vocabulary.index(known)]
+            name = word if word in self.vocabulary else "<UNK>"
+            return self.tensors["encoder.words"][self.vocabulary.index(name)]
         t = {name.removeprefix("encoder."): tensor for name, tensor in self.tensors.items()}
         characters = t["characters"][char_ids(word, self.config.max_characters)]
         activation = {"relu": relu, "tanh": np.tanh}[self.config.activation]
@@ -67,7 +67,7 @@ class Oracle:
         return x
 
     def cell(self, x, h, c, layer, direction):
-        """One step of one direction: h (P,) and c (C,) to the next h and c."""
+        """Compute one step of one direction: h (P,) and c (C,) to the next h and c."""
         t = {
             name.removeprefix(f"lstm.{layer}."): tensor[direction]
             for name, tensor in self.tensors.items()
@@ -83,9 +83,9 @@ class Oracle:
         return h, c
 
     def run(self, words, direction, state, closing=False):
-        """One direction over `<S> words </S>`: the outputs (L, steps, P) in the order read, and the last state.
+        """Run one direction over `<S> words </S>`: return the outputs (L, steps, P) by step, and the last state.
 
-        The last word of the sequence is read only if `closing`.
+        The last word of the sequence is included only if `closing`.
         """
         sequence = ["<S>", *words, "</S>"]
         sequence = sequence[::-1] if direction else sequence
@@ -105,12 +105,12 @@ class Oracle:
         return np.array(outputs), (np.array(hs), np.array(cs))
 
     def zero_state(self):
-        """h (L, 2, P) and c (L, 2, C)."""
+        """Return h (L, 2, P) and c (L, 2, C) of zeros."""
         layers = self.config.layers
         return np.zeros((layers, 2, self.config.projection)), np.zeros((layers, 2, self.config.dim))
 
     def layers(self, words, state=None, closing=False):
-        """The layers (L+1, n, 2P) of one sentence, and the state after it: h (L, 2, P), c (L, 2, C)."""
+        """Return the layers (L+1, n, 2P) of one sentence, and the state after it: h (L, 2, P), c (L, 2, C)."""
         h, c = self.zero_state() if state is None else state
         n = len(words)
         forward, last_f = self.run(words, 0, (h[:, 0], c[:, 0]), closing)
@@ -118,7 +118,7 @@ class Oracle:
         tokens = np.array([self.token(word) for word in words]).reshape(n, self.config.projection)
         result = [np.concatenate([tokens, tokens], 1)]
         for layer in range(self.config.layers):
-            # Both have read the far boundary first; the backward one then met the last word.
+            # Step 0 of each direction is its boundary; step 1 of the backward one is the last word.
             f, b = forward[layer, 1 : n + 1], backward[layer, 1 : n + 1][::-1]
             result.append(np.concatenate([f, b], 1))
         state = tuple(np.stack([f, b], 1) for f, b in zip(last_f, last_b, strict=True))
@@ -126,7 +126,7 @@ class Oracle:
 
 
 def full_loss(hidden, targets, weight, bias):
-    """Cross-entropy of each row (M,) under the softmax over all V words. `weight` (V, P), `bias` (V,)."""
+    """Return the cross-entropy of each row (M,) under the softmax over all V words. `weight` (V, P), `bias` (V,)."""
     losses = []
     for h, target in zip(np.asarray(hidden, np.float64), targets, strict=True):
         logits = weight @ h + bias
@@ -135,14 +135,14 @@ def full_loss(hidden, targets, weight, bias):
 
 
 def expected_count(word, words, tries):
-    """How often, on average, a word is among the distinct draws after so many tries: 1 - (1 - P(k))^n."""
+    """Return the expected count of a word among the distinct draws after so many tries: 1 - (1 - P(k))^n."""
     p = np.log((word + 2) / (word + 1)) / np.log(words + 1)
     return 1 - (1 - p) ** tries
 
 
 def sampled_loss(hidden, targets, weight, bias, negatives, tries):
-    """Sampled softmax of each row (M,): its target against the negatives, each logit less the log of its
-    expected count; a negative that is the target does not count."""
+    """Return the sampled softmax loss of each row (M,): its target against the negatives, each logit less the log of
+    its expected count; a negative that is the target does not count."""
     losses = []
     for h, target in zip(np.asarray(hidden, np.float64), targets, strict=True):
         classes = [target] + [k for k in negatives if k != target]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import spacy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -98,8 +99,8 @@ def bilm(nlp: Language, name: str = "elmo") -> Any:
 
 def change(nlp: Language, level: int, amount: float = 1.0) -> None:
     """Other weights, as after a step of training."""
-    bilm(nlp).lstm[level].bias.data += amount
-    nlp.get_pipe("elmo").model.shims[0].version = object()
+    with torch.no_grad():
+        bilm(nlp).lstm[level].bias += amount
 
 
 def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:

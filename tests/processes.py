@@ -1,4 +1,4 @@
-"""Commands in processes of their own that cost no imports: each is forked from one that has imported everything."""
+"""Commands in separate processes without import time: each is forked from a process that has imported everything."""
 
 import contextlib
 import multiprocessing
@@ -23,7 +23,7 @@ def start(function: Callable[..., object], *args: Any) -> BaseProcess:
 
 
 def start_together(function: Callable[..., object], *args: Any, size: int = 2) -> list[BaseProcess]:
-    """Call a function in processes that find in their environment what `torchrun` would put there."""
+    """Call a function in processes with the environment variables that `torchrun` sets."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
@@ -39,7 +39,7 @@ def _as_rank(rank: int, size: int, port: int, function: Callable[..., object], *
 
 
 def command(args: list[str], output: Path) -> None:
-    """`python -m spacy elmo ARGS`, to be started as above. What it prints goes to a file, of a rank to `FILE.RANK`."""
+    """Run `python -m spacy elmo ARGS` and redirect its output to a file, that of a rank to `FILE.RANK`."""
     from spacy_elmo.cli import elmo_cli
 
     if rank := os.environ.get("RANK"):

@@ -1,42 +1,118 @@
-"""The documentation pages: every excerpt runs, and every link leads somewhere."""
+"""The README and the pages in docs/: every block runs as pasted, and every link leads somewhere.
 
+A page runs from top to bottom in a folder like a fresh clone, with the files that its reader has (`GIVEN`).
+Blocks of `text` are not run; behind a block of Python they are its output, and are compared.
+"""
+
+import io
+import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import spacy
+import srsly
+from spacy.cli import app
+from spacy.tokens import DocBin
 from thinc.api import Adam, Config
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
 from tests import consumers, pipelines, tiny
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-CONSUMERS = (ROOT / "docs" / "consumers.md").read_text(encoding="utf-8")
-EXCERPTS = {
-    section.split("\n")[0]: block
-    for section in CONSUMERS.split("\n## ")[1:]
-    for block in re.findall(r"```ini\n(.*?)```", section, re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+CONSUMERS = (DOCS / "consumers.md").read_text(encoding="utf-8")
+
+NOT_RUN = {
+    "make demo": "installs an environment from the network",
+    ". .venv/bin/activate": "needs the environment of `make demo`",
+    "python -m pip install": "needs the network",
+    "python -m spacy project assets": "needs the network",
+    "python -m spacy project run": "trains for minutes; tests/test_project.py holds its commands",
+    "torchrun": "tests/pretrain/training/test_distributed.py runs several processes",
+    "python benchmarks/": "takes minutes, and other programs; tests/benchmarks runs them on little text",
+    "python -m spacy find-threshold": "tests/test_spacy_commands.py runs it on trained pipelines",
 }
-PYTHON = re.findall(r"```python\n(.*?)```", CONSUMERS, re.DOTALL)
+"""The beginning of a command that is not run -> the reason."""
+
+SHORTER = {
+    "python -m spacy elmo pretrain": "--training.max_steps 2 --training.eval_tokens 100 --training.vocab_size 500"
+    " --training.negatives 50 --training.eval_every 2 --training.warmup_steps 0",
+    "python -m spacy elmo pretrain configs/pretrain_finetune.cfg": "--training.max_steps 2 --training.eval_tokens 20"
+    " --training.eval_every 2",
+    "python -m spacy train c": "--training.max_steps 1 --training.eval_frequency 1",
+}
+"""The beginning of a command -> the arguments that are appended to make it short; the last entry that fits is taken."""
+
+RUN_ELSEWHERE = {
+    "packages.md": "tests/cli/test_init_config.py",
+}
+"""A page -> the test that runs its commands, on a foreign model and with other checks."""
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    line: int
+    language: str
+    body: str
+    before: str
+    """The paragraph before the block."""
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page, from top to bottom."""
+    text = page.read_text(encoding="utf-8")
+    matches = re.finditer(r"(?:\A|\n)```(\w*)\n(.*?)\n```(?=\n|\Z)", text, re.DOTALL)
+    return [
+        Block(
+            text.count("\n", 0, match.start(1)) + 1,
+            match[1],
+            match[2] + "\n",
+            text[: match.start()].rstrip().split("\n\n")[-1],
+        )
+        for match in matches
+    ]
+
+
+CONFIGS = [
+    pytest.param(block.body, id=f"{page.stem}-{block.line}")
+    for page in PAGES
+    for block in blocks(page)
+    if block.language == "ini" and "[nlp]" in block.body
+]
 
 
 @pytest.fixture
 def weights(tmp_path):
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
+        tmp_path / "w.safetensors"
+    )
     return tmp_path / "w.safetensors"
 
 
 def test_every_config_has_its_section():
     for path in consumers.CONFIGS.glob("*_elmo.cfg"):
         assert f"[{path.name}](../configs/{path.name})" in CONSUMERS
-    assert len(EXCERPTS) == len(re.findall(r"^## ", CONSUMERS, re.MULTILINE))
+    assert CONSUMERS.count("```ini") == len(re.findall(r"^## ", CONSUMERS, re.MULTILINE))
 
 
-@pytest.mark.parametrize("section", EXCERPTS)
-def test_excerpt_initializes_trains_and_predicts(section, weights, tmp_path, monkeypatch):
+@pytest.mark.parametrize("excerpt", CONFIGS)
+def test_excerpt_initializes_trains_and_predicts(excerpt, weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     consumers.write_knowledge_base(Path("kb"))
-    config = Config().from_str(EXCERPTS[section], interpolate=False)
+    config = Config().from_str(excerpt, interpolate=False)
     for block in consumers.blocks(config["components"]):
         if block.get("factory") == "elmo" or "bilm" in block:
             block["weights"] = str(weights)
@@ -52,16 +128,196 @@ def test_excerpt_initializes_trains_and_predicts(section, weights, tmp_path, mon
     assert len(list(nlp.pipe(consumers.TEXTS))) == len(consumers.TEXTS)
 
 
-@pytest.mark.parametrize("number", range(len(PYTHON)))
-def test_python_runs(number, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(PYTHON[number], {})
+def labelled_files(folder: Path) -> None:
+    """Write the labelled sets and the config that `spacy train` and `fill-config` are called with."""
+    docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
+    for part in ("train", "dev"):
+        DocBin(docs=docs).to_disk(folder / f"{part}.spacy")
+    (folder / "excerpt.cfg").write_text(CONFIGS_BY_PAGE["consumers.md"], encoding="utf-8")
+
+
+CONFIGS_BY_PAGE = {
+    page.name: next(block.body for block in blocks(page) if "[nlp]" in block.body)
+    for page in (DOCS / "consumers.md", DOCS / "train.md")
+}
+
+
+def foreign_model(folder: Path) -> None:
+    """Write a model in the files of AllenNLP, and raw text."""
+    from spacy_elmo.convert.bilm_tf.export import export
+
+    export(Weights.of(tiny.bilm(tiny.config(max_characters=50))), folder / "theirs")
+    text = ROOT / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
+    lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "text.txt").write_text("".join(lines[:5]), encoding="utf-8")
+
+
+def probe_files(folder: Path) -> None:
+    """Write a word sense, and the parts of speech of two words."""
+    record = {"tokens": ["The", "bank"], "lemma": [None, "bank"], "pos": [None, "NOUN"]}
+    for name in ("train", "test"):
+        srsly.write_jsonl(folder / f"{name}.jsonl", [record | {"sense": [None, "bank%1:17:01::"]}])
+    rows = ["1\tThe\tthe\tDET\tDT", "2\tbank\tbank\tNOUN\tNN"]
+    sentence = "".join(f"{row}\t_\t0\troot\t_\t_\n" for row in rows) + "\n"
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.conllu").write_text(sentence)
+
+
+def trained_pipeline(folder: Path) -> None:
+    """Write an NER that listens to an elmo."""
+    nlp = consumers.pipeline(Config().from_str(CONFIGS_BY_PAGE["consumers.md"], interpolate=False))
+    nlp.initialize(lambda: consumers.examples(nlp))
+    (folder / "training").mkdir()
+    nlp.to_disk(folder / "training" / "model-best")
+
+
+GIVEN = {
+    "consumers.md": labelled_files,
+    "freezing.md": trained_pipeline,
+    "probe.md": probe_files,
+    "warm.md": foreign_model,
+}
+"""A page -> the files that its reader has."""
+
+
+def two_pipelines() -> dict[str, object]:
+    """Return the names of freezing.md: a pipeline that has an elmo, and another with an NER that listens to its own."""
+    nlp, other = spacy.blank("en"), spacy.load("training/model-best")
+    nlp.add_pipe("elmo")
+    return {"spacy": spacy, "nlp": nlp, "other": other}
+
+
+NAMES = {"freezing.md": two_pipelines}
+"""A page -> the Python names that each of its blocks starts with."""
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder with those parts of the repository that the pages name, and nothing that they could change in it."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for name in ("configs", "corpus/sample", "scripts"):
+        shutil.copytree(ROOT / name, folder / name)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name
+)
+def test_page_runs_as_pasted(page, clone):
+    if page.name in GIVEN:
+        GIVEN[page.name](clone)
+    namespace, output = {}, None
+    for block in blocks(page):
+        where = f"{page.name}:{block.line}"
+        if page.name in NAMES:
+            namespace = NAMES[page.name]()
+        if block.language == "python":
+            with redirect_stdout(io.StringIO()) as stdout:
+                exec(compile(block.body, where, "exec"), namespace)
+            output = stdout.getvalue()
+            continue
+        if block.language == "bash":
+            for command in commands(block):
+                run(command, where)
+        elif block.language == "ini":
+            run_config(block)
+        elif block.language == "json":
+            json.loads(block.body)
+        elif output:
+            assert block.body == output, where
+        output = None
+
+
+def commands(block: Block) -> list[str]:
+    """Return the commands of a block, a line each, without the comments behind them."""
+    lines = (re.sub(r"(^|\s\s+)#.*", "", line).strip() for line in block.body.splitlines())
+    return [line for line in lines if line]
+
+
+def excused(command: str) -> bool:
+    """Return True if a command is not run (see `NOT_RUN`)."""
+    return any(command.startswith(beginning) for beginning in NOT_RUN)
+
+
+def run(command: str, where: str) -> None:
+    """Run a command of a page: spaCy's in this process, which has imported all that takes time, others in a shell."""
+    if excused(command):
+        return
+    fitting = [extra for beginning, extra in SHORTER.items() if command.startswith(beginning)]
+    command = " ".join([command, *fitting[-1:]])
+    words = shlex.split(command)
+    if words[:3] == ["python", "-m", "spacy"] and not set(words) & {"&&", "|", ">", "<"}:
+        result = CliRunner().invoke(app, words[3:])
+        assert result.exit_code == 0, f"{where}: {command}\n{result.output}{result.exception!r}"
+        return
+    shell = f'set -euo pipefail; python() {{ "{sys.executable}" "$@"; }}; {command}'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{where}: {command}\n{done.stdout}{done.stderr}"
+
+
+def run_config(block: Block) -> None:
+    """Save a config under the name that the page gives, or make the pipeline of which it is a part."""
+    name = re.search(r"Save this as `([\w.]+)`", block.before)
+    if name:
+        Path(name[1]).write_text(block.body, encoding="utf-8")
+    if "[nlp]" in block.body:
+        return  # test_excerpt_initializes_trains_and_predicts
+    config = Config().from_str(f"[nlp]\nlang = 'en'\n[components]\n{block.body}".replace("'", '"'))
+    config["nlp"]["pipeline"] = list(config["components"])
+    assert consumers.pipeline(config).pipe_names == config["nlp"]["pipeline"]
+
+
+def test_tables_of_exceptions_are_used():
+    every = [
+        command
+        for page in PAGES
+        for block in blocks(page)
+        if block.language == "bash"
+        for command in commands(block)
+    ]
+    for beginning in [*NOT_RUN, *SHORTER]:
+        assert any(command.startswith(beginning) for command in every), beginning
+    for page, test in RUN_ELSEWHERE.items():
+        assert (DOCS / page).name in (ROOT / test).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_is_not_run_exists(page):
+    """Commands of the project are in project.yml, programs are files, and synopses name commands of ours."""
+    project = srsly.read_yaml(ROOT / "project.yml")
+    names = {command["name"] for command in project["commands"]} | set(project["workflows"])
+    ours = get_command(elmo_cli).commands
+    for block in blocks(page):
+        for command in re.findall(r"python -m spacy project run ([\w-]+)", block.body):
+            assert command in names
+        for program in re.findall(r"python ((?:benchmarks|scripts)/\w+\.py)", block.body):
+            assert (ROOT / program).is_file()
+        for command in re.findall(r"python -m spacy elmo ([\w-]+)", block.body):
+            assert command in ours
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_say_what_they_are(page):
+    assert {block.language for block in blocks(page)} <= {"python", "bash", "ini", "json", "text"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]+)(#[^)]+)?\)", text)
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text)
     assert links
-    for target, _ in links:
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+    for target, anchor in links:
+        if target.startswith("https://"):
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

@@ -175,8 +175,8 @@ def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
     """The network and the classes of the head are those of the file, though the config names neither."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     project_run(ran_all, "tune", capture=True)
-    given = Weights.read(ran_all / "runs/smoke/model-best.safetensors")
-    tuned = Weights.read(ran_all / "runs/tuned-sample/model-best.safetensors")
+    given = Weights.load(ran_all / "runs/smoke/model-best.safetensors")
+    tuned = Weights.load(ran_all / "runs/tuned-sample/model-best.safetensors")
     assert (tuned.config, tuned.vocabulary) == (given.config, given.vocabulary)
     assert (tuned.card["init"], tuned.card["steps"]) == (given.card, 4)
     changes = [(tuned.tensors[name] - given.tensors[name]).abs().max() for name in given.tensors]

@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     """Training data, development data, and a small config for each consumer."""
     folder = tmp_path_factory.mktemp("commands")
     weights = folder / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     # `debug data` refuses sets of fewer than 100 Docs.
     DocBin(docs=docs * 40).to_disk(folder / "train.spacy")

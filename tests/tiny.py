@@ -16,7 +16,7 @@ ALPHABET = "acstCnïve鳥\u3000🙂"
 
 
 def config(**fields: Any) -> BiLMConfig:
-    """A small character model with everything switched on; clips so narrow that they are active."""
+    """Return a small character model with all features; its clips are so narrow that they are active."""
     small: dict[str, Any] = {
         "dim": 7, "projection": 5, "layers": 2, "cell_clip": 0.3, "proj_clip": 0.2,
         "char_dim": 3, "filters": ((1, 2), (2, 3), (4, 4)), "highways": 1, "max_characters": 12,
@@ -25,27 +25,27 @@ def config(**fields: Any) -> BiLMConfig:
 
 
 def lexicon_config(**fields: Any) -> BiLMConfig:
-    """Likewise, with the words and the code points of ELMoForManyLangs."""
+    """Return the same with the words and the code points of ELMoForManyLangs as input."""
     size = N_MARKS + len(ALPHABET)
     return config(**{"words": len(LEXICON), "word_dim": 4, "symbols": size, **fields})
 
 
 def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
-    """A network whose every parameter, biases too, is random and large enough to matter."""
+    """Return a network in which every parameter, also each bias, is random and large enough to matter."""
     generator = torch.Generator().manual_seed(seed)
     model = BiLM(config)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
     words = LEXICON if config.has_lexicon else VOCABULARY
-    model.set_names(words[: config.words], ALPHABET[: max(config.symbols - N_MARKS, 0)])
+    model.set_vocabulary(words[: config.words], ALPHABET[: max(config.symbols - N_MARKS, 0)])
     return model.eval()
 
 
 def batch(
     model: BiLM, sentences: Sequence[Sequence[str]]
 ) -> tuple[torch.Tensor, np.ndarray, list[int]]:
-    """The first arguments of `BiLM.forward`: ids of the distinct words, their rows, the lengths."""
+    """Return the first arguments of `BiLM.forward`: token ids of the distinct words, their rows, the lengths."""
     types = sorted({word for sentence in sentences for word in sentence})
     rows = {word: row for row, word in enumerate(types)}
     words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
@@ -54,5 +54,5 @@ def batch(
 
 @torch.no_grad()
 def read(model: BiLM, sentences: Sequence[Sequence[str]], *args: Any, **kwargs: Any) -> BiLMOutput:
-    """`BiLM.forward` of sentences given as words."""
+    """Compute `BiLM.forward` for sentences given as words."""
     return model(*batch(model, sentences), *args, **kwargs)

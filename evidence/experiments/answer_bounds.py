@@ -13,12 +13,12 @@ from pathlib import Path
 import spacy
 from spacy.tokens import Doc, DocBin
 from tasks.pairs import line_break
-from tasks.qa_annotation import answer
-from tasks.qa_scorer import normal_words, word_f1
+from tasks.qa.annotation import answer
+from tasks.qa.scorer import normal_words, word_f1
 
 
 def agreement(docs: Iterable[Doc]) -> float | None:
-    """Mean F1 of all pairs of answers to one question on one context, in percent. None: none has two.
+    """Return the mean F1, in percent, of all pairs of answers to one question on one context; None if none has two.
 
     Args:
         docs: a row each, as `scripts/convert_qa.py` writes them: equal ones have equal text.
@@ -33,7 +33,8 @@ def agreement(docs: Iterable[Doc]) -> float | None:
 
 
 def nearest_sentence(docs: Iterable[Doc]) -> float:
-    """Mean F1, in percent, of the sentence of the context that shares most words with the question, as the answer."""
+    """Return the mean F1, in percent, of the context sentence that shares most words with the question, as the
+    answer."""
     sentencizer = spacy.blank("en").add_pipe("sentencizer")
     scores = []
     for doc in docs:

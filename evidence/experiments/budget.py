@@ -1,4 +1,4 @@
-"""Say how long each size of a plan takes, and what of it is left.
+"""Print how long each size of a plan takes, and its outstanding part.
 
 python -m experiments.budget plan.yml
 """
@@ -12,7 +12,7 @@ from .stages import budget, stages
 
 
 def main() -> None:
-    """Parse and print."""
+    """Parse the arguments and print the budget."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("--processes", type=int, default=cores(), help="at a time")

@@ -16,7 +16,7 @@ from .plan import Corpus, Cut, Plan, Run
 from .whole_file import whole
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
-"""What a DocBin holds of each Doc."""
+"""Fields of a DocBin that have an entry for each Doc."""
 
 
 def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: int) -> None:
@@ -43,14 +43,14 @@ def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: in
 
 
 def absent(plan: Plan, run: Run, data_folder: Path) -> list[Path]:
-    """The files that a run needs and that are not there: neither they nor what was made of them."""
+    """Return the source files that a run needs and that are missing, unless they were converted before."""
     needed = [corpus._replace(cut=Cut()) for corpus in run.corpora if not corpus.path.exists()]
     files = [source(plan, corpus, data_folder) for corpus in needed if not corpus.path.exists()]
     return [file for file in files if not file.is_file()]
 
 
 def source(plan: Plan, corpus: Corpus, data_folder: Path) -> Path:
-    """The labelled file that a corpus is made from."""
+    """Return the labelled file that a corpus is made from."""
     return data_folder / plan.content["sources"][str(corpus.data)].format(part=corpus.part)
 
 
@@ -79,7 +79,7 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
 
 
 def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:
-    """Some of the Docs, as they are. A smaller cut is contained in a larger one.
+    """Return some of the Docs, unchanged. A smaller cut is contained in a larger one.
 
     They are taken from the serialized form: nothing that a Doc carries can be lost.
     """

@@ -1,4 +1,4 @@
-"""A short name for a piece of a config."""
+"""The digest of a part of a config."""
 
 import hashlib
 import json
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def digest(block: Mapping[str, Any]) -> str:
-    """Equal ones have the same, whatever the order of their keys."""
+    """Return 16 hexadecimal digits that are equal for equal blocks, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(block, sort_keys=True).encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from .results import Results, mean
 
 
 def gains(results: Results) -> str:
-    """Where ELMo helps and where it does not, as far as the seeds can tell. Empty: no set has both sides."""
+    """Return a sentence on where ELMo helps, as far as the seeds can tell; an empty one if no set has both sides."""
     better, worse, mixed, higher, not_higher = [], [], [], [], []
     for task, data in results.sets:
         baseline, elmo = (
@@ -40,7 +40,7 @@ def gains(results: Results) -> str:
 
 
 def progress(runs: Sequence[Run]) -> str:
-    """How many of the planned runs have scores."""
+    """Return a sentence on how many of the planned runs have scores."""
     done = sum(all(path.exists() for path in run.metrics.values()) for run in runs)
     if done == len(runs):
         return f"All {done} planned runs are in this report."
@@ -49,7 +49,7 @@ def progress(runs: Sequence[Run]) -> str:
 
 
 def rivals(results: Results) -> str:
-    """On how many sets each rival scores higher than the baseline, and than ELMo. Empty: none of them has run."""
+    """Return how many sets each rival wins against the baseline and against ELMo; an empty text if none has run."""
     said = []
     for rival in ("vectors", "pretrain", "elmo_vectors"):
         runs = results.of(variant=rival, share=100)
@@ -67,7 +67,7 @@ def rivals(results: Results) -> str:
 
 
 def _above(results: Results, one: str, other: str) -> list[str]:
-    """The sets on which the mean of one variant is above that of another."""
+    """Return the sets on which the mean of one variant is above that of another."""
     above = []
     for task, data in results.sets:
         its, others = (
@@ -79,7 +79,7 @@ def _above(results: Results, one: str, other: str) -> list[str]:
 
 
 def text_read(results: Results, size: Mapping[str, Any]) -> str:
-    """How much of the raw text the rivals learned from. Empty: none of them has run.
+    """Return a sentence on the raw text that the rivals learned from; an empty one if none has run.
 
     Args:
         size: its section of the plan.

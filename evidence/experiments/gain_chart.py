@@ -19,7 +19,7 @@ _LOOKS = [*_OURS.values(), (_PAPER, "#000000", "diamond")]
 
 
 def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str, Any] | None:
-    """A row of marks for each set, in Vega-Lite. None: nothing but baselines is done.
+    """Return a Vega-Lite chart with a row of marks for each set; None if only baselines are done.
 
     Args:
         same_kind: of a set, as "ner/wnut17", the percentage in the paper.
@@ -85,7 +85,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
 
 
 def _gains(results: Results, task: str, data: str) -> dict[str, float]:
-    """Percent, by the model's name: means of its seeds, all held against the mean of all baselines."""
+    """Return percent by model name: the mean of its seeds against the mean of all baselines."""
     baseline = results.of(task=task, data=data, variant="baseline", share=100)
     gains = {}
     for variant, (name, *_) in _OURS.items():

@@ -15,7 +15,7 @@ from thinc.api import Model
 
 @registry.callbacks("evidence.init_tok2vec.v1")
 def init_tok2vec_v1(component: str, path: str) -> Callable[[Language], Language]:
-    """For `[initialize] after_init`.
+    """Return the callback for `[initialize] after_init`.
 
     Args:
         component: with the layers to be set.
@@ -31,7 +31,7 @@ def init_tok2vec_v1(component: str, path: str) -> Callable[[Language], Language]
 
 
 def layer_for(weights: bytes, model: Model) -> Model:
-    """The layer of a model that is built as the saved one is.
+    """Return the layer of a model that has the structure of the saved one.
 
     Raises:
         ValueError: there is none.

@@ -12,7 +12,7 @@ from .plan import Plan
 
 
 def pipelines(plan: Plan, size: str) -> list[Path]:
-    """Those that the runs have kept.
+    """Return the trained pipelines that the runs have kept.
 
     Raises:
         ValueError: the plan has no such size.

@@ -1,4 +1,4 @@
-"""One at a time: a lock that the processes which are started under it hold, too."""
+"""A lock that is also held by the processes that are started under it."""
 
 import fcntl
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock, together with every process that inherits it; it falls when the last of them has ended.
+    """Hold a lock together with every process that inherits it; it is free when the last of them has ended.
 
     Args:
-        path: a file for it, made if need be. It stays, and says nothing by being there.
+        path: the file of the lock, made if need be. It stays; its existence alone locks nothing.
 
     Raises:
         BlockingIOError: another process holds it, perhaps one that was left over when its parent was killed.

@@ -18,7 +18,7 @@ _DOCS_AT_ONCE = 128
 
 
 def accuracy(nlp: Language, train: Sequence[Doc], dev: Sequence[Doc], test: Sequence[Doc]) -> float:
-    """The share of `test` whose class is found; `dev` chooses the epoch.
+    """Return the accuracy on `test`, at the epoch that is best on `dev`.
 
     Args:
         nlp: with an elmo, of whose layers the means stand side by side.

@@ -13,8 +13,8 @@ from .tables import Table
 
 
 def neighbor_table(folder: Path) -> Table | None:
-    """The nearest use of each sentence's word in each layer; cf. table 4 of the paper. None: no neighbors.json, or no
-    sentence in it."""
+    """Return the nearest use of each sentence's word in each layer; cf. table 4 of the paper. None: no
+    neighbors.json, or no sentence in it."""
     path = folder / "neighbors.json"
     found = json.loads(path.read_text("utf8")) if path.is_file() else {"queries": []}
     if not found["queries"]:

@@ -11,7 +11,7 @@ from thinc.api import NumpyOps, registry
 
 @registry.ops("evidence.NumpyOps")
 class NumpyBlasOps(NumpyOps):
-    """What thinc takes for a CPU once this module is imported: the operations that are called numpy."""
+    """The operations that thinc takes for a CPU once this module is imported: those named numpy."""
 
     name = "numpy"
 

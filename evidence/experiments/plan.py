@@ -1,4 +1,4 @@
-"""`plan.yml`: which runs belong to a size, and what each may cost."""
+"""`plan.yml`: the runs of each size, and their planned minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Data(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Data:
-        """TASK/NAME, such as ner/wnut17.
+        """Return the set that TASK/NAME names, such as ner/wnut17.
 
         Raises:
             ValueError: it is not of this form.
@@ -37,15 +37,15 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """How much of a corpus is used: `share` percent of the first `limit` of its shuffled documents."""
+    """The used part of a corpus: `share` percent of the first `limit` of its shuffled documents."""
 
     limit: int | None = None
-    """None: all."""
+    """Number of documents; None: all."""
     share: int = 100
 
     @property
     def suffix(self) -> str:
-        """What is added to the name of a file that is cut; nothing for a whole one."""
+        """The suffix of the name of a cut file; empty for a whole one."""
         limit = f"-limit{self.limit}" if self.limit is not None else ""
         return limit + (f"-share{self.share}" if self.share != 100 else "")
 
@@ -61,11 +61,11 @@ class Run:
     share: int
     """Percent of the training documents."""
     steps: int | None
-    """None: as many as the config says."""
+    """Optimizer steps; None: as many as the config says."""
     minutes: float
-    """Of one core, as planned."""
+    """Planned minutes of one core."""
     limits: Mapping[str, int]
-    """Part -> documents at most; a part that is missing is used whole."""
+    """Largest number of documents by part; a part that is missing is used whole."""
     also: tuple[Data, ...]
     """Further sets whose test parts it is scored on."""
 
@@ -80,12 +80,12 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Of its training."""
+        """The folder of its training."""
         return Path("training", self.size, self.name)
 
     @property
     def pipeline_kept(self) -> bool:
-        """Whether its trained pipeline stays: the figures of learned layer weights read those of the first seed."""
+        """True if its trained pipeline is kept: the figures of learned layer weights need those of the first seed."""
         return (self.variant, self.seed, self.share) == ("elmo", 0, 100)
 
     @property
@@ -97,13 +97,13 @@ class Run:
         }
 
     def corpus(self, part: str, data: Data | None = None) -> Corpus:
-        """A part of its own set, or of another that it is scored on."""
+        """Return a part of its own set, or of another that it is scored on."""
         cut = Cut(self.limits.get(part), self.share if part == "train" else 100)
         return Corpus(data or self.data, part, cut)
 
     @property
     def corpora(self) -> tuple[Corpus, ...]:
-        """All that it reads."""
+        """All corpora that it reads."""
         own = (self.corpus(part) for part in ("train", "dev", "test"))
         return (*own, *(self.corpus("test", data) for data in self.also))
 
@@ -117,19 +117,19 @@ class Corpus(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where it is, or will be."""
+        """The place of the file, whether it exists or not."""
         folder = Path("corpus", self.data.task)
         return folder / f"{self.data.name}-{self.part}{self.cut.suffix}.spacy"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The file, read."""
+    """A plan file that was read."""
 
     path: Path
     content: Mapping[str, Any]
     passed_over: frozenset[str] = frozenset()
-    """Names of runs that are not to be done."""
+    """Names of the runs that are left out, because their data are missing."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def trained_on(self) -> dict[Data, Data]:
-        """Sets that are only scored on -> what is trained on."""
+        """The set that is trained on, by the sets that are only scored on."""
         return {
             Data.of(other): Data.of(trained)
             for trained, others in self.content["also_scored"].items()
@@ -159,7 +159,7 @@ class Plan:
         }
 
     def size(self, name: str) -> Mapping[str, Any]:
-        """The section of a size.
+        """Return the section of a size.
 
         Raises:
             ValueError: there is none.
@@ -170,7 +170,7 @@ class Plan:
         return sizes[name]
 
     def runs(self, size: str) -> list[Run]:
-        """The runs of a size in the order of the file, each once, but for those to be passed over.
+        """Return the runs of a size in the order of the file, each once, without those in `passed_over`.
 
         Raises:
             ValueError: an unknown size, variant, task or set.
@@ -209,7 +209,7 @@ class Plan:
                 )
 
     def run(self, size: str, name: str) -> Run:
-        """The run of a name.
+        """Return the run of a name.
 
         Raises:
             ValueError: there is none.

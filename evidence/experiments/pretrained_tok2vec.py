@@ -23,17 +23,17 @@ from .whole_file import whole
 
 
 def block_of(config: Config, task: str) -> dict[str, Any]:
-    """Embedding and encoder of a component, with all values in place."""
+    """Return the embedding and encoder of a component, interpolated."""
     return tok2vec_block(config.interpolate(), task)
 
 
 def tok2vec_digest(task: str) -> str:
-    """A short name for the embedding and encoder of a task's config without ELMo: equal ones have the same."""
+    """Return the digest of the embedding and encoder of a task's config without ELMo."""
     return digest(block_of(read_pair(task)[0], task))
 
 
 def pretraining_config(baseline: Config, task: str, raw_text: Path) -> Config:
-    """A pipeline of nothing but a tok2vec, and how it is pretrained.
+    """Return the config of a pipeline with a tok2vec alone, and of its pretraining.
 
     Args:
         baseline: the config of the task without ELMo; embedding and encoder are taken from it.

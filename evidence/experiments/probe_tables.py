@@ -10,7 +10,7 @@ from .tables import Table
 
 
 def sense_table(folder: Path) -> Table | None:
-    """Word senses by layer; table 5 of the paper. None: the folder has no word-sense.json."""
+    """Return word senses by layer (table 5 of the paper); None if the folder has no word-sense.json."""
     found = _read(folder / "word-sense.json")
     if found is None:
         return None
@@ -35,7 +35,7 @@ def sense_table(folder: Path) -> Table | None:
 
 
 def tag_table(folder: Path) -> Table | None:
-    """Parts of speech by layer; table 6 of the paper. None: the folder has no part-of-speech.json."""
+    """Return parts of speech by layer (table 6 of the paper); None if the folder has no part-of-speech.json."""
     found = _read(folder / "part-of-speech.json")
     if found is None:
         return None

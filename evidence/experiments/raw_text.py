@@ -22,7 +22,7 @@ from .whole_file import whole
 
 
 def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[tuple[str, list[str]]]:
-    """The lines of raw text, each also as its tokens, until there are so many words.
+    """Yield the lines of raw text with their tokens, until there are `words` tokens.
 
     Args:
         source: as `spacy elmo pretrain` reads its `paths.raw_text`: a file, a folder or a pattern.
@@ -49,10 +49,10 @@ def write(
     jsonl_words: int | None = None,
     lang: str = "en",
 ) -> int:
-    """Write both files and say how many words the first has.
+    """Write both files and return the number of words in the first.
 
     Args:
-        words: as many at most; None: all.
+        words: largest number of words; None: all.
         jsonl_words: of raw.jsonl.
 
     Raises:

@@ -45,13 +45,13 @@ class Figure(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """The picture itself, for a page that needs no other file."""
+        """Return the picture as a data URI, for a page that needs no other file."""
         return f"data:image/png;base64,{base64.b64encode(self.path.read_bytes()).decode()}"
 
 
 @dataclass
 class Section:
-    """A heading and what stands under it."""
+    """A heading with its tables, sentences and figures."""
 
     title: str
     texts: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
 
     def markdown(self) -> str:
-        """As Markdown; pictures by their names, so they must be in the same folder."""
+        """Return the section as Markdown; pictures by their names, so they must be in the same folder."""
         parts = [f"## {self.title}", *self.texts, *(table.markdown() for table in self.tables)]
         parts += [f"![{caption}]({path.name})\n\n*{caption}*" for path, caption in self.figures]
         return "\n\n".join(parts)
@@ -68,7 +68,7 @@ class Section:
 def sections(
     results: Results, size: Mapping[str, Any], paper: Mapping[str, Any], folder: Path
 ) -> list[Section]:
-    """All that is known so far.
+    """Return the sections of the report, from all results so far.
 
     Args:
         size: its section of the plan.

@@ -24,7 +24,7 @@ _DATASET = re.compile(r"(?P<name>.+?)(-(?P<share>\d+)pct)?")
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run on one set."""
+    """The score of a run on one set, and its cost."""
 
     task: str
     data: str
@@ -33,17 +33,17 @@ class Result:
     variant: str
     seed: int
     score: float
-    """Percent."""
+    """Score in percent."""
     minutes: float
-    """Of one core, training and scoring."""
+    """Minutes of one core, for training and scoring."""
     documents: int
-    """In training."""
+    """Documents in training."""
     dev: tuple[tuple[int, float], ...]
-    """(step, score in percent) of every time that it was judged on dev."""
+    """(step, score in percent) of every evaluation on dev."""
 
 
 def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
-    """Results under metrics/SIZE.
+    """Return the results under metrics/SIZE.
 
     Args:
         planned: the files that count. What another plan has left is passed over.
@@ -77,7 +77,7 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
 
 
 def record_of(path: Path) -> dict[str, Any]:
-    """How the scores of a file came about.
+    """Return the record of the run that a file of scores belongs to.
 
     Raises:
         ValueError: `experiments.training` has not written it.
@@ -92,7 +92,7 @@ def record_of(path: Path) -> dict[str, Any]:
 
 
 class Results:
-    """Results, to be looked up."""
+    """All results, with look-up by their fields."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Results:
         self._trained_on = trained_on or {}
 
     def of(self, **wanted: object) -> list[Result]:
-        """Those with these values, such as task="ner", ordered by seed."""
+        """Return the results with these values, such as task="ner", ordered by seed."""
         found = (
             result
             for result in self.all
@@ -119,33 +119,34 @@ class Results:
 
     @property
     def sets(self) -> list[tuple[str, str]]:
-        """(task, data set) of all results, tasks in the order of the table of metrics."""
+        """Return (task, data set) of all results, tasks in the order of the table of metrics."""
         order = list(METRIC_NAMES)
         found = {(result.task, result.data) for result in self.all}
         return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1]))
 
     @property
     def trained_sets(self) -> list[tuple[str, str]]:
-        """Those of `sets` that something was trained on."""
+        """Return those of `sets` that something was trained on."""
         return [pair for pair in self.sets if pair not in self._trained_on]
 
     def label(self, task: str, data: str) -> str:
-        """What a set is called: "ner, wnut17", or "qa, subjqa \u2192 xquad-en" where training was on another one."""
+        """Return the label of a set: "ner, wnut17", or "qa, subjqa \u2192 xquad-en" where training was on another
+        one."""
         if (task, data) not in self._trained_on:
             return f"{task}, {data}"
         return f"{task}, {self._trained_on[task, data][1]} \u2192 {data}"
 
     def label_with_metric(self, task: str, data: str) -> str:
-        """A set and what its scores are: "ner, wnut17 (F1)"."""
+        """Return the label of a set with its metric: "ner, wnut17 (F1)"."""
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
 
 
 def mean(results: Iterable[Result]) -> float:
-    """Of their scores."""
+    """Return the mean of the scores."""
     return statistics.mean(result.score for result in results)
 
 
 def updates_needed(baseline: Result, elmo: Result) -> tuple[int, int | None]:
-    """The step at which the baseline was best on dev, and the first at which ELMo was as good, if it ever was."""
+    """Return the step at which the baseline was best on dev, and the first at which ELMo was as good, or None."""
     best_step, best = max(baseline.dev, key=lambda judged: (judged[1], -judged[0]))
     return best_step, next((step for step, score in elmo.dev if score >= best), None)

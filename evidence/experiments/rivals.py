@@ -1,4 +1,4 @@
-"""What the rivals of ELMo read: where it is, and the jobs that make it from raw text."""
+"""The files that the rivals of ELMo read, and the jobs that make them from raw text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .variants import Resources
 
 
 def resources(size: str, task: str) -> Resources:
-    """The files that the variants of a task read."""
+    """Return the files that the variants of a task read."""
     folder = Path("rivals", size)
     return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
 def absent_text(size: str, data_folder: Path) -> Path | None:
-    """The pattern of the raw text, if no file has such a name and nothing was made of one; else None."""
+    """Return the pattern of the raw text if no file matches it and nothing was made of one before, else None."""
     pattern = _raw_text(data_folder)
     there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
     return None if there else pattern
 
 
 def text_jobs(plan: Plan, size: str, data_folder: Path) -> list[Job]:
-    """The job that reads the raw text, if any run of the size needs it."""
+    """Return the job that reads the raw text, if any run of the size needs it."""
     if not _users(plan, size):
         return []
     folder, section = Path("rivals", size), plan.size(size)
@@ -39,7 +39,8 @@ def text_jobs(plan: Plan, size: str, data_folder: Path) -> list[Job]:
 
 
 def resource_jobs(plan: Plan, size: str) -> list[Job]:
-    """The jobs that make of it what the runs of a size need: static vectors, and weights for each kind of embedding."""
+    """Return the jobs that make static vectors, and weights for each kind of embedding, as the runs of a size need
+    them."""
     folder, minutes = Path("rivals", size), plan.size(size)["raw_minutes"]
     needed: dict[Path, Job] = {}
     for run in _users(plan, size):
@@ -56,7 +57,7 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
 
 
 def needs_raw_text(run: Run) -> bool:
-    """Whether a run reads what is made of raw text."""
+    """Return True if a run needs files that are made from raw text."""
     return run.variant in ("vectors", "elmo_vectors", "pretrain")
 
 

@@ -2,7 +2,7 @@
 
     python -m experiments.run plan.yml small --data ../../data
 
-What is done is passed over, unless its config has changed, so the same command goes on after a stop.
+Finished runs are left as they are unless their config has changed, so the same command continues after a stop.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from .whole_file import remove_abandoned
 
 
 def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
-    """Carry out what is left of a size.
+    """Carry out the outstanding jobs of a size.
 
     Raises:
         OSError, ValueError: the plan or the data cannot be used, or another process carries out this size.
@@ -43,7 +43,8 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
 
 
 def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
-    """The plan without the runs whose data are not there, after a line for each set that names what is missing.
+    """Return the plan without the runs whose data are missing, and print a line for each set that names the missing
+    files.
 
     Raises:
         FileNotFoundError: there are no data for any run.
@@ -71,7 +72,7 @@ def forget_changed(runs: Iterable[Run]) -> None:
     """Remove the scores of runs whose config has changed since, so that they are done again, and name them.
 
     Raises:
-        ValueError: as of `record_of`.
+        ValueError: see `record_of`.
     """
     for run in runs:
         scores = [path for path in run.metrics.values() if path.is_file()]
@@ -83,7 +84,7 @@ def forget_changed(runs: Iterable[Run]) -> None:
 
 
 def main() -> None:
-    """Parse and carry out."""
+    """Parse the arguments and carry out the plan."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")

@@ -1,4 +1,4 @@
-"""Carries out jobs in several processes: passes over what is done, says how long the rest takes, stops at a failure."""
+"""Jobs in several processes: finished ones are left out, the remaining time is printed, and a failure stops all."""
 
 from __future__ import annotations
 
@@ -8,51 +8,50 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 TAIL = 30
-"""Lines of its log that a failure shows."""
+"""Number of lines of the log in the message of a failure."""
 
-
-def _print(line: str) -> None:
-    print(line, flush=True)
+_print = partial(print, flush=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A command that makes files. They must appear whole or not at all: a job is done when all of them are there."""
+    """A command that makes files, which appear whole or not at all: the job is done when all of them exist."""
 
     name: str
     command: Sequence[str]
     outputs: Sequence[Path]
     minutes: float
-    """Of one core, as planned."""
+    """Planned minutes of one core."""
     log: Path
-    """Where what it prints goes."""
+    """The file of its output."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if all its files exist."""
         return all(path.exists() for path in self.outputs)
 
 
 class JobFailed(Exception):
-    """A job ended with an error or without its files."""
+    """The error of a job that ended with an exit code or without its files."""
 
 
 def cores() -> int:
-    """How many processes can work at a time."""
+    """Return the number of processor cores that this process may use."""
     # Not cpu_count: `taskset` or a batch system may grant fewer.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def left(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that are not done."""
+    """Return the jobs that are not done."""
     return [job for job in jobs if not job.done]
 
 
 def planned_minutes(jobs: Sequence[Job], processes: int) -> float:
-    """How long jobs take that begin in this order, each as soon as a process is free."""
+    """Return the minutes until all jobs are done, if each starts in this order as soon as a process is free."""
     free = [0.0] * processes
     for job in jobs:
         begin = min(free)
@@ -61,20 +60,23 @@ def planned_minutes(jobs: Sequence[Job], processes: int) -> float:
 
 
 def carry_out(
-    jobs: Sequence[Job], processes: int, *, say: Callable[[str], None] = _print, pause: float = 0.2
+    jobs: Sequence[Job],
+    processes: int,
+    *,
+    say: Callable[[str], None] = _print,
+    pause: float = 0.2,
 ) -> None:
-    """Do what is left of the jobs, in their order.
+    """Carry out the jobs that are not done, in their order.
 
-    However this ends, short of SIGKILL, no process of its own goes on: what was under way is lost, and begins anew the
-    next time.
+    However this ends, except by SIGKILL, it ends its processes too: an interrupted job starts again the next time.
 
     Args:
-        processes: at a time, each with one thread.
-        say: told of each that ends, and how long the rest will take.
-        pause: seconds between two looks at the processes.
+        processes: number of parallel processes, each with one thread.
+        say: called with a line for each finished job, with the remaining time.
+        pause: seconds between two checks of the processes.
 
     Raises:
-        JobFailed: with the end of its log.
+        JobFailed: a job failed; the message has the end of its log.
     """
     waiting = left(jobs)
     running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}

@@ -11,7 +11,7 @@ _NAMES = {"baseline": "without ELMo", "elmo": "with ELMo"}
 
 
 def share_chart(results: Results) -> Mapping[str, Any] | None:
-    """A panel for each set, in Vega-Lite. None: no run used a part of its data."""
+    """Return a Vega-Lite chart with a panel for each set; None if no run used a part of its data."""
     drawn = [
         pair
         for pair in results.sets

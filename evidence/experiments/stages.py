@@ -11,7 +11,7 @@ from .schedule import Job, left, planned_minutes
 
 
 def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
-    """Lists of jobs; those of one need what those before have made.
+    """Return lists of jobs; each list needs the files of those before it.
 
     What the rivals need takes as long as a dozen runs, so those that can do without come first.
     """
@@ -23,13 +23,13 @@ def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
 
 
 def outstanding(jobs: list[list[Job]]) -> list[list[Job]]:
-    """Of `stages`, what is left to do. What only rivals need is not, once these are done."""
+    """Return the jobs of `stages` that are not done, without preparations whose runs are all done."""
     without, text, resources, of_rivals = map(left, jobs)
     return [without, text, resources, of_rivals] if of_rivals else [without, [], [], []]
 
 
 def training_job(plan: Plan, run: Run) -> Job:
-    """The process that does a run."""
+    """Return the job of a run."""
     return Job(
         name=run.name,
         command=[sys.executable, "-m", "experiments.training", str(plan.path), run.size, run.name],
@@ -40,10 +40,10 @@ def training_job(plan: Plan, run: Run) -> Job:
 
 
 def budget(size: str, jobs: list[list[Job]], processes: int) -> str:
-    """How long a size takes as planned, and what of it is left, in one line.
+    """Return a line with the planned time of a size and of its outstanding part.
 
     Args:
-        jobs: of `stages`.
+        jobs: the lists that `stages` returns.
     """
     whole, rest = (
         sum(planned_minutes(stage, processes) for stage in of) for of in (jobs, outstanding(jobs))

@@ -37,12 +37,12 @@ class Table(NamedTuple):
 
     @property
     def numeric(self) -> list[bool]:
-        """Of each column, whether it holds nothing but numbers; "-" stands for a missing one."""
+        """Return True for each column that has only numbers; "-" is a missing one."""
         columns = zip(*self.rows, strict=True)
         return [all(cell[:1] in set("0123456789-") for cell in column) for column in columns]
 
     def markdown(self) -> str:
-        """As Markdown writes a table, numbers to the right."""
+        """Return the table as Markdown, numbers aligned to the right."""
         alignment = ["---:" if numeric else "---" for numeric in self.numeric]
         lines = [self.columns, alignment, *self.rows]
         escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
@@ -51,7 +51,7 @@ class Table(NamedTuple):
 
 
 def tasks(results: Results) -> Table | None:
-    """Each set: what ELMo gains over the baseline, beside what other rivals reach. Table 1 of the paper.
+    """Return the scores of each set without and with ELMo, beside those of the rivals (table 1 of the paper).
 
     None: no baseline is done.
     """
@@ -80,7 +80,7 @@ def tasks(results: Results) -> Table | None:
 
 
 def weighting(results: Results) -> Table | None:
-    """Which layers are read; table 2 of the paper. None: no such run is done."""
+    """Return the scores by the weighting of the layers (table 2 of the paper); None if no such run is done."""
     what = (
         "the layers that are read and how they are weighted (λ stands against the loss of the component: that of srl is"
         " the mean over the tokens, that of spaCy's ner a sum, so that λ = 1 is weaker there than in the paper)"
@@ -89,7 +89,7 @@ def weighting(results: Results) -> Table | None:
 
 
 def place(results: Results) -> Table | None:
-    """Where ELMo enters; table 3 of the paper. None: no such run is done."""
+    """Return the scores by the place of ELMo (table 3 of the paper); None if no such run is done."""
     what = (
         "the place of ELMo: beside what the window encoder reads or writes. In ner the encoder stands for the paper's"
         " LSTM, so these are its input and output; elsewhere what it writes is read by an LSTM, so that is the paper's"
@@ -118,7 +118,7 @@ def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table 
 
 
 def shares(results: Results) -> Table | None:
-    """Scores by the part of the training data that was used; figure 1 of the paper. None: no such run is done."""
+    """Return the scores by the share of the training data (figure 1 of the paper); None if no such run is done."""
     rows = []
     for task, data in results.sets:
         used = sorted({result.share for result in results.of(task=task, data=data, seed=0)})
@@ -138,7 +138,7 @@ def shares(results: Results) -> Table | None:
 
 
 def updates(results: Results) -> Table | None:
-    """How many updates ELMo needs to be as good on dev as the baseline ever was. None: no pair is done."""
+    """Return the updates that ELMo needs to be as good on dev as the baseline ever was; None if no pair is done."""
     rows = []
     for task, data in results.trained_sets:
         pairs = [
@@ -167,7 +167,7 @@ def updates(results: Results) -> Table | None:
 
 
 def minutes(results: Results) -> Table | None:
-    """What a run costs. None: no pair is done."""
+    """Return the minutes of the runs; None if no pair is done."""
     rows = []
     for task, data in results.trained_sets:
         found = {

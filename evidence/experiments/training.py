@@ -29,11 +29,11 @@ from .variants import derive, read_pair
 from .whole_file import whole
 
 EVALUATIONS = 10
-"""How often a run that is shorter than its config says is judged on dev."""
+"""Number of evaluations on dev of a run that is shorter than its config."""
 
 
 def run_config(run: Run, log: Path) -> Config:
-    """The config of a run, complete: its files, its steps, its seed.
+    """Return the complete config of a run, with its files, steps and seed.
 
     Args:
         log: for the steps that are judged, as lines of JSON.
@@ -55,7 +55,8 @@ def run_config(run: Run, log: Path) -> Config:
 
 
 def config_digest(run: Run) -> str:
-    """Of its config: what it would be trained by now. Its scores keep that by which it was trained."""
+    """Return the digest of the config by which a run would be trained now. Its scores keep the digest of their own
+    config."""
     return _digest(run_config(run, Path()))
 
 
@@ -67,14 +68,15 @@ def _digest(config: Config) -> str:
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
-    """A corpus as the pipeline reads its dev corpus: a task may need more of it than its words."""
+    """Return the examples of a corpus as the pipeline reads its dev corpus: a task may need more of it than its
+    words."""
     reader = Config({"paths": {"dev": str(path)}, "corpora": {"dev": nlp.config["corpora"]["dev"]}})
     reader["corpora"]["dev"]["path"] = str(path)
     return list(registry.resolve(reader)["corpora"]["dev"](nlp))
 
 
 def carry_out(run: Run) -> None:
-    """Train, score, write.
+    """Train a run, score it and write the scores.
 
     Raises:
         FileNotFoundError: a corpus is not there.

@@ -1,4 +1,4 @@
-"""The rivals of a task, each made from the places in its two configs that make it one, and from nowhere else."""
+"""The variants of a task: each is one of its two configs with the change that its name states, and no other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from confection import Config
 from spacy.util import load_config
 
 PLACES = ("input", "output")
-"""Where ELMo may be: beside what the encoder reads, beside what it writes."""
+"""The places of ELMo: beside the input of the encoder, beside its output."""
 
 
 class Resources(NamedTuple):
-    """What some variants read, made from the same raw text."""
+    """The files that some variants read, made from the same raw text."""
 
     vectors: Path
     """A folder that `spacy init vectors` wrote."""
@@ -24,7 +24,7 @@ class Resources(NamedTuple):
 
 
 def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Resources) -> Config:
-    """The config of a variant.
+    """Return the config of a variant.
 
     Args:
         variant: one of `VARIANTS`.
@@ -42,44 +42,48 @@ def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Reso
 
 
 def needs_elmo(variant: str) -> bool:
-    """Whether a variant is made from the config with ELMo."""
+    """Return True if a variant is made from the config with ELMo."""
     return variant.startswith("elmo")
 
 
-def config_file(name: str, folder: Path = Path()) -> Path:
-    """A config of this project or, where it has none of that name, of the repository around it.
+def config_file(task: str, kind: str, folder: Path = Path()) -> Path:
+    """Return the config of a task: beside its component here or, for spaCy's own tasks, in the repository around it.
 
     Args:
-        name: such as ner_elmo.
-        folder: of this project.
+        task: such as ner.
+        kind: "baseline" or "elmo".
+        folder: the folder of this project.
 
     Raises:
-        FileNotFoundError: neither has it.
+        FileNotFoundError: neither place has it.
     """
-    places = [folder / "configs" / f"{name}.cfg", folder / ".." / "configs" / f"{name}.cfg"]
+    places = [
+        folder / "tasks" / task / f"{kind}.cfg",
+        folder / ".." / "configs" / f"{task}_{kind}.cfg",
+    ]
     for place in places:
         if place.is_file():
             return place
-    raise FileNotFoundError(f"no config {name}.cfg; looked for {' and '.join(map(str, places))}")
+    raise FileNotFoundError(
+        f"no {kind} config of {task}; looked for {' and '.join(map(str, places))}"
+    )
 
 
 def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
-    """The configs of a task without ELMo and with it."""
-    baseline, elmo = (
-        load_config(config_file(f"{task}_{name}", folder)) for name in ("baseline", "elmo")
-    )
+    """Return the configs of a task without ELMo and with it."""
+    baseline, elmo = (load_config(config_file(task, kind, folder)) for kind in ("baseline", "elmo"))
     return baseline, elmo
 
 
 def own_variant(task: str, folder: Path = Path()) -> str:
-    """The variant by place that the config of a task with ELMo is already, such as elmo_input."""
+    """Return the variant by place that a task's config with ELMo already is, such as elmo_input."""
     block = tok2vec_block(read_pair(task, folder)[1], task)
     (place,) = (place for place in PLACES if block[place] is not None)
     return f"elmo_{place}"
 
 
 def tok2vec_block(config: Config, task: str) -> dict[str, Any]:
-    """Embedding and encoder inside a component."""
+    """Return the block of the embedding and encoder inside a component."""
     return config["components"][task]["model"]["tok2vec"]
 
 
@@ -137,4 +141,4 @@ VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
     "elmo_l2_1": _listener(l2=1.0),
     "elmo_l2_0001": _listener(l2=0.001),
 }
-"""Name -> what sets it apart from the config without ELMo or, where the name begins with elmo, with it."""
+"""The change of the config without ELMo or, where the name begins with elmo, with it, by the name of the variant."""

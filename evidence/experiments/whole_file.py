@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to; it takes the name of `path` when the block ends without an error.
+    """Yield a place beside `path` to write to; it takes the name of `path` when the block ends without an error.
 
     Two processes that make the same file do not meet. A folder that is there already is replaced. SIGTERM in the block
     ends the process as an error would, so that it leaves nothing, either.

@@ -34,7 +34,7 @@ class BiLSTM(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(batch, longest, nI) -> (batch, longest, nO)."""
+        """Compute (batch, longest, nI) -> (batch, longest, nO)."""
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])[
             0
@@ -42,7 +42,7 @@ class BiLSTM(nn.Module):
 
 
 class WithInput(nn.Module):
-    """[h ; x]: what is read is kept beside what is written, in place of the highway connections of He et al. (2017).
+    """Output and input side by side, [h ; x], in place of the highway connections of He et al. (2017).
     Without a way past the LSTM, the loss of srl stood for 400 steps where it is when every word gets the same guess."""
 
     def __init__(self, layer: BiLSTM) -> None:
@@ -50,12 +50,12 @@ class WithInput(nn.Module):
         self.layer = layer
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(batch, longest, nI) -> (batch, longest, nO + nI)."""
+        """Compute (batch, longest, nI) -> (batch, longest, nO + nI)."""
         return torch.cat([self.layer(x, lengths), x], dim=2)
 
 
 def bilstm_with_input(nO: int, nI: int, depth: int) -> Model[list[Floats2d], list[Floats2d]]:
-    """`BiLSTM` as a layer, with its input: (n, nI) per sequence -> (n, nO + nI)."""
+    """Return a `BiLSTM` with its input as a thinc layer: (n, nI) per sequence -> (n, nO + nI)."""
     network = WithInput(BiLSTM(nO, nI, depth))
     return PyTorchWrapper(network, convert_inputs=_padded, convert_outputs=_sequences)
 

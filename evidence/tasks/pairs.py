@@ -17,7 +17,7 @@ Pair = tuple[Floats2d, Floats2d]
 
 
 def line_break(doc: Doc) -> int:
-    """Index of the token between the two texts.
+    """Return the index of the token between the two texts.
 
     Raises:
         ValueError: there is none, or nothing before or behind it.
@@ -34,7 +34,7 @@ def line_break(doc: Doc) -> int:
 def pairs(
     vectors: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[Pair]]:
-    """The vectors of both texts of each Doc."""
+    """Return a layer that gives the vectors of both texts of each Doc."""
     return Model("pairs", forward, init=init, layers=[vectors])
 
 
@@ -46,7 +46,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Pair]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Pair], Callable[[list[Pair]], list[Doc]]]:
-    """Cut at the line break, whose own vector nobody reads."""
+    """Cut at the line break, whose own vector is not used."""
     places = [line_break(doc) for doc in docs]
     vectors, backprop_vectors = model.layers[0](docs, is_train)
 
@@ -63,7 +63,7 @@ def forward(
 def padded(
     model: Model, X: list[Pair], is_train: bool
 ) -> tuple[ArgsKwargs, Callable[[ArgsKwargs], list[Pair]]]:
-    """Pairs as the arguments of a network, and their gradients as pairs.
+    """Convert pairs to the arguments of a network, and their gradients to pairs.
 
     The network is called with the first texts, (batch, longest, width), padded, their lengths, (batch,), and both of
     the second texts.

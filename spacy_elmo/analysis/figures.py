@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import jinja2
 import vl_convert
+
+from ..files import atomic_write
 
 Spec: TypeAlias = Mapping[str, Any]
 """A chart in Vega-Lite, https://vega.github.io/vega-lite/docs; the `to_dict()` of one that altair has made will do."""
@@ -45,12 +46,7 @@ def save_figure(spec: Spec, path: Path, *, title: str) -> None:
     if path.suffix not in FORMATS:
         raise ValueError(f"{path}: a figure is written as {' or '.join(FORMATS)}, by its suffix")
     styled = {**spec, "config": {**_STYLE, **spec.get("config", {})}}
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(_png(styled) if path.suffix == ".png" else _page(styled, title))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    atomic_write(path, _png(styled) if path.suffix == ".png" else _page(styled, title))
 
 
 def marked(text: str) -> str:

@@ -12,11 +12,16 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
-from ..bilm.likelihood import classes_of, language_model, log_probabilities, opening_contexts
+from ..bilm.likelihood import (
+    build_language_model,
+    log_probabilities,
+    opening_states,
+    softmax_classes,
+)
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..pipeline.bundled import find_weights
-from ..pipeline.options import MAX_BATCH_TOKENS
+from ..pipeline.options import BiLMOptions
 from ..pipeline.reading.sequences import Sequences
 from ..pipeline.reading.spans import SpanGetter, rule_spans
 
@@ -64,10 +69,10 @@ class LanguageModel:
         weights: Weights,
         *,
         get_spans: SpanGetter = rule_spans,
-        max_batch_tokens: int = MAX_BATCH_TOKENS,
+        max_batch_tokens: int = BiLMOptions.max_batch_tokens,
         device: torch.device = _CPU,
     ) -> None:
-        bilm, head = language_model(weights)
+        bilm, head = build_language_model(weights)
         self._bilm, self._head = bilm.to(device), head.to(device)
         self._vocabulary = weights.vocabulary
         self._rows = {word: row for row, word in enumerate(weights.vocabulary)}
@@ -84,7 +89,7 @@ class LanguageModel:
             OSError: there is no such file, or it cannot be read.
             ValueError: it is no weights file of ours, or has no head.
         """
-        return cls(Weights.read(find_weights(str(weights))))
+        return cls(Weights.load(find_weights(str(weights))))
 
     def score(self, doc: Doc) -> TokenScores:
         """The log-probability of every token of a Doc, from either side, under the full softmax.
@@ -94,7 +99,7 @@ class LanguageModel:
         """
         sequences = self._sequences(doc)
         types = self._bilm.token_ids(sequences.words)
-        classes = classes_of(sequences.words, self._rows)
+        classes = softmax_classes(sequences.words, self._rows)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
         unknown[sequences.places] = classes[sequences.rows] == self._rows[UNK]
@@ -165,10 +170,10 @@ class LanguageModel:
         types = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.tokens, -1)
         slots[places] = np.arange(len(places))
-        contexts = opening_contexts(self._bilm)[:, None].repeat(1, len(places), 1)
+        contexts = opening_states(self._bilm)[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             wanted = _neighbours(slots[sequences.places[batch]], lengths)
-            pieces = self._bilm.pieces(
+            pieces = self._bilm.forward_chunks(
                 types, sequences.rows[batch], lengths, self._max_batch_tokens
             )
             for piece in pieces:

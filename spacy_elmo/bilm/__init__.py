@@ -1,1 +1,1 @@
-"""The network: a bidirectional LSTM language model over characters. Torch only, knows nothing of spaCy."""
+"""The network: a bidirectional LSTM language model over characters. It needs torch alone, not spaCy."""

@@ -1,4 +1,4 @@
-"""The shape of a biLM, as it stands in the header of a weights file."""
+"""The configuration of a biLM, which is also the header of a weights file."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
 
 ACTIVATIONS = ("relu", "tanh")
 
-# Fields that the first files did not have. Where they say nothing they are left out of a header, so that those files
-# keep their checksum, and earlier versions read new files that have no need of them.
-_LATER = ("word_dim", "symbols", "square_projections")
+# Fields that the first files did not have. They are left out of a header where they have their default, so that those
+# files keep their checksum, and earlier versions can load new files that do not use these fields.
+_OPTIONAL = ("word_dim", "symbols", "square_projections")
+_LIMITS: dict[str, float] = {
+    "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
+    "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
+    "words": MAX_ROWS, "symbols": MAX_ROWS, "max_characters": MAX_CHARACTERS,
+    "cell_clip": MAX_CLIP, "proj_clip": MAX_CLIP, "forget_bias": MAX_CLIP,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class BiLMConfig:
-    """Everything that decides the tensors and the arithmetic of a biLM, and nothing else.
+    """Hyperparameters that determine the tensors and the arithmetic of a biLM, and nothing else.
 
-    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). What a biLM reads of
-    a word is said by three of the fields:
+    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields select
+    the input of the token encoder (V, d and A are numbers other than 0):
 
-        words   word_dim   symbols
+        words   word_dim   symbols   input
         0       0          0         characters, which are bytes (bilm-tf)
         V       0          0         a table of token vectors (bilm-tf without `char_cnn`)
         V       d          A         a word vector and characters, which are code points (ELMoForManyLangs)
@@ -32,76 +39,87 @@ class BiLMConfig:
         0       0          A         the code points alone (ELMoForManyLangs, `word_dim` 0)
 
     Raises:
-        ValueError: naming every field whose value is impossible, all of them at once.
+        ValueError: some values are impossible; the message names all of these fields.
     """
 
     dim: int = 4096
-    """Cells of each LSTM layer, per direction."""
+    """Number of cells C of each LSTM layer, per direction."""
     projection: int = 512
     """Width P of a token vector and of each direction's output; a layer of the biLM is 2P wide.
     Equal to `dim`: the LSTM has no projection matrix (bilm-tf: `projection_dim == dim`); see `square_projections`."""
     layers: int = 2
-    """LSTM layers, L. The biLM gives L + 1 layers: layer 0 is the context-free token vector."""
+    """Number of LSTM layers, L. The output has L + 1 layers: layer 0 is the context-free token vector."""
     cell_clip: float | None = 3.0
-    """Cell states are clipped to ±this before their tanh; null: not at all."""
+    """Limit of the magnitude of cell states, applied before their tanh; null: no limit."""
     proj_clip: float | None = 3.0
-    """Outputs are clipped to ±this after the projection; null, or no projection: not at all."""
+    """Limit of the magnitude of outputs, applied after the projection; null, or no projection: no limit."""
     skip: bool = True
     """Residual connection from each LSTM layer to the next, from the second layer up."""
     forget_bias: float = 1.0
-    """Added to the forget gate at run time: 1.0 for bilm-tf, whose files hold the bias without it."""
+    """Constant added to the forget gate at run time: 1.0 for bilm-tf, whose files contain the bias without it."""
     words: int = 0
-    """Rows of the word table, which the vocabulary names; 0: there is none."""
+    """Number of rows of the word table, which the vocabulary names; 0: no table."""
     char_dim: int = 16
-    """Width of a character (byte) vector."""
+    """Width of a character vector."""
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """(characters, number) of each group of convolution filters, in the order of their concatenation."""
+    """(width in characters, number) of each group of convolution filters, in the order of their concatenation."""
     activation: str = "relu"
-    """"relu" or "tanh", after the maximum over time."""
+    """Activation after the maximum over time: "relu" or "tanh"."""
     highways: int = 2
-    """Highway layers between convolutions and projection."""
+    """Number of highway layers between convolutions and projection."""
     max_characters: int = 50
-    """Positions of a word, its two boundary marks included; bytes beyond are cut (bilm-tf `data.py`), and so are code
-    points, before the word is looked up too (ELMoForManyLangs `elmo.py`)."""
+    """Number of positions for the characters of a word and its two boundary marks. Further bytes are cut off (bilm-tf
+    `data.py`); so are further code points, also before the word is looked up (ELMoForManyLangs `elmo.py`)."""
     word_dim: int = 0
-    """Width of a word vector that is projected, beside the characters if there are any; 0: the rows of the word table
-    are token vectors, P wide."""
+    """Width of a word vector that is projected, together with the character features if there are any; 0: the rows of
+    the word table are token vectors of width P."""
     symbols: int = 0
-    """Rows of the table of code points, which the alphabet names, and of its six marks; 0: characters are bytes."""
+    """Number of rows of the table of code points: the alphabet and six marks; 0: characters are bytes."""
     square_projections: bool = False
-    """Whether there is a projection where the sizes agree too. bilm-tf creates none there, of the filters or of the
-    LSTM; AllenNLP and ELMoForManyLangs always do."""
+    """True: there is a projection even where its input and output have the same width. There bilm-tf creates none,
+    after the filters or in the LSTM; AllenNLP and ELMoForManyLangs always do."""
 
     def __post_init__(self) -> None:
-        # JSON and config files bring lists: one form only, so that configs compare equal.
+        # JSON and config files contain lists: convert them to tuples, so that equal configs compare equal.
         if _is_pairs(self.filters):
             object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
         problems = [
-            f"{name} = {getattr(self, name)!r} (must be a whole number, at least 1)"
+            f"{name} = {getattr(self, name)!r:.60} (must be a whole number, at least 1)"
             for name in ("dim", "projection", "layers")
             if not _is_whole(getattr(self, name), 1)
         ]
         problems += [
-            f"{name} = {clip!r} (must be a positive number, or null for none)"
+            f"{name} = {clip!r:.60} (must be a positive number, or null for none)"
             for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
             if clip is not None and not (_is_number(clip) and clip > 0)
         ]
         problems += [
-            f"{name} = {getattr(self, name)!r} (must be true or false)"
+            f"{name} = {getattr(self, name)!r:.60} (must be true or false)"
             for name in ("skip", "square_projections")
             if not isinstance(getattr(self, name), bool)
         ]
         if not _is_number(self.forget_bias):
-            problems.append(f"forget_bias = {self.forget_bias!r} (must be a number)")
-        problems += self._table_problems() or self._spelling_problems()
+            problems.append(f"forget_bias = {self.forget_bias!r:.60} (must be a number)")
+        problems += self._table_problems() or self._input_problems()
+        problems = problems or self._limit_problems()
         if problems:
             raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
 
+    def _limit_problems(self) -> list[str]:
+        sizes = {name: getattr(self, name) for name in _LIMITS if hasattr(self, name)}
+        if self.symbols or not self.words:
+            sizes |= {"groups of filters": len(self.filters), "filters": self.n_filters}
+        return [
+            f"{name} = {value!r:.30} (the limit is {_LIMITS[name]:,})"
+            for name, value in sizes.items()
+            if isinstance(value, int | float) and abs(value) > _LIMITS[name]
+        ]
+
     def _table_problems(self) -> list[str]:
         problems = [
-            f"{name} = {getattr(self, name)!r} (must be {meaning})"
+            f"{name} = {getattr(self, name)!r:.60} (must be {meaning})"
             for name, meaning in (
                 ("words", "0, for characters alone, or the table's rows"),
                 ("word_dim", "0, or the width of a word vector"),
@@ -123,37 +141,41 @@ class BiLMConfig:
             )
         return problems
 
-    def _spelling_problems(self) -> list[str]:
+    def _input_problems(self) -> list[str]:
         problems = self._character_problems() if self.symbols or not self.words else []
         if self.has_lexicon:
-            least, why = 7, "<bos> between two boundary marks"
+            minimum, why = 7, "<bos> between two boundary marks"
         elif not self.words:
-            least, why = 3, "two are boundary marks"
+            minimum, why = 3, "two are boundary marks"
         else:
             return problems
-        if not _is_whole(self.max_characters, least):
+        if not _is_whole(self.max_characters, minimum):
             problems.append(
-                f"max_characters = {self.max_characters!r}"
-                f" (must be a whole number, at least {least}: {why})"
+                f"max_characters = {self.max_characters!r:.60}"
+                f" (must be a whole number, at least {minimum}: {why})"
             )
         return problems
 
     def _character_problems(self) -> list[str]:
         problems = []
         if self.activation not in ACTIVATIONS:
-            problems.append(f"activation = {self.activation!r} (known: {', '.join(ACTIVATIONS)})")
+            problems.append(
+                f"activation = {self.activation!r:.60} (known: {', '.join(ACTIVATIONS)})"
+            )
         if not _is_whole(self.char_dim, 1):
-            problems.append(f"char_dim = {self.char_dim!r} (must be a whole number, at least 1)")
+            problems.append(
+                f"char_dim = {self.char_dim!r:.60} (must be a whole number, at least 1)"
+            )
         if not _is_whole(self.highways, 0):
-            problems.append(f"highways = {self.highways!r} (must be a whole number, 0 or more)")
+            problems.append(f"highways = {self.highways!r:.60} (must be a whole number, 0 or more)")
         if not _is_pairs(self.filters) or not self.filters:
             problems.append(
-                f"filters = {self.filters!r} (must be pairs of characters and number, at least one)"
+                f"filters = {self.filters!r:.60} (must be pairs of characters and number, at least one)"
             )
             return problems
         widest = self.max_characters if _is_whole(self.max_characters, 1) else math.inf
         problems += [
-            f"filters: ({width!r}, {number!r}) (width must be 1..{widest}, number at least 1, both whole)"
+            f"filters: ({width!r:.60}, {number!r:.60}) (width must be 1..{widest}, number at least 1, both whole)"
             for width, number in self.filters
             if not (_is_whole(width, 1) and width <= widest and _is_whole(number, 1))
         ]
@@ -161,12 +183,12 @@ class BiLMConfig:
 
     @property
     def width(self) -> int:
-        """Width of every layer of the output: both directions side by side."""
+        """Width of every layer of the output: the outputs of both directions, concatenated."""
         return 2 * self.projection
 
     @property
     def has_lexicon(self) -> bool:
-        """Whether a word is read as ELMoForManyLangs does: as a word vector, code points, or both, projected."""
+        """True if the token encoder is that of ELMoForManyLangs: a word vector, code points, or both, projected."""
         return bool(self.word_dim or self.symbols)
 
     @property
@@ -175,16 +197,16 @@ class BiLMConfig:
         return sum(number for _, number in self.filters)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON types, those that are needed."""
+        """Return the fields as JSON types, without optional ones that have their default."""
         fields = dataclasses.asdict(self)
-        return {name: value for name, value in fields.items() if value or name not in _LATER}
+        return {name: value for name, value in fields.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """The inverse of `to_dict`.
+        """Create a configuration from the result of `to_dict`.
 
         Raises:
-            ValueError: for a field that does not exist (a typo, or a file of a newer version).
+            ValueError: a field does not exist (a typo, or a file of a newer version).
         """
         known = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(set(fields) - set(known)):
@@ -192,12 +214,14 @@ class BiLMConfig:
         return cls(**fields)
 
 
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _is_whole(value: object, minimum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):  # of any size, which math.isfinite does not accept
+        return not isinstance(value, bool)
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _is_pairs(value: object) -> bool:

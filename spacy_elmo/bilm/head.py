@@ -1,4 +1,4 @@
-"""The next-word head of the language model: one softmax, shared by both directions."""
+"""The softmax head of the language model, shared by both directions: its losses and its log-probabilities."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ class Head(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """bilm-tf's start: W of variance 1 / width, b 0."""
+        """Initialize as bilm-tf does: W normal with variance 1 / width, b 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
 
     @property
     def rows_per_block(self) -> int:
-        """Of how many rows the full softmax is computed at a time."""
+        """The number of rows for which the full softmax is computed at a time."""
         return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
     def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
-        """Sum over rows of the sampled softmax loss of one direction (Jean et al. 2015; TensorFlow's
+        """Return the sum over rows of the sampled softmax loss of one direction (Jean et al. 2015; TensorFlow's
         `sampled_softmax_loss`).
 
-        Every row meets its own target and the same S negatives; each logit is lowered by the log of its
-        expected count, and a negative that is the row's target is left out.
+        The softmax of a row is over its own target and S negatives, the same for all rows; the log of its
+        expected count is subtracted from each logit, and a negative that is the row's target is left out.
 
         Args:
             hidden: (M, P) float.
             targets: (M,) vocabulary rows.
-            negatives: the draw that all rows share.
+            negatives: the sample, shared by all rows.
         """
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
         weight = F.embedding(torch.cat([targets, drawn]), self.weight, sparse=True)
@@ -68,7 +68,7 @@ class Head(nn.Module):
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """(M,) cross-entropy of each row under the full softmax, in nats; in blocks, so that memory is bounded.
+        """Return (M,) the cross-entropy of each row under the full softmax, in nats; in blocks, to bound the memory.
 
         Args:
             hidden: (M, P) float.
@@ -77,22 +77,23 @@ class Head(nn.Module):
         rows = self.rows_per_block
         losses = [
             _LogSumExp.apply(block, self.weight, self.bias[:, 0], None)
-            - (block * F.embedding(goal, self.weight)).sum(1)
-            - self.bias[goal, 0]
-            for block, goal in zip(hidden.split(rows), targets.split(rows), strict=True)
+            - (block * F.embedding(block_targets, self.weight)).sum(1)
+            - self.bias[block_targets, 0]
+            for block, block_targets in zip(hidden.split(rows), targets.split(rows), strict=True)
         ]
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
-        """(M, V) log-probability of every word after each row of `hidden` (M, P), in nats. The caller bounds M."""
+        """Return (M, V) the log-probability of every word for each row of `hidden` (M, P), in nats, for a small M."""
         return F.log_softmax(matmul(hidden, self.weight.t()).float() + self.bias[:, 0], dim=1)
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Row by row the log of the sum of e^logit, logits = h W^T + b without `hits`: (n, 2) rows and columns, or None.
+    """Log of the sum of e^logit in each row, where logits = h W^T + b; those at `hits`, (n, 2) rows and columns, are
+    left out.
 
-    Autograd would walk through (M, S) numbers some ten times; this leaves the exponentials where the logits were, and
-    the backward pass multiplies with them as they are: what scales a row is applied to `hidden` instead.
+    Autograd would process (M, S) numbers some ten times. This overwrites the logits with their exponentials, and
+    the backward pass multiplies by these unscaled: the scale of each row is applied to `hidden` instead.
     """
 
     @staticmethod
@@ -100,40 +101,42 @@ class _LogSumExp(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, hits: Tensor | None
     ) -> Tensor:
         device = hidden.device.type
-        low = (
-            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
-        )
-        h, w = hidden.to(low), weight.to(low)
+        autocast = torch.is_autocast_enabled(device)
+        compute_dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
+        h, w = hidden.to(compute_dtype), weight.to(compute_dtype)
         with torch.autocast(device, enabled=False):
             logits = matmul(h, w.t())
             if hits is not None:
                 logits[hits.unbind(1)] = -math.inf
-            raised, largest, sums = softmax_terms(logits, bias.contiguous())
-        ctx.save_for_backward(hidden, w, raised, sums)
+            exponentials, largest, sums = softmax_terms(logits, bias.contiguous())
+        ctx.save_for_backward(hidden, w, exponentials, sums)
         return largest + sums.log()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, w, raised, sums = ctx.saved_tensors
+        hidden, w, exponentials, sums = ctx.saved_tensors
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
         scaled = torch.cat([hidden * scale, scale], 1).to(w.dtype)
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
-            dweight = matmul(raised.t(), scaled).to(hidden.dtype)
-            dhidden = matmul(raised, w).to(hidden.dtype) * scale
+            dweight = matmul(exponentials.t(), scaled).to(hidden.dtype)
+            dhidden = matmul(exponentials, w).to(hidden.dtype) * scale
         return dhidden, dweight[:, :-1], dweight[:, -1], None
 
 
 class Negatives:
-    """S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
+    """A sample of S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
 
-    As TensorFlow's `log_uniform_candidate_sampler(unique=True)`: rows are drawn until S different ones are
-    together, and the number of tries n gives each row's expected count, 1 - (1 - P(k))^n.
+    The rule is that of TensorFlow's `log_uniform_candidate_sampler(unique=True)`: rows are drawn until there are S
+    different ones, and the number of tries n gives each row's expected count, 1 - (1 - P(k))^n.
 
     Args:
         words: V.
         number: S; 1 to V.
-        random: the source of the draw.
+        random: the random number generator.
+
+    Raises:
+        ValueError: S is not between 1 and V.
     """
 
     def __init__(self, words: int, number: int, random: np.random.Generator) -> None:
@@ -143,27 +146,28 @@ class Negatives:
             )
         self._words = words
         rows, self.tries = _draw(words, number, random)
-        """n, until S different rows were together."""
+        """The number of draws, n, until there were S different rows."""
         self.rows = torch.from_numpy(rows)
-        """(S,) int64."""
+        """(S,) int64, the rows."""
         self._sorted, self._order = self.rows.sort()
         self.log_counts = self.log_count(self.rows)
-        """(S,) log of the expected counts."""
+        """(S,) the log of the expected count of each."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """(n, 2) at which of M targets which of the S negatives is the target itself."""
-        goals = targets.cpu().contiguous()
-        found = torch.searchsorted(self._sorted, goals).clamp_(max=len(self.rows) - 1)
-        rows = torch.nonzero(self._sorted[found] == goals)[:, 0]
-        return torch.stack([rows, self._order[found[rows]]], 1).to(targets.device)
+        """Return (n, 2) the pairs of a target (0 to M - 1) and a negative (0 to S - 1) that are the same row."""
+        on_cpu = targets.cpu().contiguous()
+        places = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
+        hits = torch.nonzero(self._sorted[places] == on_cpu)[:, 0]
+        return torch.stack([hits, self._order[places[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Log of the expected count of any rows under this draw: float32, of their shape."""
+        """Return the log of the expected count of any rows in this sample: float32, of their shape."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
+    """Return (S,) distinct rows of a vocabulary of `words`, and how many draws they took."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
@@ -175,6 +179,6 @@ def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndar
             kept = np.argsort(first)[:number]
             return rows[kept], int(first[kept[-1]]) + 1
         if len(drawn) > 200 * number:
-            # Nearly the whole vocabulary is asked for: waiting for its rarest words would not end soon.
+            # S is nearly V: drawing until the rarest words have come would take too long.
             rest = random.permutation(np.setdiff1d(np.arange(words), rows))
             return np.concatenate([rows, rest[: number - len(rows)]]), len(drawn)

@@ -1,4 +1,4 @@
-"""What a biLM and its head say of text: the log-probability of every word, from either side."""
+"""Log-probabilities of words under a biLM and its head, given the words before or after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .words.char_ids import BOS, EOS, UNK
 
 @dataclass(frozen=True)
 class LogProbabilities:
-    """Natural logarithms for B sentences of N words, by direction: forward, backward."""
+    """Natural logarithms of the probabilities of N words in B sentences, by direction: forward, backward."""
 
     words: np.ndarray
     """(2, N) float32, of each word given the words before it in its sentence, and given those after it."""
@@ -26,38 +26,39 @@ class LogProbabilities:
     """(2, B) float32, of the closing boundary of each sentence: `</S>` forward, `<S>` backward."""
 
 
-def language_model(weights: Weights) -> tuple[BiLM, Head]:
-    """The network and the head of a weights file.
+def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
+    """Build the network and the head of a weights file.
 
     Raises:
-        ValueError: it has no head, or its vocabulary lacks a boundary or `<UNK>`.
+        ValueError: the file has no head, or its vocabulary lacks a boundary or `<UNK>`.
     """
-    head = weights.head()
+    head = weights.build_head()
     if head is None:
         raise ValueError(
-            "These weights have no head, the softmax that knows which words follow: those of other programs mostly come"
+            "These weights have no head, the softmax that predicts the next word: most files of other programs come"
             " without. A bundled biLM has one, and so has the model-best.safetensors of a pretraining run"
         )
     if missing := [word for word in (BOS, EOS, UNK) if word not in weights.vocabulary]:
         raise ValueError(f"The vocabulary of the head lacks {', '.join(missing)}")
-    return weights.bilm(), head
+    return weights.build_bilm(), head
 
 
-def classes_of(types: Sequence[str], rows: Mapping[str, int]) -> np.ndarray:
-    """(K + 2,) row of the softmax for each of K distinct words, that of `<UNK>` for others, then for `<S>` and `</S>`.
+def softmax_classes(words: Sequence[str], vocabulary_rows: Mapping[str, int]) -> np.ndarray:
+    """Return (K + 2,) the softmax row of each of K words (unknown words: that of `<UNK>`), then of `<S>` and `</S>`.
 
     Args:
-        rows: of the vocabulary, by word.
+        words: K distinct words.
+        vocabulary_rows: row of each word of the vocabulary.
     """
-    unk = rows[UNK]
-    return np.array([rows.get(word, unk) for word in [*types, BOS, EOS]], dtype=np.int64)
+    unk = vocabulary_rows[UNK]
+    return np.array([vocabulary_rows.get(word, unk) for word in [*words, BOS, EOS]], dtype=np.int64)
 
 
 @torch.no_grad()
 def log_probabilities(
     bilm: BiLM,
     head: Head,
-    types: Tensor,
+    token_ids: Tensor,
     classes: np.ndarray,
     words: np.ndarray,
     lengths: Lengths,
@@ -67,41 +68,53 @@ def log_probabilities(
     """Score every word of a batch, and every sentence's end, under the full softmax.
 
     Args:
-        types: token ids of the K distinct words (`BiLM.token_ids`).
-        classes: (K + 2,) rows of the head, from `classes_of`.
-        words: (N,) row of `types` for every word, sentence after sentence.
+        token_ids: (K, ...) of the distinct words (`BiLM.token_ids`).
+        classes: (K + 2,) rows of the head, from `softmax_classes`.
+        words: (N,) row of `token_ids` for every word, sentence after sentence.
         lengths: words of each of the B sentences; 0 is allowed.
-        max_words: about how many words are read at a time; a longer sentence is streamed, exactly.
+        max_words: about how many words are processed at a time; a longer sentence is streamed, exactly.
     """
-    goals = classes[words]
+    targets, starts, ends = _targets(classes, words, lengths)
+    sentence = np.repeat(np.arange(len(ends)), ends - starts)
+    # The target that each direction predicts when it has processed a word.
+    following = np.arange(len(words)) + sentence + np.array([[1], [0]])
+    # The target that each direction predicts from the opening boundary: the first one, or the last one.
+    opening = np.stack([starts, ends]) + np.arange(len(ends))
+    scores = np.empty(targets.shape, dtype=np.float32)
+    opening_scores = head.log_softmax(opening_states(bilm)).cpu().numpy()
+    for direction in (0, 1):
+        places = opening[direction]
+        scores[direction, places] = opening_scores[direction, targets[direction, places]]
+    for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words):
+        for direction, hidden in enumerate(chunk.layers[-1]):
+            places = following[direction, chunk.words[direction]]
+            chunk_targets = torch.from_numpy(targets[direction, places]).to(hidden.device)
+            scores[direction, places] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
+    # The closing boundary is the last target forward and the first target backward, where the other direction opens.
+    return LogProbabilities(
+        words=np.stack([np.delete(scores[0], opening[1]), np.delete(scores[1], opening[0])]),
+        closing=np.stack([scores[0, opening[1]], scores[1, opening[0]]]),
+    )
+
+
+def _targets(
+    classes: np.ndarray, words: np.ndarray, lengths: Lengths
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (2, N + B) classes to predict, and (B,) offsets of each sentence's first word and of its end.
+
+    A sentence of n words has n + 1 targets in each direction: forward `w1 .. wn </S>`; backward, in the order of the
+    text, `<S> w1 .. wn`.
+    """
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.append(0, ends)[:-1]
-    # A sentence of n words has n + 1 targets in each direction. Forward these are w1 .. wn </S>, and backward, in the
-    # order of the text, <S> w1 .. wn. What is said at the opening is of the first of them, or of the last.
-    following = np.stack(
-        [np.insert(goals, ends, classes[-1]), np.insert(goals, starts, classes[-2])]
-    )
-    borders = np.stack([starts, ends]) + np.arange(len(ends))
-    owner = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    after = np.arange(len(words)) + owner + np.array([[1], [0]])
-    said = np.empty(following.shape, dtype=np.float32)
-    opening = head.log_softmax(opening_contexts(bilm)).cpu().numpy()
-    for direction in (0, 1):
-        place = borders[direction]
-        said[direction, place] = opening[direction, following[direction, place]]
-    for piece in bilm.pieces(types, words, lengths, max_words):
-        for direction, hidden in enumerate(piece.layers[-1]):
-            place = after[direction, piece.words[direction]]
-            goal = torch.from_numpy(following[direction, place]).to(hidden.device)
-            said[direction, place] = -head.full_loss(hidden, goal).cpu().numpy()
-    return LogProbabilities(
-        words=np.stack([np.delete(said[0], borders[1]), np.delete(said[1], borders[0])]),
-        closing=np.stack([said[0, borders[1]], said[1, borders[0]]]),
-    )
+    word_classes = classes[words]
+    forward = np.insert(word_classes, ends, classes[-1])
+    backward = np.insert(word_classes, starts, classes[-2])
+    return np.stack([forward, backward]), starts, ends
 
 
 @torch.no_grad()
-def opening_contexts(bilm: BiLM) -> Tensor:
-    """(2, P) what each direction says before any word. It is the same for every sentence."""
-    nothing = np.zeros(0, dtype=np.int64)
-    return bilm.read(bilm.token_ids([]), nothing, [0]).outputs[-1][:, 0]
+def opening_states(bilm: BiLM) -> Tensor:
+    """Return (2, P) the top layer's output of each direction at the opening boundary, the same for every sentence."""
+    no_words = np.zeros(0, dtype=np.int64)
+    return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

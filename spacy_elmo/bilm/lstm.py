@@ -1,4 +1,4 @@
-"""One layer of the biLM's LSTM, both directions: its parameters, and how they are read with."""
+"""One layer of the biLM's LSTM in both directions: its parameters and its forward pass."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .matmul_precision import Precision
 
 
 class LSTMLayer(nn.Module):
-    """One layer, both directions. Direction 0 reads forward, direction 1 backward.
+    """One LSTM layer, both directions: direction 0 runs forward, direction 1 backward.
 
-    Parameters hold the two directions along their first dimension and multiply from the right; gates lie
-    in TensorFlow's order i, j, f, o.
+    Parameters hold the two directions along their first dimension and multiply from the right; gates are in
+    TensorFlow's order i, j, f, o. The formulas are those of `kernels/recurrence.py`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -32,12 +32,12 @@ class LSTMLayer(nn.Module):
         self.input = nn.Parameter(torch.empty(2, width, 4 * dim))
         self.recurrent = nn.Parameter(torch.empty(2, width, 4 * dim))
         self.bias = nn.Parameter(torch.empty(2, 4 * dim))
-        wanted = dim != width or config.square_projections
-        self.projection = nn.Parameter(torch.empty(2, dim, width)) if wanted else None
+        has_projection = dim != width or config.square_projections
+        self.projection = nn.Parameter(torch.empty(2, dim, width)) if has_projection else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """TensorFlow's default start of bilm-tf: Glorot over the whole kernel [x ; h], bias 0."""
+        """Initialize as TensorFlow does by default, and so bilm-tf: Glorot over the whole kernel [x ; h], bias 0."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -48,80 +48,91 @@ class LSTMLayer(nn.Module):
             nn.init.uniform_(self.projection, -bound, bound)
 
     def forward(
-        self, x: Tensor, rows: list[int], h: Tensor, c: Tensor
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read packed sequences (see `Packing`).
+        """Run both directions over packed sequences (see `Packing`).
 
         Under `torch.autocast` the matrix products take its type; states, gates and sums stay as they are.
 
         Args:
-            x: (2, M, P) what each direction reads.
-            rows: sequences still read at each step; they sum to M.
+            x: (2, M, P) input of each direction.
+            batch_sizes: sequences that have each step; they sum to M.
             h, c: (2, B, P) and (2, B, C), the state before the first step, by rank. Not changed.
 
         Returns:
             (2, M, P) the outputs, and the state after each sequence's last step. No gradient flows
-            out of a returned state: every system cuts it there.
+            out of a returned state, as in bilm-tf and AllenNLP.
         """
         device = x.device.type
-        low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        autocast = torch.is_autocast_enabled(device)
+        compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         with torch.autocast(device, enabled=False):
             if torch.is_grad_enabled() and any(
                 t.requires_grad for t in (x, h, c, *self.parameters())
             ):
-                parts = zip(*self._parameters_by_direction(), strict=True)
-                function = FusedRead if has_kernel(low, x, h, c, *self.parameters()) else Read
-                found = [
-                    function.apply(x_, *own, h_, c_, rows, self._clips, low)
-                    for x_, own, h_, c_ in zip(x, parts, h, c, strict=True)
-                ]
-                return _both(found)
-            if has_kernel(low, x, h, c, *self.parameters()):
-                return _read_both(x, self._fused_directions(low), rows, h, c)
-            return _read_both(
-                x, self._directions(lambda weight: PlainWeight(weight, low)), rows, h, c
-            )
+                fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
+                function = FusedRead if fused else Read
+                parameters = zip(*self._parameters_by_direction(), strict=True)
+                return _stack_directions(
+                    [
+                        function.apply(x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype)
+                        for x_, weights, h_, c_ in zip(x, parameters, h, c, strict=True)
+                    ]
+                )
+            directions: Sequence[Direction | FusedDirection]
+            if has_kernel(compute_dtype, x, h, c, *self.parameters()):
+                directions = self._fused_directions(compute_dtype)
+            else:
+                directions = self._directions(lambda weight: PlainWeight(weight, compute_dtype))
+            return _run_directions(x, directions, batch_sizes, h, c)
 
-    def ready(self, precision: Precision) -> ReadyLayer:
-        """The layer for prediction, its matrices made ready once. Later changes of the parameters may not show.
+    def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
+        """Return the layer with its matrices converted and prepacked once; it may ignore later parameter changes.
 
         Raises:
-            ValueError: see `matrices.ready`.
+            ValueError: see `prepacked.check_precision`.
         """
         with torch.no_grad():
             if precision == "bfloat16" and has_kernel(torch.bfloat16, *self.parameters()):
-                return ReadyLayer(self._fused_directions(torch.bfloat16))
-            return ReadyLayer(self._directions(lambda weight: ready(weight, precision)))
+                return InferenceLayer(self._fused_directions(torch.bfloat16))
+            return InferenceLayer(self._directions(lambda weight: ready(weight, precision)))
 
     @property
     def _clips(self) -> Clips:
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
     def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
-        """Input, recurrent, bias with the forget bias in it, and projection: a pair of each."""
+        """Yield input, recurrent, bias plus forget bias, and projection, each as a pair: forward, backward."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         for pair in (self.input, self.recurrent, bias, self.projection):
             yield (None, None) if pair is None else pair.unbind()
 
-    def _fused_directions(self, low: torch.dtype) -> list[FusedDirection]:
-        parameters = zip(*self._parameters_by_direction(), strict=True)
-        return [FusedDirection(*own, self._clips, low) for own in parameters]
+    def _fused_directions(self, compute_dtype: torch.dtype) -> list[FusedDirection]:
+        directions: list[FusedDirection] = []
+        for input, recurrent, bias, projection in zip(
+            *self._parameters_by_direction(), strict=True
+        ):
+            assert input is not None and recurrent is not None and bias is not None
+            directions.append(
+                FusedDirection(input, recurrent, bias, projection, self._clips, compute_dtype)
+            )
+        return directions
 
     def _directions(self, matrix: Callable[[Tensor], MatmulWeight]) -> list[Direction]:
-        found: list[Direction] = []
+        directions: list[Direction] = []
         for input, recurrent, bias, projection in zip(
             *self._parameters_by_direction(), strict=True
         ):
             assert input is not None and recurrent is not None and bias is not None
             last = None if projection is None else matrix(projection)
-            found.append(Direction(matrix(input), matrix(recurrent), bias, last, self._clips))
-        return found
+            directions.append(Direction(matrix(input), matrix(recurrent), bias, last, self._clips))
+        return directions
 
 
-class ReadyLayer(nn.Module):
-    """An `LSTMLayer` for prediction alone: it has no parameters, and nothing that it returns has a graph."""
+class InferenceLayer(nn.Module):
+    """An `LSTMLayer` for inference alone: it has no parameters, and its outputs have no graph."""
 
     def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()
@@ -129,29 +140,31 @@ class ReadyLayer(nn.Module):
 
     @torch.no_grad()
     def forward(
-        self, x: Tensor, rows: list[int], h: Tensor, c: Tensor
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `LSTMLayer.forward`, but in the precision that it was made for, under autocast too."""
+        """Run both directions like `LSTMLayer.forward`, but always in the layer's own precision, under autocast too."""
         with torch.autocast(x.device.type, enabled=False):
-            return _read_both(x, self._directions, rows, h, c)
+            return _run_directions(x, self._directions, batch_sizes, h, c)
 
 
-def _read_both(
+def _run_directions(
     x: Tensor,
     directions: Sequence[Direction | FusedDirection],
-    rows: list[int],
+    batch_sizes: list[int],
     h: Tensor,
     c: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    # A direction reads to its end before the other begins, so that its matrices stay in the cache.
-    return _both(
+    # A direction ends before the other begins, so that its matrices stay in the processor's cache.
+    return _stack_directions(
         [
-            direction.read(x_, h_, c_, rows)
-            for direction, x_, h_, c_ in zip(directions, x, h, c, strict=True)
+            direction.read(x_, h_, c_, batch_sizes)
+            for x_, direction, h_, c_ in zip(x, directions, h, c, strict=True)
         ]
     )
 
 
-def _both(found: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    y, h, c = (torch.stack(pair) for pair in zip(*found, strict=True))
+def _stack_directions(
+    outputs: Sequence[tuple[Tensor, Tensor, Tensor]],
+) -> tuple[Tensor, Tensor, Tensor]:
+    y, h, c = (torch.stack(pair) for pair in zip(*outputs, strict=True))
     return y, h, c

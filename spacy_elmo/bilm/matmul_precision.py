@@ -1,4 +1,4 @@
-"""In which numbers a network multiplies when it predicts."""
+"""Number types in which the LSTM's matrix products can be computed at inference."""
 
 from typing import Literal, TypeAlias, get_args
 

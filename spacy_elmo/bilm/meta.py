@@ -1,4 +1,4 @@
-"""Networks without numbers: the names and shapes of their parameters."""
+"""Networks on torch's meta device: parameters with names and shapes, but without values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from torch.overrides import TorchFunctionMode
 
 
 @contextmanager
-def shells() -> Iterator[None]:
-    """Modules that are built inside have parameters of a shape, but no memory, and draw no random numbers."""
-    with torch.device("meta"), _Undrawn():
+def on_meta_device() -> Iterator[None]:
+    """Build modules inside this context without memory for their parameters and without drawing random numbers."""
+    with torch.device("meta"), _SkipInitialization():
         yield
 
 
-class _Undrawn(TorchFunctionMode):
-    """Leaves out what gives parameters their first values. Without memory there is nothing to write, and for some of
-    these functions torch would load its whole compiler to find that out: 800 modules, 2 seconds."""
+class _SkipInitialization(TorchFunctionMode):
+    """Mode in which the functions that initialize parameters do nothing.
+
+    On the meta device there is nothing to write, and for some of these functions torch would import its whole compiler
+    to find that out: 800 modules, 2 seconds.
+    """
 
     def __torch_function__(
         self,

@@ -1,4 +1,4 @@
-"""Where a biLM starts to read: a mean state, for those that were trained with their state carried on."""
+"""The mean start state of a biLM that was trained with its state carried from sentence to sentence."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch import Tensor
 
 from .model import BiLM
 
-# Texts that are read side by side, so that a step is a product of matrices.
+# Texts that are processed side by side, so that a step is a product of matrices.
 _STREAMS = 16
-# Sentences of each text after which nothing is left of the zeros that it began with.
+# Sentences of each text after which the zeros that it began with no longer matter.
 BURN_IN = 3
 
 
 @dataclass(frozen=True)
 class StartState:
-    """The state of both directions before the first boundary, the same for every sentence."""
+    """The state of both directions before the opening boundary, the same for every sentence."""
 
     h: Tensor
     """(L, 2, P)"""
@@ -27,11 +27,12 @@ class StartState:
     """(L, 2, C)"""
 
     def to(self, dtype: torch.dtype) -> StartState:
-        """The same numbers in another type."""
+        """Convert to another number type."""
         return StartState(self.h.to(dtype), self.c.to(dtype))
 
-    def repeated(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """As `BiLM.read` takes it for a batch of B sentences: h (L, 2, B, P) and c (L, 2, B, C), float32."""
+    def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return the state argument of `BiLM.forward` for a batch of B sentences, in float32: h (L, 2, B, P) and
+        c (L, 2, B, C)."""
         h, c = (
             t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
             for t in (self.h, self.c)
@@ -40,24 +41,25 @@ class StartState:
 
 
 @torch.no_grad()
-def warm_start(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
-    """The mean of the states with which a biLM comes to its sentences when it carries them on.
+def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
+    """Compute the mean state before a sentence, when the state is carried from each sentence to the next.
 
-    The sentences are cut into up to 16 texts, which are read side by side as bilm-tf and AllenNLP read a batch: each
-    direction reads every sentence with both of its boundaries, the backward one from its end, and starts the next with
-    the state that it was left in. That state is what the mean is taken of, h and c by themselves, for each layer and
-    direction; every sentence counts once, but for the first three of each text, whose states may remember the zeros
-    before them. The result follows from the arguments alone. A mean of clipped values lies within the clips.
+    The sentences are divided into up to 16 texts, which are processed side by side as bilm-tf and AllenNLP process a
+    batch: each direction takes every sentence with both of its boundaries, the backward one from its end, and starts
+    the next sentence with the state after the one before. The mean of h and the mean of c, for each layer and
+    direction, are taken over these states; every sentence counts once, but for the first three of each text, whose
+    states may depend on the initial zeros. The result depends on the arguments alone. The mean of clipped values is
+    within the clips.
 
-    The second boundary is read because bilm-tf and AllenNLP read it wherever they give vectors, and carry the state
-    on from there. (bilm-tf's trainer leaves it out.)
+    The second boundary is included because bilm-tf and AllenNLP include it wherever they compute vectors, and carry the
+    state on from there. (bilm-tf's trainer leaves it out.)
 
     Args:
-        bilm: in evaluation mode, as `Weights.bilm` gives it.
+        bilm: in evaluation mode, as `Weights.build_bilm` returns it.
         sentences: words of sentences, in the order of the text.
 
     Raises:
-        ValueError: there are too few of them.
+        ValueError: there are three sentences or fewer.
     """
     if len(sentences) <= BURN_IN:
         raise ValueError(
@@ -69,7 +71,7 @@ def warm_start(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
         for size in (bilm.config.projection, bilm.config.dim)
     )
     count = 0
-    for step, (h, c) in enumerate(_carried(bilm, _texts(sentences))):
+    for step, (h, c) in enumerate(_carried_states(bilm, _texts(sentences))):
         if step >= BURN_IN:
             total_h += h.double().sum(2).cpu()
             total_c += c.double().sum(2).cpu()
@@ -78,14 +80,16 @@ def warm_start(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """The sentences in parts that follow each other, longer ones first, none so short that no sentence of it counts."""
-    parts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
-    borders = [places[0] for places in np.array_split(np.arange(len(sentences)), parts)]
-    return [sentences[s:e] for s, e in zip(borders, [*borders[1:], None], strict=True)]
+    """Split the sentences into consecutive texts, longer ones first, each with at least one sentence that counts."""
+    texts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
+    starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
+    return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def _carried(bilm: BiLM, texts: list[Sequence[Sequence[str]]]) -> Iterator[tuple[Tensor, Tensor]]:
-    """h (L, 2, B, P) and c (L, 2, B, C) after the first sentence of B texts, after the second, and so on."""
+def _carried_states(
+    bilm: BiLM, texts: list[Sequence[Sequence[str]]]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield h (L, 2, B, P) and c (L, 2, B, C) after the first sentence of B texts, after the second, and so on."""
     state = None
     for step in range(len(texts[0])):
         batch = [text[step] for text in texts if step < len(text)]
@@ -94,12 +98,11 @@ def _carried(bilm: BiLM, texts: list[Sequence[Sequence[str]]]) -> Iterator[tuple
         if state is not None:
             h, c = state
             state = h[:, :, : len(batch)], c[:, :, : len(batch)]
-        reading = bilm.read(
+        state = bilm.forward_packed(
             bilm.token_ids(list(rows)),
             np.array([rows[word] for word in words], dtype=np.int64),
             [len(sentence) for sentence in batch],
             state=state,
             closing=True,
-        )
-        state = reading.state
+        ).state
         yield state

@@ -1,10 +1,9 @@
-"""Our weights file: safetensors, with the configuration in its header, and one strict check on reading."""
+"""The weights file: safetensors with the configuration in its header, and one strict check when it is loaded."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -16,9 +15,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
-from .meta import shells
+from .meta import on_meta_device
 from .model import BiLM
 from .start_state import StartState
 from .words.alphabet import N_MARKS
@@ -26,39 +26,37 @@ from .words.alphabet import N_MARKS
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
-_READABLE = (torch.float16, torch.bfloat16, torch.float32)
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @dataclass
 class Weights:
-    """A biLM at rest.
-
-    The tensors carry the names of `BiLM.state_dict()`; a head's, if there is one, stand beside them as `head.*`.
-    """
+    """The content of a weights file: the tensors of a biLM, its configuration and what belongs to them."""
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
+    """Tensors under the names of `BiLM.state_dict()`; those of a head, if there is one, are named `head.*`."""
     vocabulary: list[str] = field(default_factory=list)
-    """Words of the word table's rows and of the head's, in their order; empty if there are neither."""
+    """Words of the rows of the word table and of the head, in their order; empty if there are neither."""
     card: dict[str, Any] = field(default_factory=dict)
-    """What a user should know: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
+    """Facts for users: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
     alphabet: str = ""
-    """Characters of a table of code points, those of the rows after the marks; empty where characters are bytes."""
-    start: StartState | None = None
-    """What sentences start from where `start = "warm"`; None: that cannot be asked for."""
+    """Characters of the rows of a code point table after the marks; empty where characters are bytes."""
+    start_state: StartState | None = None
+    """The state before each sentence with the option `start = "warm"`; None: that option is not available."""
 
     @classmethod
-    def of(
+    def from_bilm(
         cls,
         bilm: BiLM,
         head: Head | None = None,
         *,
         vocabulary: Sequence[str] = (),
         card: Mapping[str, Any] | None = None,
-        start: StartState | None = None,
+        start_state: StartState | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """A copy of the weights of a live network, in `dtype`, on the CPU."""
+        """Copy the weights of a network, in `dtype`, to the CPU."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
@@ -66,24 +64,24 @@ class Weights:
             name: t.detach().to("cpu", dtype, copy=True).contiguous() for name, t in tensors.items()
         }
         alphabet = bilm.encoder.alphabet
-        start = None if start is None else start.to(dtype)
-        return cls(bilm.config, tensors, list(vocabulary), dict(card or {}), alphabet, start)
+        start_state = None if start_state is None else start_state.to(dtype)
+        return cls(bilm.config, tensors, list(vocabulary), dict(card or {}), alphabet, start_state)
 
-    def bilm(self) -> BiLM:
-        """A network with these weights, in float32, evaluation mode, on the CPU.
+    def build_bilm(self) -> BiLM:
+        """Build a network with these weights, in float32, evaluation mode, on the CPU.
 
-        Tensors that are float32 become its parameters themselves, because a copy would double the memory of loading:
-        whoever trains it trains these.
+        Its parameters share the memory of tensors that are float32, because a copy would double the memory of loading:
+        training the network changes them.
         """
-        with shells():
+        with on_meta_device():
             bilm = BiLM(self.config)
         tensors = {n: t.float() for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         bilm.load_state_dict(tensors, assign=True)
-        bilm.set_names(self.vocabulary, self.alphabet)
+        bilm.set_vocabulary(self.vocabulary, self.alphabet)
         return bilm.eval()
 
-    def head(self) -> Head | None:
-        """The next-word head, in float32; None if the file has none."""
+    def build_head(self) -> Head | None:
+        """Build the next-word head, in float32; None if the file has none."""
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
@@ -94,19 +92,44 @@ class Weights:
         return head
 
     def without_head(self) -> Weights:
-        """The same biLM alone: what a component needs. A model with a word table keeps its vocabulary."""
+        """Return the same biLM without its head. A model with a word table keeps its vocabulary."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.words else []
         )
 
+    def info(self) -> dict[str, Any]:
+        """Summarize the content in JSON types.
+
+        Returns:
+            `layers` and `width` of `doc._.elmo_layers`; `dtype`, of the tensors; `parameters`, of the biLM; `tensors`,
+            parameters by group; `head`, True if there is one; `vocabulary`, the number of words of the head or of the
+            word table; `alphabet`, the number of characters; `config`; `card`.
+        """
+        groups: dict[str, int] = {}
+        for name, tensor in sorted(self.tensors.items()):
+            group = "head" if name.startswith(_HEAD) else ".".join(name.split(".")[:2])
+            groups[group] = groups.get(group, 0) + tensor.numel()
+        return {
+            "layers": self.config.layers + 1,
+            "width": self.config.width,
+            "dtype": sorted({str(t.dtype).removeprefix("torch.") for t in self.tensors.values()}),
+            "parameters": sum(groups.values()) - groups.get("head", 0),
+            "tensors": groups,
+            "head": "head" in groups,
+            "vocabulary": len(self.vocabulary),
+            "alphabet": len(self.alphabet),
+            "config": self.config.to_dict(),
+            "card": self.card,
+        }
+
     def to_bytes(self) -> bytes:
-        """The content of a weights file.
+        """Return the bytes of a weights file.
 
         Raises:
             ValueError: a word of the vocabulary contains a newline.
         """
-        tensors = self._with_start()
+        tensors = self._file_tensors()
         if self.vocabulary:
             if broken := [word for word in self.vocabulary if "\n" in word]:
                 raise ValueError(f"Words with a newline cannot be in a vocabulary: {broken[:10]}")
@@ -120,25 +143,17 @@ class Weights:
         }
         return safetensors.torch.save(tensors, header)
 
-    def write(self, path: str | Path) -> None:
-        """Write the file in one move: a reader sees the whole of it or nothing of it, also after a crash.
+    def save(self, path: str | Path) -> None:
+        """Write the file atomically: a reader finds the whole file or none of it, also after a crash.
 
         Raises:
-            OSError: the disk is full or not writable; a file that stood there before is untouched.
+            OSError: the disk is full or not writable; an earlier file of that name is unchanged.
+            ValueError: see `to_bytes`.
         """
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        atomic_write(path, self.to_bytes())
 
     @classmethod
-    def read(cls, path: str | Path) -> Weights:
+    def load(cls, path: str | Path) -> Weights:
         """Read and check a weights file.
 
         Raises:
@@ -152,7 +167,7 @@ class Weights:
                 f"{path} is a directory; a weights file is one .safetensors file"
             )
         try:
-            # Opened here first: a plain OSError for a missing or unreadable file, which safetensors words its own way.
+            # Opened here first, because safetensors raises errors of its own for a missing or unreadable file.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
                 header, tensors = layout.metadata() or {}, _read_tensors(file, layout)
         except (safetensors.SafetensorError, EOFError) as error:
@@ -161,17 +176,18 @@ class Weights:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
-        """Read and check the content of a weights file.
+        """Read and check the bytes of a weights file.
 
         Raises:
-            ValueError: as of `read`.
+            ValueError: see `load`.
         """
         try:
             tensors = safetensors.torch.load(data)
         except safetensors.SafetensorError as error:
             raise ValueError(_unreadable("weights", error)) from error
         for name in tensors:
-            tensors[name] = tensors[name].clone()  # as aligned as of a file, and one at a time
+            # Aligned like the tensors of a file; one at a time, to save memory.
+            tensors[name] = tensors[name].clone()
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
         return cls._checked(header, tensors, "weights")
@@ -190,15 +206,15 @@ class Weights:
             card = dict(json.loads(header["card"]))
             words = _as_text(_VOCABULARY, tensors.pop(_VOCABULARY, None))
             alphabet = _as_text(_ALPHABET, tensors.pop(_ALPHABET, None))
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
             raise ValueError(
-                f"{source}: damaged header, vocabulary or alphabet: {error}"
+                f"{source}: damaged header, vocabulary or alphabet: {error or type(error).__name__}"
             ) from error
         vocabulary = [] if words is None else words.split("\n")
-        start = None
+        start_state = None
         if {_START_H, _START_C} <= tensors.keys():
-            start = StartState(tensors.pop(_START_H), tensors.pop(_START_C))
-        weights = cls(config, tensors, vocabulary, card, alphabet or "", start)
+            start_state = StartState(tensors.pop(_START_H), tensors.pop(_START_C))
+        weights = cls(config, tensors, vocabulary, card, alphabet or "", start_state)
         if problems := weights._problems():
             raise ValueError(
                 f"{source}: the tensors do not fit the header:\n  " + "\n  ".join(problems)
@@ -206,7 +222,7 @@ class Weights:
         return weights
 
     def _problems(self) -> list[str]:
-        # Before the network is laid out: the number in a damaged header may be a billion.
+        # Before the network is built: a damaged header may ask for a billion layers.
         if self.config.layers + self.config.highways > len(self.tensors):
             return [
                 f"layers = {self.config.layers}, highways = {self.config.highways}:"
@@ -214,9 +230,9 @@ class Weights:
             ]
         try:
             expected = self._expected_shapes()
-        except RuntimeError as error:
-            return [str(error)]
-        tensors = self._with_start()
+        except (RuntimeError, TypeError, OverflowError) as error:
+            return [str(error).partition("\n")[0]]
+        tensors = self._file_tensors()
         problems = [f"{name}: missing" for name in expected.keys() - tensors.keys()]
         problems += [f"{name}: unexpected" for name in tensors.keys() - expected.keys()]
         for name in expected.keys() & tensors.keys():
@@ -225,7 +241,7 @@ class Weights:
                 problems.append(
                     f"{name}: shape {list(tensor.shape)}, expected {list(expected[name])}"
                 )
-            elif tensor.dtype not in _READABLE:
+            elif tensor.dtype not in _DTYPES:
                 problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
             elif not _is_finite(tensor):
                 problems.append(f"{name}: holds values that are not finite")
@@ -240,19 +256,19 @@ class Weights:
             )
         return sorted(problems)
 
-    def _with_start(self) -> dict[str, Tensor]:
-        """The tensors as they stand in a file."""
-        if self.start is None:
+    def _file_tensors(self) -> dict[str, Tensor]:
+        """Return the float tensors of the file: those of `tensors`, and the start state."""
+        if self.start_state is None:
             return dict(self.tensors)
-        return {**self.tensors, _START_H: self.start.h, _START_C: self.start.c}
+        return {**self.tensors, _START_H: self.start_state.h, _START_C: self.start_state.c}
 
     def _expected_shapes(self) -> dict[str, torch.Size]:
-        with shells():
+        with on_meta_device():
             shapes = {name: t.shape for name, t in BiLM(self.config).state_dict().items()}
             if any(name.startswith(_HEAD) for name in self.tensors):
                 head = Head(len(self.vocabulary), self.config.projection)
                 shapes |= {_HEAD + name: t.shape for name, t in head.state_dict().items()}
-        if {_START_H, _START_C} & self._with_start().keys():
+        if {_START_H, _START_C} & self._file_tensors().keys():
             layers = self.config.layers
             shapes[_START_H] = torch.Size((layers, 2, self.config.projection))
             shapes[_START_C] = torch.Size((layers, 2, self.config.dim))
@@ -260,13 +276,13 @@ class Weights:
 
 
 def _read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
-    """Tensors in memory of their own, which what happens to the file cannot reach.
+    """Read the tensors into memory of their own, so that later changes of the file do not affect them.
 
-    Those of safetensors are views of the mapped file: copying them would take its memory twice.
+    The tensors of safetensors are views of the mapped file, and copying them would take the memory of the file twice.
 
     Args:
-        file: at its start.
-        layout: what safetensors has found in it, and found sound.
+        file: positioned at its start.
+        layout: the same file opened by safetensors, which has validated its header.
 
     Raises:
         EOFError: the file has become shorter since.
@@ -286,7 +302,7 @@ def _read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    """Whether it holds no infinity and no NaN, which is both extremes where there is one; without working memory."""
+    """Return True if all values are finite. Any NaN is both extremes, so this needs no memory for a mask."""
     return not tensor.numel() or all(extreme.isfinite() for extreme in tensor.aminmax())
 
 

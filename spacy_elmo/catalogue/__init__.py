@@ -1,1 +1,1 @@
-"""The public ELMo models that we know of, and the way to their files. Nothing here runs unless a user asks for it."""
+"""The known public ELMo models, and the download of their files, which happens only on a user's request."""

@@ -1,4 +1,4 @@
-"""Files from the network into the cache: only when asked, whole or not at all."""
+"""Downloads into the cache, on request only; a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ _CHUNK_BYTES = 1 << 20
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: the environment variable SPACY_ELMO_CACHE, or the platform's folder for caches."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
+    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the platform's cache folder."""
+    if folder := os.environ.get(CACHE_VARIABLE):
+        return Path(folder)
     return Path(_pooch().os_cache("spacy-elmo"))
 
 
 def folder_of(url: str) -> str:
-    """The name of the folder of a file that has no model's name: other files of the same name lie elsewhere."""
+    """Return a folder name for a file that is not in the catalogue; files of the same name from other addresses get
+    other folders."""
     return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
-    """A file in the cache, downloaded if it is not there.
+    """Return the path of a file in the cache, after downloading it if it is missing.
 
-    It is written under another name and moved when it is whole and has the checksum, if there is one to have; several
-    processes may do so at once. A file that is there with another checksum is replaced.
+    A download is written under another name and renamed when it is complete and its checksum, if known, agrees; several
+    processes may do this at once. An existing file with another checksum is replaced.
 
     Args:
-        folder: is made if need be.
-        progress: a bar on standard error.
+        folder: the folder of the file, created if it does not exist.
+        progress: show a progress bar on standard error.
 
     Raises:
-        OSError: the server does not answer, refuses, breaks off or falls silent for 30 seconds, or the folder is
-            not writable.
-        ValueError: the checksum is another one, or pooch is missing.
+        OSError: the server does not answer, refuses, ends the transfer early or sends nothing for 30 seconds, or the
+            folder is not writable.
+        ValueError: the checksum differs, or pooch is missing.
     """
     pooch = _pooch()
     import requests
 
-    # Its messages are for programs that log; what a user should know is said by the command.
+    # pooch's log messages would repeat those of the command.
     pooch.get_logger().setLevel("WARNING")
     with ExitStack() as open_responses:
 
@@ -71,7 +72,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum of a file, in hexadecimal digits."""
+    """Compute the SHA-256 of a file, in hexadecimal digits."""
     return str(_pooch().file_hash(str(path)))
 
 

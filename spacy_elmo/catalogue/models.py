@@ -1,7 +1,7 @@
-"""The catalogue: public models, by name, with what is known of them (models.json).
+"""The catalogue of public models, by name (models.json).
 
-Addresses and licences are as their authors' pages give them (`source`), where `licence` may be "not stated". Nobody has
-fetched the files to check them: where there is no checksum, none is known, and a host may be gone.
+Addresses and licences are copied from the authors' pages (`source`); `licence` may be "not stated". The files have not
+been downloaded for verification: a missing checksum is unknown, and a host may no longer exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RemoteFile:
     """A file that can be downloaded.
 
     Raises:
-        ValueError: the address is not one of http or https, or names no file; or the checksum is none.
+        ValueError: the address is not of http or https, or contains no file name; or the checksum is no SHA-256.
     """
 
     url: str
@@ -33,11 +33,13 @@ class RemoteFile:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} is no address of the form https://host/file")
+            raise ValueError(f"{self.url!r} is not an address of the form https://host/file")
         if self.name in ("", ".", ".."):
-            raise ValueError(f"{self.url!r} names no file: its path ends in {parts.path[-3:]!r}")
+            raise ValueError(
+                f"{self.url!r} contains no file name: its path ends in {parts.path[-3:]!r}"
+            )
         if self.sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.sha256):
-            raise ValueError(f"{self.sha256!r} is no SHA-256, which has 64 hexadecimal digits")
+            raise ValueError(f"{self.sha256!r} is not a SHA-256, which has 64 hexadecimal digits")
 
     @property
     def name(self) -> str:
@@ -46,42 +48,42 @@ class RemoteFile:
 
 
 @dataclass(frozen=True)
-class Model:
-    """A public model."""
+class PublicModel:
+    """A public model of the catalogue."""
 
     name: str
     languages: tuple[str, ...]
-    """Codes of ISO 639; none for what is no language."""
+    """Language codes of ISO 639; empty for data that is not natural language."""
     format: str
-    """That of `python -m spacy elmo convert`."""
+    """The format's name in `python -m spacy elmo convert`."""
     parameters: int | None
     licence: str
     about: str
     source: str
-    """The page that says so."""
+    """The page with this information."""
     files: tuple[RemoteFile, ...]
 
 
-def known_models() -> dict[str, Model]:
-    """All models of the catalogue, by name."""
+def known_models() -> dict[str, PublicModel]:
+    """Return all models of the catalogue, by name."""
     return {record["name"]: _model(record) for record in json.loads(FILE.read_text("utf8"))}
 
 
-def find_model(name: str, models: Mapping[str, Model]) -> Model:
-    """A model by its name.
+def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
+    """Return a model by its name.
 
     Raises:
-        ValueError: there is none of this name. Names those that are spelt like it.
+        ValueError: no model has this name; suggests similar names.
     """
     if name in models:
         return models[name]
-    near = difflib.get_close_matches(name, models)
+    similar = ", ".join(difflib.get_close_matches(name, models))
     raise ValueError(
-        f"No model {name!r} in the catalogue" + (f"; there is {', '.join(near)}" if near else "")
-        + ". Without a name, `download` lists them; the address of a file can be given instead."
+        f"No model {name!r} in the catalogue" + (f"; similar: {similar}" if similar else "")
+        + ". `download` without a name lists all models; the address of a file can be given instead."
     )  # fmt: skip
 
 
-def _model(record: dict[str, Any]) -> Model:
+def _model(record: dict[str, Any]) -> PublicModel:
     files = tuple(RemoteFile(url, sha256) for url, sha256 in record["files"].items())
-    return Model(**record | {"languages": tuple(record["languages"]), "files": files})
+    return PublicModel(**record | {"languages": tuple(record["languages"]), "files": files})

@@ -83,7 +83,7 @@ def bilm_hdf5_cli(
     force: Force = False,
 ) -> None:
     """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
-    from ..convert.bilm_tf.hdf5 import convert
+    from ..convert.bilm_tf.conversion import convert
 
     read = partial(
         convert,
@@ -106,7 +106,7 @@ def many_langs_cli(
     force: Force = False,
 ) -> None:
     """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
-    from ..convert.many_langs.model import convert
+    from ..convert.many_langs.conversion import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -120,7 +120,11 @@ def allennlp_cli(
         str | None, typer.Option(help="What the names of the ELMo's parameters start with")
     ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Convert a model that normalises its layers")
+        bool,
+        typer.Option(
+            "--accept",
+            help="Convert a model that normalises its layers, or whose options are missing",
+        ),
     ] = False,
     dtype: Dtype = Precision.float32,
     warm: Warm = None,
@@ -128,7 +132,7 @@ def allennlp_cli(
     force: Force = False,
 ) -> None:
     """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
-    from ..convert.allennlp.trained_model import convert
+    from ..convert.allennlp.conversion import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -189,7 +193,7 @@ def _run(
                 conversion = with_start(conversion, warm)
             if lang is not None:
                 conversion.weights.card["language"] = lang
-            conversion.weights.write(out_file)
+            conversion.weights.save(out_file)
     result = conversion.weights
     for path in conversion.files:
         msg.info(f"Read {files.shown(path)}")

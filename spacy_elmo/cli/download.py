@@ -14,7 +14,7 @@ from wasabi import msg
 from .errors import one_message
 
 if TYPE_CHECKING:
-    from ..catalogue.models import Model, RemoteFile
+    from ..catalogue.models import PublicModel, RemoteFile
 
 
 def download_cli(
@@ -53,7 +53,7 @@ def download_cli(
         _fetch(model.files, (folder or cache_folder()) / name, [model.format, *languages])
 
 
-def _list(models: Mapping[str, Model]) -> None:
+def _list(models: Mapping[str, PublicModel]) -> None:
     rows = [
         (
             model.name,

@@ -10,6 +10,7 @@ import srsly
 import typer
 from wasabi import msg
 
+from ..files import atomic_file
 from .errors import one_message
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def evaluate_cli(
         from ..pretrain.training.distributed import device
         from ..text.files import text_files
 
-        weights = Weights.read(find_weights(weights_name))
+        weights = Weights.load(find_weights(weights_name))
         settings = settings_for(weights.card, lang, tokenized)
         if output is not None and not output.parent.is_dir():
             raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")
@@ -80,7 +81,8 @@ def evaluate_cli(
             metrics = dataclasses.asdict(result)
             if by_file:
                 metrics["files"] = {name: dataclasses.asdict(p) for name, p in files.items()}
-            srsly.write_json(output, metrics)
+            with atomic_file(output) as partial:
+                srsly.write_json(partial, metrics)
     rows = [_row(Path(name).name, p) for name, p in files.items()] + [_row("All", result)]
     msg.table(rows, header=_HEADER, divider=True, aligns=["l"] + ["r"] * (len(_HEADER) - 1))
     msg.info(f"Vocabulary: {size:,} classes. Targets are per direction")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from wasabi import msg
 
 from .errors import one_message
+
+if TYPE_CHECKING:
+    from ..bilm.weights import Weights
 
 export_cli = typer.Typer(
     name="export",
@@ -28,9 +31,12 @@ Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier
 @export_cli.command("bilm-hdf5")
 def bilm_hdf5_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
     """Write what bilm-tf and AllenNLP read: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
+    from ..convert.allennlp.export import inexpressible
     from ..convert.bilm_tf.export import export
 
-    _run(export, file, out_dir, force)
+    weights = _run(export, file, out_dir, force)
+    if problems := inexpressible(weights.config):
+        msg.warn("bilm-tf can read these files, but AllenNLP cannot:\n  " + "\n  ".join(problems))
 
 
 @export_cli.command("allennlp")
@@ -49,11 +55,13 @@ def onnx_cli(file: File, out_file: OutFile, force: Force = False) -> None:
     _run(export, file, out_file, force)
 
 
-def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -> None:
+def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -> Weights:
     from ..bilm.weights import Weights
     from ..pipeline.bundled import find_weights
 
     with one_message():
-        written = export(Weights.read(find_weights(file)), out, force=force)
+        weights = Weights.load(find_weights(file))
+        written = export(weights, out, force=force)
     for path in written:
         msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    return weights

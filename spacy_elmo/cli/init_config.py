@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from wasabi import Printer
 
+from ..files import atomic_file
 from .errors import one_message
 from .out_file import check_out_file
 
@@ -42,5 +43,6 @@ def init_config_cli(
         if str(config_path) == "-":
             typer.echo(nlp.config.to_str())
         else:
-            nlp.config.to_disk(config_path)
+            with atomic_file(config_path) as partial:
+                nlp.config.to_disk(partial)
             Printer().good(f"Config: {config_path}")

@@ -10,6 +10,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from ..files import atomic_file
 from .corpus_arguments import CodeOption
 from .errors import one_message
 from .figure_files import OutOption, check_figure_files
@@ -47,7 +48,8 @@ def layers_cli(
         ]
         for path in files:
             if path.suffix == ".json":
-                srsly.write_json(path, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
+                with atomic_file(path) as partial:
+                    srsly.write_json(partial, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
                 continue
             from ..analysis.figures import save_figure
             from ..analysis.layers.layer_chart import layer_chart

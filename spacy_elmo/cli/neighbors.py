@@ -12,6 +12,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from ..files import atomic_file
 from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
 from .embed import Layers
 from .errors import one_message
@@ -114,7 +115,8 @@ def _save(
 
     drawn = planes(corpus, queries)
     if path.suffix == ".json":
-        srsly.write_json(path, _record(corpus, queries, neighbors, drawn))
+        with atomic_file(path) as partial:
+            srsly.write_json(partial, _record(corpus, queries, neighbors, drawn))
         return
     from ..analysis.contexts.map_chart import map_chart
     from ..analysis.figures import save_figure

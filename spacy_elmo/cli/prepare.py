@@ -15,6 +15,7 @@ from .errors import one_message
 from .settings import read_settings
 
 if TYPE_CHECKING:
+    from ..bilm.weights import Weights
     from ..pretrain.config import PretrainConfig
     from ..pretrain.corpus.prepared import Corpus
     from ..pretrain.report.estimate import Estimate
@@ -40,33 +41,32 @@ def prepare_cli(
         config = read_settings(config_path, ctx.args, training=False)
         from ..pretrain.corpus.prepare import prepare
         from ..pretrain.training.distributed import device
-        from ..pretrain.training.initial_weights import given_weights, with_network
+        from ..pretrain.training.initial_weights import read_initial_weights
         from ..text.files import text_files
 
         # What the run would start from is looked at before hours of tokenizing, not after.
-        config = with_network(config)
-        given_weights(config)
+        config, initial = read_initial_weights(config)
         where = device(gpu_id)
         for source in (config.paths.raw_text, config.paths.dev_text):
             if source is not None:
                 msg.info(f"Text: {source}, files: {len(text_files(source)):,}")
         corpus = prepare(config.paths, config.prepare, out)
         msg.good(f"Prepared corpus: {out}")
-        show_corpus(corpus, config)
+        show_corpus(corpus, config, initial)
         if config.training.limited:
             from ..pretrain.report.estimate import estimate
             from ..pretrain.training.allocation import keep_freed_memory
 
             keep_freed_memory()  # as pretrain does
             msg.info(f"Trying a few steps of training, on {where}")
-            _show_estimate(estimate(config, corpus, where), len(corpus.train.ids))
+            _show_estimate(estimate(config, corpus, where, initial), len(corpus.train.ids))
 
 
-def show_corpus(corpus: Corpus, config: PretrainConfig) -> None:
+def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
     """Print a corpus's sizes, and how it looks to a run of `config`."""
     from ..pretrain.report.statistics import statistics
 
-    found = statistics(config, corpus)
+    found = statistics(config, corpus, initial)
     rows = [
         ("training words", f"{len(corpus.train.ids):,}"),
         ("training sentences", f"{len(corpus.train.lengths):,}"),

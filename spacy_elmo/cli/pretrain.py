@@ -65,15 +65,15 @@ def pretrain_cli(
         from ..pretrain.run import claim, run_corpus
         from ..pretrain.training import distributed as ranks
         from ..pretrain.training.allocation import keep_freed_memory
-        from ..pretrain.training.initial_weights import with_network
+        from ..pretrain.training.initial_weights import read_initial_weights
         from ..pretrain.training.loop import Stopped, pretrain
 
-        config = with_network(config)
+        config, initial = read_initial_weights(config)
         keep_freed_memory()
 
         def prepare() -> None:
             """What one process does for all."""
-            found = claim(out, config, resume=resume, force=force)
+            found = claim(out, config, initial=initial, resume=resume, force=force)
             if resume:
                 msg.info(
                     f"Resuming the run in {out}"
@@ -89,12 +89,12 @@ def pretrain_cli(
             processes.on_first_rank(prepare)
             corpus = run_corpus(config, out)
             if processes.first:
-                show_corpus(corpus, config)
+                show_corpus(corpus, config, initial)
                 print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
             try:
                 with stop_signal() as stop:
                     run = pretrain(
-                        config, corpus, out, resume=resume, device=device, ranks=processes, stop=stop,
+                        config, corpus, out, initial=initial, resume=resume, device=device, ranks=processes, stop=stop,
                     )  # fmt: skip
                     if processes.first:
                         _show(run, out, config.training.max_minutes)

@@ -12,6 +12,7 @@ import srsly
 import typer
 from wasabi import msg
 
+from ..files import atomic_file
 from .corpus_arguments import SourceArgument
 from .errors import one_message
 from .evaluate import GpuOption
@@ -77,7 +78,8 @@ def word_sense_cli(
         scores = [answer.scores() for answer in answers]
         if out is not None:
             by_file = {str(test): asdict(s) for test, s in zip(tests, scores, strict=True)}
-            srsly.write_json(out, {**asdict(total), "files": by_file})
+            with atomic_file(out) as partial:
+                srsly.write_json(partial, {**asdict(total), "files": by_file})
     _show_senses([*(test.stem for test in tests), "All"], [*scores, total])
     if out is not None:
         msg.good(f"Saved: {out}")
@@ -109,7 +111,8 @@ def part_of_speech_cli(
         texts = [read_tags(file, column.value) for file in (train, dev, test)]
         scores = probe_tags(_reader(source), *texts, seed=seed)
         if out is not None:
-            srsly.write_json(out, asdict(scores))
+            with atomic_file(out) as partial:
+                srsly.write_json(partial, asdict(scores))
     _show_tags(scores)
     if out is not None:
         msg.good(f"Saved: {out}")

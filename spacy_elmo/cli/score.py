@@ -51,7 +51,7 @@ def score_cli(
         from ..pipeline.reading.spans import sentence_spans
         from ..pretrain.training.distributed import device
 
-        weights = Weights.read(find_weights(weights_name))
+        weights = Weights.load(find_weights(weights_name))
         docs = _docs(text, settings_for(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
         for doc in docs:

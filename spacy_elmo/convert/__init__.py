@@ -1,1 +1,7 @@
-"""Weights of other ELMo programs to ours, and back."""
+"""Weights of other ELMo programs converted to ours, and back.
+
+Each foreign program has a folder with the same modules, where it needs them: `files` (the files on disk, unchanged),
+`options` (its options as a `BiLMConfig`), `conversion` (its tensors as our `Weights`) and `export` (our `Weights` as
+its files). `readers/` parses file formats, and contains nothing about ELMo. A new foreign format is another folder, a
+row of `detect.FORMATS` and a command in `cli/convert.py`.
+"""

@@ -1,4 +1,4 @@
-"""What every conversion gives, whatever it read."""
+"""The result of every conversion, of whichever format."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..bilm.weights import Weights
 
 @dataclass
 class Conversion:
-    """A converted model, and what a user should know of how its files were understood."""
+    """A converted model, with remarks for the user on how its files were understood."""
 
     weights: Weights
     files: list[Path]
-    """Those that were read."""
+    """The files that were read."""
     notes: list[str] = field(default_factory=list)

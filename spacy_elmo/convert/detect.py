@@ -1,4 +1,4 @@
-"""Which format a model's files have, and how one can tell."""
+"""The foreign formats in one table, and detection of the format of given files."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from pathlib import Path
 
 import torch
 
+from .allennlp import conversion as allennlp
 from .allennlp import files as allennlp_files
-from .allennlp import trained_model as allennlp
 from .bilm_tf import checkpoint as bilm_tf
+from .bilm_tf import conversion as bilm_hdf5
 from .bilm_tf import files as bilm_files
-from .bilm_tf import hdf5 as bilm_hdf5
 from .conversion import Conversion
-from .many_langs import model as many_langs
+from .many_langs import conversion as many_langs
+from .many_langs import files as many_langs_files
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format that can be converted."""
+    """A foreign format that can be converted."""
 
     name: str
-    """That of the command which converts it."""
+    """The name of its command, `convert NAME`."""
     recognise: Callable[[Path], str | None]
-    """Why a folder or file seems to be of this format, or None."""
+    """Returns the reason why a folder or file seems to be of this format, or None if it does not. Never raises."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
-    """What must be there, in words, and the patterns of its names: to say what is missing."""
+    """The files that the format requires, in words, each with the patterns of its names; for error messages."""
 
 
 _OPTIONS = {"options (.json)": ("*options*.json",)}
@@ -40,7 +41,7 @@ FORMATS = (
     ),
     Format(
         "many-langs",
-        many_langs.recognise,
+        many_langs_files.recognise,
         many_langs.convert,
         {
             name: (name,)
@@ -63,62 +64,64 @@ FORMATS = (
 
 
 def convert(source: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a model of whatever format; the first note says which it is, and why.
+    """Convert a model of any known format; the first note names the format and the reason.
 
     Args:
-        source: as of `detect`.
+        source: a folder, or a file that a format's reader accepts.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        OSError: as of `detect`.
-        ValueError: as of `detect`; or what the format's own `convert` raises, and which format that is.
+        OSError: the path does not exist.
+        ValueError: see `detect`; or the conversion by the detected format has failed (the message names the format).
     """
     format, reason = detect(Path(source))
     try:
         conversion = format.convert(source, dtype=dtype)
     except (ValueError, OSError) as error:
-        # It may name options, which are those of the format's own command.
+        # The message may name options, which only the format's own command has.
         raise ValueError(
-            f"{error}\n  read as {format.name} ({reason}); for options, convert {format.name}"
+            f"{error}\n  read as {format.name} ({reason}); for options, use `convert {format.name}`"
         ) from error
     conversion.notes.insert(0, f"{format.name}: {reason}")
     return conversion
 
 
 def detect(path: Path) -> tuple[Format, str]:
-    """The format, and the reason.
+    """Return the format of a model, and the reason for the choice.
 
     Args:
-        path: a folder, or a file that a format's reader takes.
+        path: a folder, or a file that a format's reader accepts.
 
     Raises:
-        OSError: there is nothing there.
-        ValueError: the files fit no format (says what each still lacks), or several.
+        OSError: the path does not exist.
+        ValueError: the files fit no format (names what each format lacks), or several.
     """
-    path.stat()  # a plain OSError where there is nothing
-    found = [(each, reason) for each in FORMATS if (reason := each.recognise(path))]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listing = "".join(f"\n  {each.name}: {reason}" for each, reason in found)
-        raise ValueError(f"{path} fits several formats; name the one to read:{listing}")
+    path.stat()  # raises an OSError with the path if it does not exist
+    matches = [(format, reason) for format in FORMATS if (reason := format.recognise(path))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        listing = "".join(f"\n  {format.name}: {reason}" for format, reason in matches)
+        raise ValueError(f"{path} fits several formats; choose one by its command:{listing}")
     if path.is_file():
         raise ValueError(
             f"{path}: a file of no known format; give the model's folder, .zip or .tar.gz"
         )
-    listing = "".join(f"\n  {each.name}: {_lacks(each, path)}" for each in FORMATS)
-    raise ValueError(f"{path}: no known format. What is here, and what each would need:{listing}")
-
-
-def _lacks(format: Format, path: Path) -> str:
-    there, missing = [], []
-    for what, patterns in format.files.items():
-        files = sorted(file.name for pattern in patterns for file in path.glob(pattern))
-        there += files[:3]
-        if not files:
-            missing.append(what)
-    if missing:
-        return f"missing {', '.join(missing)}" + (f"; there is {', '.join(there)}" if there else "")
-    return (
-        f"{', '.join(there)} are there, but cannot be read as such; convert {format.name} says why"
+    listing = "".join(f"\n  {format.name}: {_missing_files(format, path)}" for format in FORMATS)
+    raise ValueError(
+        f"{path}: no known format. The files here, and what each format needs:{listing}"
     )
+
+
+def _missing_files(format: Format, folder: Path) -> str:
+    present, missing = [], []
+    for description, patterns in format.files.items():
+        files = sorted(file.name for pattern in patterns for file in folder.glob(pattern))
+        present += files[:3]
+        if not files:
+            missing.append(description)
+    if missing:
+        return f"missing {', '.join(missing)}" + (
+            f"; present {', '.join(present)}" if present else ""
+        )
+    return f"{', '.join(present)} cannot be read as this format; `convert {format.name}` shows why"

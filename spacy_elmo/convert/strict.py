@@ -1,4 +1,4 @@
-"""The one strict check of every conversion: what the configuration demands, no more and no less."""
+"""The strict check of every conversion: exactly the tensors that the configuration requires, no more and no fewer."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 import torch
 
 from ..bilm.config import BiLMConfig
-from ..bilm.meta import shells
+from ..bilm.meta import on_meta_device
 from ..bilm.model import BiLM
 
 Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Before anything is laid out: a damaged file may claim a billion layers.
+    """Check the number of layers before a network is allocated, because a damaged file may claim a billion.
 
     Args:
-        arrays: how many the file holds.
+        arrays: the number of arrays in the file.
 
     Raises:
-        ValueError: the configuration has more layers.
+        ValueError: the configuration has more layers than the file has arrays.
     """
     if config.layers + config.highways > arrays:
         raise ValueError(
@@ -31,28 +31,28 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
 
 
 def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
-    """The shapes of `BiLM.state_dict()`, without the memory.
+    """Return the shapes of `BiLM.state_dict()` without allocating the tensors.
 
     Args:
-        arrays: as of `check_depth`.
+        arrays: the number of arrays in the file.
 
     Raises:
-        ValueError: as of `check_depth`; or the sizes are too large for any machine.
+        ValueError: the configuration has more layers than the file has arrays, or sizes too large for any machine.
     """
     check_depth(config, arrays)
     try:
-        with shells():
+        with on_meta_device():
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
     except (RuntimeError, TypeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"The sizes are beyond what a machine can count ({reason})") from error
+        raise ValueError(f"The sizes are too large for any machine ({reason})") from error
 
 
 def mismatches(
     arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
 ) -> list[str]:
-    """Everything in `arrays` that is not exactly as `shapes` demands: missing, unexpected, of wrong shape or type, not
-    finite, or beyond the largest number of `dtype`, in which it will be stored."""
+    """Return a message for every array that is missing, unexpected, of wrong shape or type, or not finite, or whose
+    values exceed the largest number of `dtype`, in which it will be stored."""
     largest = torch.finfo(dtype).max
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
     problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
@@ -63,7 +63,7 @@ def mismatches(
         elif array.dtype not in (np.float16, np.float32):
             problems.append(f"{name}: type {array.dtype}, expected float32 (or float16)")
         elif not np.isfinite(array).all():
-            problems.append(f"{name}: holds values that are not finite")
-        elif np.abs(array).max() > largest:
-            problems.append(f"{name}: holds values beyond {largest:g}, the largest of {dtype}")
+            problems.append(f"{name}: contains values that are not finite")
+        elif float(np.abs(array).max(initial=0)) > largest:
+            problems.append(f"{name}: contains values beyond {largest:g}, the largest of {dtype}")
     return sorted(problems)

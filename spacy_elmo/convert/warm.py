@@ -1,4 +1,4 @@
-"""A start state for a converted model, from a text."""
+"""A start state for a converted model, estimated on a text."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import dataclasses
 from itertools import islice
 from pathlib import Path
 
-from ..bilm.start_state import warm_start
+from ..bilm.start_state import mean_start_state
 from .conversion import Conversion
 
-# The largest public models read so many in minutes; the error of a mean falls with the root of their number.
+# The largest public models take minutes for this many; the error of a mean falls with the root of their number.
 MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """The same model, with the start state that `start = "warm"` asks for (see `warm_start`).
+    """Return the same model with the start state that `start = "warm"` requires (see `mean_start_state`).
 
     Args:
-        conversion: what one of the converters gave.
-        text: a file with a sentence a line, its words separated by spaces, as models of this kind are trained on.
-            The first 2,000 lines that are not blank are read.
+        conversion: the result of a converter.
+        text: a file with a sentence a line, its words separated by spaces, like the training text of the model. Its
+            first 2,000 lines that are not blank are read.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no UTF-8 text, or holds too few sentences; or the model's numbers are not finite.
+        ValueError: it is no UTF-8 text, or has too few sentences; or the model's numbers are not finite.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype
@@ -31,13 +31,13 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
         with text.open(encoding="utf8") as file:
             lines = (words for line in file if (words := line.split()))
             sentences = list(islice(lines, MAX_SENTENCES))
-        start = warm_start(weights.bilm(), sentences).to(dtype)
+        start = mean_start_state(weights.build_bilm(), sentences).to(dtype)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     if not (start.h.isfinite().all() and start.c.isfinite().all()):
-        raise ValueError(f"{text} leaves the model in a state beyond the numbers of {dtype}")
+        raise ValueError(f"{text} gives a state with numbers beyond the range of {dtype}")
     source = f"{len(sentences):,} sentences of {text.name}"
-    warm = dataclasses.replace(weights, start=start, card={**weights.card, "start": source})
+    warm = dataclasses.replace(weights, start_state=start, card={**weights.card, "start": source})
     return Conversion(
         warm, [*conversion.files, text], [*conversion.notes, f"start state: {source}"]
     )

@@ -32,7 +32,7 @@ def blank_pipeline(
         ValueError: it is no weights file, no language is known, or spaCy does not have it.
     """
     path = find_weights(source)
-    card = Weights.read(path).card
+    card = Weights.load(path).card
     lang = lang or card.get("language") or fallback
     if lang is None:
         raise ValueError(

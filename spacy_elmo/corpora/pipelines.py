@@ -74,6 +74,8 @@ def identity(nlp: Language) -> dict[str, str]:
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
     # The weights are known by what they are, not by where they lie.
     del components[name]["weights"]
+    # It changes no vector, and older folders and indexes were written without it.
+    components[name].pop("learn_rate_factor", None)
     stated = json.dumps([config["nlp"]["tokenizer"], components], sort_keys=True)
     return {
         "lang": str(nlp.lang),

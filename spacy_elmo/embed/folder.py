@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora.items import Shard
-from .shard_file import ShardFile, write_whole
+from ..files import atomic_write, remove_partial
+from .shard_file import ShardFile
 from .vectors import FORMAT, INDEX
 
 _SETTINGS = "settings.json"
@@ -59,9 +60,8 @@ class VectorFolder:
                 f"{self.path} holds other files ({', '.join(sorted(present)[:3])}, ...); choose a folder, new or empty"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        for litter in self.path.glob(".*.partial"):  # of a run that was killed while it wrote
-            litter.unlink()
-        write_whole(self.path / _SETTINGS, _json(settings))
+        remove_partial(self.path)
+        atomic_write(self.path / _SETTINGS, _json(settings))
         return any(self.path.glob(_SHARDS))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
@@ -84,7 +84,7 @@ class VectorFolder:
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
         """Add a shard; what the index will say of it."""
         path = self._file(shard.number)
-        write_whole(path, content)
+        atomic_write(path, content)
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
@@ -104,15 +104,16 @@ class VectorFolder:
             "settings": json.loads((self.path / _SETTINGS).read_text("utf8")),
             "shards": [_entry(ShardFile(file)) for file in files],
         }
-        write_whole(self.path / INDEX, _json(index))
+        atomic_write(self.path / INDEX, _json(index))
 
     def delete(self) -> None:
         """Remove the vectors, if there are any, and the folder if nothing else is in it. The settings go last: until
         then they say whose the files are."""
         if not self.path.is_dir():
             return
-        for file in [self.path / INDEX, *self.path.glob(_SHARDS), *self.path.glob(".*.partial")]:
+        for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
+        remove_partial(self.path)
         (self.path / _SETTINGS).unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,6 +12,7 @@ from spacy.language import Language
 
 from ..corpora.items import Shard, corpus_files, shards
 from ..corpora.pipelines import identity
+from ..files import atomic_file, remove_partial
 from .embedder import Embedder, EmbedOptions
 from .folder import VectorFolder, check_same
 from .vectors import open_vectors
@@ -123,11 +123,6 @@ def _file_format(format: Format) -> Any:
 
 
 def _write_file(join: Any, folder: VectorFolder, out: Path) -> None:
-    partial = out.with_name(f".{out.name}.partial")
-    try:
+    remove_partial(out.parent, out.name)
+    with atomic_file(out) as partial:
         join.write(open_vectors(folder.path), partial)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)

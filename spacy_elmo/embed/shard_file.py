@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,16 +54,6 @@ def pack(
 
 def _offsets(sizes: list[int]) -> np.ndarray:
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file in one move: also after a crash the whole of it is there, or nothing."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 class ShardFile:

@@ -1,1 +1,1 @@
-"""The biLM inside spaCy: the `elmo` component, the layers that read it, and the extensions of Doc, Span and Token."""
+"""The biLM in spaCy: the `elmo` component, model layers that use its vectors, and extensions of Doc, Span and Token."""

@@ -1,4 +1,4 @@
-"""The weights that come with the package, and the way from a `weights` option to a file."""
+"""The weights files that come with the package, by name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ FOLDER = Path(__file__).parent.parent / "weights"
 
 
 def bundled_names() -> list[str]:
-    """The names that `weights` understands, sorted."""
+    """Return the names of the bundled biLMs, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def find_weights(weights: str) -> Path:
-    """The file of a bundled biLM's name, or of a path. A name wins over a path that is spelt like it.
+    """Return the path of a weights file, given the name of a bundled biLM or a path. A name wins over an equal path.
 
     Raises:
-        FileNotFoundError: there is neither. It names what was tried and what is bundled.
+        FileNotFoundError: there is neither. The message contains the path that was tried and the bundled names.
     """
     bundled = FOLDER / f"{weights}.safetensors"
     if weights in bundled_names():

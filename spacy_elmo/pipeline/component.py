@@ -1,9 +1,9 @@
-"""The `elmo` component: Docs get the layers of a biLM, and listeners in later components read them."""
+"""The `elmo` component: it stores the layers of a biLM on Docs, and listeners in later components use them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -14,7 +14,6 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from .forks import guard_forks
-from .home import Home
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
 from .keeping.hooks import set_hooks
@@ -23,23 +22,22 @@ from .listening.batch import ListenerBatch
 from .listening.listener import state_of
 from .listening.tok2vec import ReplaceListenerConfig, replace_listener
 from .listening.upstream import Upstream
-from .options import READING, Store
+from .options import BiLMOptions, ElmoOptions, default_options
+from .pipeline_ref import PipelineRef
 from .reading.encoder import averages, layers_and_width, shim_of
 
-ExtraAnnotations: TypeAlias = Callable[[list[Doc], list[Floats3d]], None]
+_DEFAULTS = ElmoOptions()
 
 
 class Elmo(Upstream, TrainablePipe):
-    """Write the layers of a biLM on Docs, and train the biLM with the gradients of those who listen.
+    """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
 
     Args:
-        vocab: the pipeline's.
-        model: a configured `spacy-elmo.BiLM.v1` (`encoder.configure`).
-        name: of the component in the pipeline.
-        store: see `factory.make_elmo`.
-        home: the pipeline, if it is known.
-        cache: for the layers of training Docs; by default it keeps none.
-        hooks, set_extra_annotations: see `factory.make_elmo`.
+        vocab: the pipeline's vocabulary.
+        model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
+        name: name of the component in the pipeline.
+        options: the options of the config.
+        pipeline: the pipeline, if it is known.
     """
 
     def __init__(
@@ -48,20 +46,15 @@ class Elmo(Upstream, TrainablePipe):
         model: Model[list[Doc], list[Floats3d]],
         name: str = "elmo",
         *,
-        store: Store = "layers",
-        home: Home | None = None,
-        cache: LayerCache | None = None,
-        hooks: bool = False,
-        set_extra_annotations: ExtraAnnotations | None = None,
+        options: ElmoOptions = _DEFAULTS,
+        pipeline: PipelineRef | None = None,
     ) -> None:
         super().__init__(vocab, model, name)
         self._batch: ListenerBatch | None = None
         self._losses: dict[str, float] = {}
-        self._store = store
-        self._home = home or Home()
-        self._cache = LayerCache(0) if cache is None else cache
-        self._hooks = hooks
-        self._set_extra_annotations = set_extra_annotations
+        self._options = options
+        self._pipeline = pipeline or PipelineRef()
+        self._cache = LayerCache(options.cache_mb, options.cache_dir)
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
         self.listener_map = {}
@@ -70,15 +63,15 @@ class Elmo(Upstream, TrainablePipe):
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        self.adopt_listeners()
+        self.relink_listeners()
 
     @property
     def frozen(self) -> bool:
-        """Whether the present step leaves the biLM as it is."""
+        """True if the present step leaves the biLM unchanged."""
         return shim_of(self.model).trainable is None
 
     def layers_and_width(self) -> tuple[int, int]:
-        """L + 1 and the width of the layers. Loads the weights if need be."""
+        """Return the number of layers, L + 1, and their width. Loads the weights if necessary."""
         return layers_and_width(self.model)
 
     # Prediction
@@ -88,54 +81,65 @@ class Elmo(Upstream, TrainablePipe):
         return super().__call__(doc)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Write the layers on a stream of Docs. No vector depends on `batch_size`."""
+        """Store the layers on a stream of Docs. No vector depends on `batch_size`."""
         install_extensions()
         yield from super().pipe(stream, batch_size=batch_size)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
-        """(layers, n_tokens, width) of each Doc. Those that training keeps are taken from there; those of other
-        Docs are not kept. With `store = "average"`: (n_tokens, width), their average."""
+        """Compute the layers of each Doc, (layers, n_tokens, width); with `store = "average"` their average,
+        (n_tokens, width). Cached layers of training Docs are used; those of other Docs are not cached."""
         docs = list(docs)
-        if self._store == "average":
+        if self._options.store == "average":
             return averages(self.model, docs)
         if not self._cache.in_use:
             return self.model.predict(docs)
-        return [mapped_copy(layers) for layers in self._cache.read(self.model, docs, keep=False)]
+        cached = self._cache.get_or_compute(self.model, docs, keep=False)
+        return [mapped_copy(layers) for layers in cached]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Keep what `predict` gave on its Docs, and do what else the options ask for."""
-        docs = list(docs)
+        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so."""
+        docs, version = list(docs), shim_of(self.model).version
         for doc, layers in zip(docs, scores, strict=True):
-            store_layers(doc, self.name, layers)
-            if self._hooks:
+            store_layers(doc, self.name, layers, version)
+            if self._options.hooks:
                 set_hooks(doc)
-        if self._set_extra_annotations is not None:
-            self._set_extra_annotations(docs, list(scores))
+        if self._options.set_extra_annotations is not None:
+            self._options.set_extra_annotations(docs, list(scores))
 
-    def stored_layers(self, doc: Doc) -> Floats3d | None:
-        """The layers that this component has written on a Doc, if they still fit."""
-        return stored_layers(doc, self.name)
+    def stored_layers(self, doc: Doc, *, train: bool = False) -> Floats3d | None:
+        """Return the layers that this component, or a user, has stored on a Doc, if they match its tokens.
 
-    def compute_missing(
-        self, docs: list[Doc], *, train: bool, expected: bool = False
-    ) -> list[Floats3d]:
-        """Compute the layers of Docs that have come to a listener without any, and keep them there. A warning says so
-        if this could not be expected."""
-        if not expected or self.is_disabled():
+        Args:
+            train: only layers that this component has computed with the present weights, or that a user has set.
+        """
+        return stored_layers(doc, self.name, shim_of(self.model).version if train else None)
+
+    def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool = True) -> list[Floats3d]:
+        """Compute the layers of Docs that a listener requires and that have none, and store them there.
+
+        Args:
+            train: the Docs are training data, so the layers are cached.
+            warn: give a warning, once. Without it, a disabled component still gives one.
+        """
+        if warn or self.is_disabled():
             self.warn_once(
-                "supply",
+                "on demand",
                 f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
-                " demand. In prediction, enable it; if it is among the frozen_components, take it out where it has"
-                " frozen = true, which suffices, and add it to annotating_components where it has not",
+                " demand. In prediction, enable it. If it is among the frozen_components: with frozen = true, which"
+                " suffices, remove it from them; otherwise add it to annotating_components",
             )
-        # Copies, because what stands on a Doc is the user's to change.
-        layers = [mapped_copy(found) for found in self._kept(docs)] if train else self.predict(docs)
+        # Copies, because a user may change the arrays on a Doc.
+        layers = (
+            [mapped_copy(array) for array in self._cached(docs)] if train else self.predict(docs)
+        )
         self.set_annotations(docs, layers)
         return layers
 
     def mark_training(self, docs: list[Doc]) -> None:
-        """Say that Docs that have come to a listener with layers are in training: with elmo among the
-        frozen_components and the annotating_components, as nothing else tells."""
+        """Mark Docs as training data, so that the cache keeps their layers between epochs.
+
+        Listeners do so for Docs with stored layers, because `pipe` cannot know that it runs for annotating_components.
+        """
         self._cache.mark_training(self.model, docs)
 
     # Training
@@ -146,7 +150,7 @@ class Elmo(Upstream, TrainablePipe):
         """Read the weights file, again if it has been read before; without one, draw random weights.
 
         Raises:
-            OSError, ValueError: the weights cannot be had.
+            OSError, ValueError: the weights cannot be loaded.
         """
         self.model.initialize()
         self._end_batch()
@@ -159,11 +163,11 @@ class Elmo(Upstream, TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Offer the Docs of a batch to the listeners. Nothing is computed before one of them asks.
+        """Pass the Docs of a batch to the listeners. Nothing is computed before one of them requires the layers.
 
-        The backward pass runs at the next `update` or in `finish_update`, when all gradients are there. So
-        `nlp.update(examples, sgd=sgd)`, which calls `finish_update` before the listeners ran, trains the
-        biLM one batch late; `spacy train`, and loops with `sgd=False` that call `finish_update` themselves, do not.
+        The backward pass runs at the next `update` or in `finish_update`, after all gradients were added. So
+        `nlp.update(examples, sgd=sgd)`, which calls `finish_update` before the listeners run, trains the biLM one
+        batch late; `spacy train`, and loops with `sgd=False` that call `finish_update` themselves, do not.
         `drop` has no effect: a biLM is fine-tuned without dropout.
         """
         losses = {} if losses is None else losses
@@ -181,22 +185,22 @@ class Elmo(Upstream, TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and let the optimizer take its step. A batch that nobody has read yet is kept."""
-        if self._batch is not None and self._batch.read:
+        """Run the backward pass and let the optimizer take a step. A batch that no listener has read yet is kept."""
+        if self._batch is not None and self._batch.was_read:
             self._flush()
             self._end_batch()
         self.model.finish_update(sgd)
 
     def new_batch(self, docs: list[Doc]) -> ListenerBatch:
-        """A batch for the listeners, with a backward pass if the biLM is trained."""
+        """Make a batch for the listeners, with a backward pass if the biLM is trained."""
         if not self.frozen:
             return ListenerBatch(docs, self.model.begin_update)
-        return ListenerBatch(docs, lambda docs: (self._kept(docs), None))
+        return ListenerBatch(docs, lambda docs: (self._cached(docs), None))
 
-    def _kept(self, docs: list[Doc]) -> list[Floats3d]:
-        """Those of an epoch before; the others are computed, and kept. Layers that are on the Docs already may be of
-        other weights: those before `initialize`, or those of whoever saved the Docs."""
-        return self._cache.read(self.model, docs, keep=True)
+    def _cached(self, docs: list[Doc]) -> list[Floats3d]:
+        """Return the layers of training Docs from the cache, which computes and stores those it does not contain.
+        Layers stored on the Docs are not used: they may be those of other weights."""
+        return self._cache.get_or_compute(self.model, docs, keep=True)
 
     def _flush(self) -> None:
         if self._batch is not None:
@@ -211,34 +215,35 @@ class Elmo(Upstream, TrainablePipe):
             state.batch = state.sample = None
 
     def linked(self) -> None:
-        """Keep the options as they stand in the config, for `replace_listeners`. When spaCy first links the pipeline
-        the config is there; it was not yet when the component was made."""
+        """Copy the options from the config for `replace_listeners`. The config is complete when spaCy first links the
+        pipeline, but not yet when the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
-        nlp = self._home.nlp
+        nlp = self._pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
-            replace.options = {name: config.get(name, value) for name, value in READING.items()}
+            defaults = default_options(BiLMOptions)
+            replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Take in a listener, and remember for `replace_listeners` whether one listens to "*".
+        """Link a listener, and note for `replace_listeners` if it listens to "*".
 
         Raises:
-            ValueError: no layers are kept that it could mix.
+            ValueError: this component stores no layers for it to mix.
         """
-        if self._store == "average":
+        if self._options.store == "average":
             raise ValueError(
-                f'{component_name!r} listens to {self.name!r}, which has store = "average" and so keeps no layers'
+                f'{component_name!r} listens to {self.name!r}, which has store = "average" and so stores no layers'
                 ' for it to mix. Set store = "layers"; to free their memory, put a doc_cleaner after the last'
-                ' component that listens: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
+                ' component with a listener: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
             )
         super().add_listener(listener, component_name)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
 
     def is_disabled(self) -> bool:
-        """Whether it stands in its pipeline, disabled. A component that was sourced or unpickled does not know."""
-        nlp = self._home.nlp
+        """Return True if it is a disabled component of its pipeline, which is unknown after sourcing or unpickling."""
+        nlp = self._pipeline.nlp
         return nlp is not None and any(
             pipe is self and name in nlp.disabled for name, pipe in nlp.components
         )

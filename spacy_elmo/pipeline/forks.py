@@ -1,4 +1,4 @@
-"""Torch in the forked workers of `nlp.pipe(n_process=2)`."""
+"""One torch thread in processes that are forked from this one, such as the workers of `nlp.pipe(n_process=2)`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _guarded = False
 
 
 def guard_forks() -> None:
-    """Let forked processes use one thread of torch each; called when a component is first built.
+    """Restrict torch to one thread in processes that are forked from now on. The first component that is made does so.
 
-    A fork copies the memory of torch's pool of threads, but not the threads: in the child, the first parallel
-    operation would wait for them for ever.
+    A fork copies the memory of torch's thread pool but not its threads, so the first parallel operation in the child
+    would wait for them forever.
     """
     global _guarded
     if not _guarded and hasattr(os, "register_at_fork"):

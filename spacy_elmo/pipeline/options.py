@@ -1,36 +1,147 @@
-"""The options of `elmo`: their types, and what they are when nothing is said.
+"""The options of `elmo`, each in one place: its name, type, default and reason.
 
-spaCy imports this module at its every start, so it imports nothing that takes time.
+spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """
 
-from typing import Any, Literal, TypeAlias
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
+from spacy.tokens import Doc, Span
+from thinc.types import Floats3d
+
+from ..bilm.matmul_precision import PRECISIONS, Precision
 from .bundled import DEFAULT_WEIGHTS
+from .unsaved import Unsaved
 
-DType: TypeAlias = Literal["float32", "float16"]
+Trainable: TypeAlias = Literal["all", "lstm", "top"]
+StoredDType: TypeAlias = Literal["float32", "float16"]
 Start: TypeAlias = Literal["zero", "warm"]
 Store: TypeAlias = Literal["layers", "average"]
+SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
+"""Docs -> the spans of each; the form of the span getters of spacy-transformers, which can be used unchanged."""
 
-MAX_BATCH_TOKENS = 4096
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-READING: dict[str, Any] = {
-    "weights": DEFAULT_WEIGHTS,
-    "frozen": True,
-    "trainable": "all",
-    "unfreeze_at": 0,
-    "max_batch_tokens": MAX_BATCH_TOKENS,
-    "get_spans": None,
-    "dtype": "float32",
-    "start": "zero",
-    "precision": "float32",
-}
-"""Of the biLM, in a component of its own or inside a consumer."""
 
-KEEPING: dict[str, Any] = {
-    "store": "layers",
-    "cache_mb": 1000,
-    "cache_dir": None,
-    "hooks": False,
-    "set_extra_annotations": None,
-}
-"""Of the component alone."""
+@dataclass(frozen=True)
+class BiLMOptions(Unsaved):
+    """Options of a biLM, in a component of its own or inside a consumer. They are not saved with the model, because
+    they stand in the config, and an old value would override it.
+
+    Raises:
+        ValueError: some values are impossible; the message names all of them.
+    """
+
+    weights: str | None = DEFAULT_WEIGHTS
+    """Name of a bundled biLM, or path of a weights file. null: random weights, which `nlp.initialize` draws."""
+    frozen: bool = True
+    """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
+    layers of training Docs are then computed once, in the first epoch."""
+    trainable: Trainable = "all"
+    """What is trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM layer)."""
+    unfreeze_at: int = 0
+    """The first step of the optimizer, counted from 0, that trains the biLM. Steps before it cost what a frozen one
+    costs. Every training run counts from 0, also one that continues from a saved pipeline."""
+    learn_rate_factor: float | list[float] = 1.0
+    """Factor of the optimizer's learn rate for the biLM, if it is trained: one number, or one for each layer, from the
+    token encoder to the last LSTM layer. The default trains it at the rate of all components. Pretrained weights often
+    need less, and lower layers less than higher ones: [0.04, 0.15, 0.4] divides it by 2.6 from layer to layer, as
+    Howard and Ruder (2018) do."""
+    max_batch_tokens: int = 4096
+    """Words that the biLM reads at once, a bound on memory. No vector depends on it: a longer span is read in pieces,
+    except when the biLM is being trained."""
+    get_spans: SpanGetter | None = None
+    """Which spans of a Doc are read as sequences; null: sentences, by a rule that uses no annotation, so that training
+    and prediction read the same."""
+    dtype: StoredDType = "float32"
+    """Number type of the layers; "float16" takes half the memory. Listeners use the rounded values, in training as
+    well, and compute in float32. `_.elmo` is always float32."""
+    start: Start = "zero"
+    """State at the start of every sequence: "zero", as `pretrain` trains; or "warm", a mean state that `spacy elmo
+    convert --warm` has stored in the weights file, for a biLM that was trained with its state carried on."""
+    precision: Precision = "float32"
+    """Number type of the LSTM's matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
+    also "int8", on a GPU "float16". A frozen biLM uses it in training too. The README lists the cost of each; the
+    prepacked weights need memory beside the weights."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} = {getattr(self, name)!r}: expected one of {', '.join(choices)}"
+            for name, choices in (("trainable", get_args(Trainable)), ("precision", PRECISIONS))
+            if getattr(self, name) not in choices
+        ]
+        factor = self.learn_rate_factor
+        if any(value < 0 for value in (factor if isinstance(factor, list) else [factor])):
+            problems.append(f"learn_rate_factor = {factor}: no factor may be below 0")
+        if self.max_batch_tokens < 1:
+            problems.append(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
+        if self.unfreeze_at < 0:
+            problems.append(f"unfreeze_at = {self.unfreeze_at}: it must be a step, 0 or more")
+        if self.frozen and self.unfreeze_at > 0:
+            problems.append(
+                f"frozen = true and unfreeze_at = {self.unfreeze_at}: a biLM that is to be trained from a step on is"
+                " not frozen. Set frozen = false, or unfreeze_at = 0"
+            )
+        if problems:
+            raise ValueError("Impossible options of elmo: " + "; ".join(problems))
+
+
+@dataclass(frozen=True)
+class ElmoOptions(BiLMOptions):
+    """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
+
+    store: Store = "layers"
+    """What is stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to it."""
+    cache_mb: float = 1000
+    """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only."""
+    cache_dir: str | None = None
+    """Folder that stores these layers too, beyond what memory can hold, and for other runs with the same weights. It
+    grows with every new Doc and is never emptied; several processes may share it."""
+    hooks: bool = False
+    """Derive `doc.vector`, `span.similarity(...)` and the like from the ELMo vectors; see `set_hooks`."""
+    set_extra_annotations: Callable[[list[Doc], list[Floats3d]], None] | None = None
+    """Function that is called with Docs and their layers, a list of each, after the layers are stored."""
+
+
+def default_options(options: type) -> dict[str, Any]:
+    """Return the defaults of an options class by name, as a block of a config."""
+    return {field.name: field.default for field in dataclasses.fields(options)}
+
+
+def flatten_options(function: _Function) -> _Function:
+    """Make a registered function take the fields of its options, instead of its parameters that are dataclasses.
+
+    spaCy and confection read a function's signature to validate and complete a config. This one has a keyword for each
+    field, with its type and default, so that no registered function repeats them.
+    """
+    parameters: list[inspect.Parameter] = []
+    classes: dict[str, type] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if not dataclasses.is_dataclass(parameter.annotation):
+            parameters.append(parameter)
+            continue
+        options: Any = parameter.annotation
+        classes[parameter.name] = options
+        types = get_type_hints(options)
+        parameters += [
+            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+            for name, default in default_options(options).items()
+        ]
+    signature = inspect.Signature(parameters)
+
+    @functools.wraps(function)
+    def flattened(*args: Any, **kwargs: Any) -> Any:
+        arguments = dict(signature.bind(*args, **kwargs).arguments)
+        for name, options in classes.items():
+            names = arguments.keys() & default_options(options).keys()
+            arguments[name] = options(**{option: arguments.pop(option) for option in names})
+        return function(**arguments)
+
+    flat: Any = flattened
+    flat.__signature__ = signature
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return flat

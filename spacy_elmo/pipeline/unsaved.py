@@ -9,8 +9,10 @@ from thinc.model import deserialize_attr, serialize_attr
 
 
 class Unsaved:
-    """Base of what stands in a model's `attrs` and comes from the config or the pipeline, so that no saved value may
-    win over it: it is written as nothing, and reading leaves what is there."""
+    """Base class of values in a model's `attrs` that come from the config or from the pipeline.
+
+    They are saved as empty bytes, and loading keeps the present value, so that no saved value overrides the config.
+    """
 
 
 @serialize_attr.register(Unsaved)

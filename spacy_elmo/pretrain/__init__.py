@@ -1,1 +1,1 @@
-"""Making weights: raw text -> prepared corpus -> training loop -> weights file."""
+"""Pretraining: raw text -> prepared corpus -> training loop -> weights file."""

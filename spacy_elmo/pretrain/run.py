@@ -1,4 +1,4 @@
-"""The output folder of a run: whose it is, and what a new run may do to it."""
+"""The output folder of a run, and the rules by which a run may use it."""
 
 from __future__ import annotations
 
@@ -8,76 +8,86 @@ from pathlib import Path
 
 from confection import Config
 
+from ..bilm.weights import Weights
+from ..files import atomic_file, remove_partial
 from ..text.files import text_files
 from .config import PretrainConfig
 from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
-from .training.initial_weights import given_weights
+from .training.initial_weights import read_initial_weights
 
-# A config.cfg alone is no run: it is what a start leaves that failed over its text.
+# config.cfg is not among them: alone in a folder, it is left by a run that failed while reading its text.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
-# What may change between a run and its resumption: where it ends and how often it reports.
-# The learning rate too, since lowering it is the remedy of a run that has diverged.
-# The processes of prepare change nothing that is written.
+# Settings that may differ when a run is resumed: its end, the frequency of its reports, and the number of processes of
+# `prepare`, on which nothing depends. The learning rate too, since lowering it is the remedy for a run that diverges.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
     "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
 )  # fmt: skip
 
 
-def claim(out: Path, config: PretrainConfig, *, resume: bool = False, force: bool = False) -> bool:
+def claim(
+    out: Path,
+    config: PretrainConfig,
+    *,
+    initial: Weights | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> bool:
     """Make `out` the folder of this run and write its `config.cfg`.
 
     Args:
-        resume: go on with the run that is there, if any.
-        force: delete the run that is there (its own files, nothing else in the folder).
+        initial: the weights of `paths.init`, if they have been read and checked; None: they are checked here.
+        resume: continue the run in `out`, if there is one.
+        force: delete the run in `out` (its own files, nothing else in the folder).
 
     Returns:
-        Whether there is a run to go on with.
+        True if there is a run to continue.
 
     Raises:
-        FileExistsError: there is a run, and neither was said.
-        FileNotFoundError: there is no text, corpus or weights file where the config says.
-        ValueError: the run to resume has other settings; names each. Or `paths.init` does not fit `[model]`.
-            Nothing is deleted before all is well.
+        FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
+        FileNotFoundError: a text, corpus or weights file of the config does not exist.
+        ValueError: the run to resume has other settings, and the message names each; or `paths.init` does not fit
+            `[model]`. Nothing is deleted before all checks.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
         raise FileExistsError(
-            f"{out} holds a run already ({', '.join(present)}). --resume goes on with it, --force deletes it"
+            f"{out} already contains a run ({', '.join(present)}). --resume continues it, --force deletes it"
         )
     if present and resume and (out / "config.cfg").exists():
         _check_same(out / "config.cfg", config)
-    doomed = [out / name for name in present] if force else []
-    _check_sources(out, config, doomed, kept=resume)
-    for path in doomed:
+    to_delete = [out / name for name in present] if force else []
+    _check_sources(out, config, to_delete, resume=resume)
+    if initial is None:
+        read_initial_weights(config)
+    for path in to_delete:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     out.mkdir(parents=True, exist_ok=True)
-    for litter in out.glob(".*.partial"):  # of a run that was killed while it wrote
-        shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
-    partial = out / ".config.cfg.partial"
-    Config(config.model_dump()).to_disk(partial)
-    partial.replace(out / "config.cfg")
+    remove_partial(out)
+    with atomic_file(out / "config.cfg") as partial:
+        Config(config.model_dump()).to_disk(partial)
     return resume and (out / "checkpoint").exists()
 
 
-def _check_sources(out: Path, config: PretrainConfig, doomed: list[Path], *, kept: bool) -> None:
-    """Find what the run starts from before anything is deleted for its sake."""
+def _check_sources(
+    out: Path, config: PretrainConfig, to_delete: list[Path], *, resume: bool
+) -> None:
+    """Check that the text or corpus of the run exists, and that nothing the run starts from would be deleted."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(
-            Path(source).resolve().is_relative_to(p.resolve()) for p in doomed
+            Path(source).resolve().is_relative_to(p.resolve()) for p in to_delete
         ):
             raise ValueError(
-                f"paths.{name} = {source} is of the run in {out}, which --force would delete"
+                f"paths.{name} = {source} belongs to the run in {out}, which --force would delete"
             )
-    given_weights(config)
     if paths.corpus is not None:
         Corpus.open(paths.corpus)
-    elif not (kept and (out / "corpus").exists()):
+    elif not (resume and (out / "corpus").exists()):
         if paths.raw_text is None:
-            raise ValueError("paths.raw_text is needed: a file, a directory or a glob pattern")
+            raise ValueError("paths.raw_text is required: a file, a directory or a glob pattern")
         for text in (paths.raw_text, paths.dev_text):
             if text is not None:
                 text_files(text)
@@ -98,13 +108,13 @@ def _check_same(path: Path, config: PretrainConfig) -> None:
     ]
     if changed:
         raise ValueError(
-            f"{path.parent} holds a run with other settings; set them back, or start elsewhere:\n  "
+            f"{path.parent} contains a run with other settings; restore them, or choose another folder:\n  "
             + "\n  ".join(changed)
         )
 
 
 def _flat(sections: dict[str, dict[str, object]]) -> dict[str, object]:
-    # Through JSON, so that a tuple and the list that a file brings back compare equal.
+    # Through JSON, so that a tuple equals the list that is read from a file.
     sections = json.loads(json.dumps(sections))
     return {
         f"{section}.{key}": value
@@ -114,10 +124,10 @@ def _flat(sections: dict[str, dict[str, object]]) -> dict[str, object]:
 
 
 def run_corpus(config: PretrainConfig, out: Path) -> Corpus:
-    """The prepared corpus of a run: `paths.corpus`, or OUT/corpus, which is made if it is not there.
+    """Return the prepared corpus of a run: `paths.corpus`, or OUT/corpus, which is prepared if it does not exist.
 
     Raises:
-        OSError, ValueError: as of `prepare` and `Corpus.open`.
+        OSError, ValueError: see `prepare` and `Corpus.open`.
     """
     if config.paths.corpus is not None:
         return Corpus.open(config.paths.corpus)

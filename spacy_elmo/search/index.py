@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import srsly
 
+from ..files import all_or_nothing
 from ..text.documents import json_lines
 from .exact import ExactNeighbours
 from .unit import unit
@@ -154,14 +155,14 @@ class SearchIndex:
         if self._neighbours is None:
             raise ValueError("The index is empty; nothing to save")
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Removed first and written last: without it, there is no index.
-        (folder / _SETTINGS).unlink(missing_ok=True)
-        self._neighbours.to_disk(folder / _VECTORS)
-        srsly.write_jsonl(folder / _SPANS, self._entries)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"format": FORMAT, "layer": self.layer, "method": self.method}
         settings |= {"width": self._width, "about": self.about}
-        srsly.write_json(folder / _SETTINGS, settings)
+        # The settings are the last file to appear: without them, there is no index.
+        with all_or_nothing(folder, (_VECTORS, _SPANS, _SETTINGS), force=True) as new:
+            self._neighbours.to_disk(new / _VECTORS)
+            srsly.write_jsonl(new / _SPANS, self._entries)
+            srsly.write_json(new / _SETTINGS, settings)
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:

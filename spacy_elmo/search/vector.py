@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 
-from ..pipeline.keeping.extensions import doc_layers, span_vector
+from ..pipeline.keeping.extensions import layers_of, span_vector
 
 Tokens: TypeAlias = Doc | Span | Token
 
@@ -39,7 +39,7 @@ def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
         if vector is None:
             raise ValueError("The Doc has no ELMo vectors: run a pipeline with elmo on it first")
         return to_numpy(vector)
-    layers = doc_layers(span.doc)
+    layers = layers_of(span.doc)
     if layers is None:
         raise ValueError(
             'The Doc has no ELMo layers: run a pipeline on it first whose elmo has store = "layers", or search with'

@@ -8,16 +8,17 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Columns."""
+"""Indices of the columns of a row."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """The sentences of a file: a row of ten columns for each syntactic word, without ranges ("3-4") and empty nodes
-    ("5.1"). It may be packed as .gz, .xz or .zst.
+    """Yield the sentences of a file, each a list of rows of ten columns, one row per syntactic word.
+
+    Ranges ("3-4") and empty nodes ("5.1") are left out. The file may be compressed as .gz, .xz or .zst.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: naming the line that is none of CoNLL-U.
+        ValueError: a line is not CoNLL-U; the message names it.
     """
     rows: list[list[str]] = []
     for number, line in lines(file, "strict"):
@@ -28,11 +29,11 @@ def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
             rows = []
         elif not row.startswith("#"):
             columns = row.split("\t")
-            # Of ten columns ID is the first.
+            # The first of the ten columns is the ID.
             if len(columns) != 10 or not columns[0][0:1].isdigit() or not columns[FORM]:
                 raise ValueError(
-                    f"{file}, line {number}: no line of CoNLL-U, which has ten columns with tabs between them,"
-                    f" a number and a word first: {row:.100}"
+                    f"{file}, line {number}: not a line of CoNLL-U, which has ten columns separated by tabs,"
+                    f" the first two a number and a word: {row:.100}"
                 )
             if columns[0].isdigit():
                 rows.append(columns)

@@ -1,4 +1,4 @@
-"""Text files of all kinds to documents."""
+"""Documents from text files of every supported kind."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import NamedTuple, TypeVar
 from .files import kind, lines
 
 LINES_PER_DOCUMENT = 100
-"""A document of plain text ends here at the latest. Texts of one sentence per line often have no blank line (1B Word):
-this way they too can be held out in parts, and a document fits into memory however long its file is."""
+"""Largest number of lines in a document of plain text. Files with one sentence per line often have no blank line (1B
+Word). With this limit, parts of them can be held out, and a document fits into memory however long its file is."""
 
 
 class Document(NamedTuple):
-    """One text."""
+    """One text, as lines or as words."""
 
     text: list[str]
-    """Its non-empty lines; or its words, whitespace among them."""
+    """The non-empty lines; or the words, including whitespace tokens."""
     words: bool
-    """Whether it came as words."""
+    """True: `text` contains words."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -28,18 +28,18 @@ _REMEDY = ", or set prepare.encoding_errors to replace"
 
 
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
-    """The documents of text files, in order.
+    """Yield the documents of text files, in order.
 
-    - `.jsonl`, as spaCy's `JsonlCorpus` reads it: a record a line, a document a record, its words in `tokens` or its
-      text in `text`.
-    - `.spacy`, a DocBin: its Docs' words; annotations are not read. The whole file is in memory at a time.
-    - Anything else is plain text: a blank line, the end of a file and the hundredth line end a document.
+    - `.jsonl`, as spaCy's `JsonlCorpus` reads it: each line is a record and a document, with its words in `tokens` or
+      its text in `text`.
+    - `.spacy`, a DocBin: the words of its Docs, without annotations. The whole file is in memory at once.
+    - Anything else is plain text: a document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
         errors: "strict" or "replace", for bytes that are not UTF-8 and for half a surrogate pair in JSON.
 
     Raises:
-        ValueError: naming file and line of what cannot be read.
+        ValueError: a file cannot be read; the message names file and line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:
@@ -64,7 +64,7 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
             return _record(record, errors)
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"half a surrogate pair ({error.object[error.start]!r}) is no text. Mend the file{_REMEDY}"
+                f"half a surrogate pair ({error.object[error.start]!r}) is not text. Correct the file{_REMEDY}"
             ) from error
 
     for document in json_lines(file, parse, errors, remedy=_REMEDY):
@@ -75,14 +75,14 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
 def json_lines(
     file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
 ) -> Iterator[_Parsed]:
-    """What `parse` makes of each record of a file with a JSON record per line. Blank lines are left out.
+    """Yield `parse(record)` for each record of a file with one JSON record per line, skipping blank lines.
 
     Args:
-        errors, remedy: as of `lines`.
+        errors, remedy: see `lines`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is no JSON, or `parse` refuses its record; naming the line.
+        ValueError: a line is not JSON, or `parse` raises ValueError for its record; the message names the line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -91,7 +91,7 @@ def json_lines(
             parsed = parse(json.loads(line))
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{file}, line {number}: no JSON record ({error.msg} at column {error.colno})"
+                f"{file}, line {number}: not a JSON record ({error.msg} at column {error.colno})"
             ) from error
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{file}, line {number}: {error}") from error
@@ -99,8 +99,8 @@ def json_lines(
 
 
 def _record(record: object, errors: str) -> Document:
-    known = record if isinstance(record, dict) else {}
-    tokens, text = known.get("tokens"), known.get("text")
+    fields = record if isinstance(record, dict) else {}
+    tokens, text = fields.get("tokens"), fields.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return _words(token.encode("utf8", errors).decode("utf8") for token in tokens)
     if tokens is None and isinstance(text, str):
@@ -118,30 +118,33 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """The words of each Doc of a DocBin. Annotations are not read, and the whole file is in memory.
+    """Yield the words of each Doc of a DocBin, without annotations. The whole file is in memory.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is no DocBin, or damaged.
+        ValueError: the file is not a DocBin, or is damaged.
     """
     from spacy.attrs import ORTH
     from spacy.strings import StringStore
     from spacy.tokens import DocBin
 
-    # Not `get_docs`: it would build every annotation, and wants the extensions that the Docs were made with.
+    # `get_docs` would build every annotation, and would require the extensions that the Docs were made with.
     try:
         docs = DocBin().from_disk(file)
         strings, column = StringStore(docs.strings), docs.attrs.index(ORTH)
         texts = [[strings[word] for word in tokens[:, column]] for tokens in docs.tokens]
     except OSError:
         raise
-    except Exception as error:  # of zlib, msgpack, numpy or spaCy: whatever the bytes lead to
-        raise ValueError(f"{file}: no DocBin, or damaged ({error})") from error
+    except (
+        Exception
+    ) as error:  # zlib, msgpack, numpy and spaCy all raise their own types for damaged bytes
+        raise ValueError(f"{file}: not a DocBin, or damaged ({error})") from error
     yield from texts
 
 
 def _words(words: Iterable[str]) -> Document:
-    # The corpus keeps its types one a line, so no word can hold a line's end. Whitespace can: it is no type.
+    # The corpus stores its types one per line, so a word must not contain a newline. Whitespace may: it is never a
+    # type.
     return Document(
         [word if word.isspace() else word.replace("\n", " ") for word in words if word],
         words=True,

@@ -1,4 +1,4 @@
-"""Raw text files, packed or not, and their lines."""
+"""Raw text files, compressed or not, and their lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-_PACKED = (".gz", ".xz", ".zst")
+_COMPRESSED = (".gz", ".xz", ".zst")
 _READ_IN_DIRECTORIES = (
-    *(kind + packed for kind in (".txt", ".jsonl") for packed in ("", *_PACKED)),
+    *(kind + suffix for kind in (".txt", ".jsonl") for suffix in ("", *_COMPRESSED)),
     ".spacy",
 )
 _NOT_READ = (
@@ -23,71 +23,75 @@ _NOT_READ = (
 
 
 def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
-    """The files of a `raw_text` setting, sorted.
+    """Return the files that a `raw_text` setting names, sorted.
 
-    The file itself; those of a directory that are called *.txt, *.jsonl (or either with .gz, .xz or .zst) or *.spacy;
-    or all that a glob pattern finds.
+    They are the file itself; the files of a directory that are called *.txt, *.jsonl (or either with .gz, .xz or .zst)
+    or *.spacy; or all files that match a glob pattern.
 
     Args:
-        more: suffixes of further kinds that the caller reads, packed or not.
+        more: suffixes of further kinds that the caller can read, compressed or not.
 
     Raises:
-        FileNotFoundError: there are none.
-        ValueError: a file that was asked for, itself or by a pattern, is of a kind that is not read, by its name.
+        FileNotFoundError: there are no such files.
+        ValueError: the name of a file, given itself or by a pattern, is of a kind that cannot be read.
     """
     path = Path(source)
-    more_read = tuple(suffix + packed for suffix in more for packed in ("", *_PACKED))
-    read = (*_READ_IN_DIRECTORIES, *more_read)
+    suffixes = (
+        *_READ_IN_DIRECTORIES,
+        *(suffix + compressed for suffix in more for compressed in ("", *_COMPRESSED)),
+    )
     if path.is_dir():
-        names = ", ".join(f"*{suffix}" for suffix in read)
-        nothing = f"no {names} in this directory; for files of other names, give a glob pattern"
-        found = [f for f in path.iterdir() if f.name.lower().endswith(read)]
+        names = ", ".join(f"*{suffix}" for suffix in suffixes)
+        problem = f"no {names} in this directory; for files of other names, give a glob pattern"
+        candidates = [
+            file
+            for file in path.iterdir()
+            if file.name.lower().endswith(suffixes) and not file.name.startswith(".")
+        ]
     else:
-        nothing = "no file, directory or matching pattern"
-        found = [path] if path.is_file() else [*map(Path, glob.glob(source, recursive=True))]
-    files = sorted(file for file in found if file.is_file())
-    if path.is_dir():
-        files = [file for file in files if not file.name.startswith(".")]
+        problem = "no file, directory or matching pattern"
+        candidates = [path] if path.is_file() else [*map(Path, glob.glob(source, recursive=True))]
+    files = sorted(file for file in candidates if file.is_file())
     if not files:
-        raise FileNotFoundError(f"No text at {source!r}: {nothing}")
+        raise FileNotFoundError(f"No text at {source!r}: {problem}")
     for file in files:
         # "a.json.gz" is as little plain text as "a.json".
-        unread = kind(file) in _NOT_READ and kind(file) not in more
-        if unread or (kind(file) == ".spacy" and file.suffix in _PACKED):
+        unreadable = kind(file) in _NOT_READ and kind(file) not in more
+        if unreadable or (kind(file) == ".spacy" and file.suffix in _COMPRESSED):
             raise ValueError(
-                f"{file}: {''.join(file.suffixes[-2:])} is not read; give plain text or .jsonl (either may be packed as"
-                " .gz, .xz or .zst), or .spacy"
+                f"{file}: {''.join(file.suffixes[-2:])} is not read; give plain text or .jsonl (either may be"
+                " compressed as .gz, .xz or .zst), or .spacy"
             )
     return files
 
 
 def kind(file: Path) -> str:
-    """The suffix of a file without that of its packing: ".jsonl" of "a.jsonl.gz"."""
-    return (file.with_suffix("") if file.suffix in _PACKED else file).suffix.lower()
+    """Return the suffix of a file without that of its compression: ".jsonl" for "a.jsonl.gz"."""
+    return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
 def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
-    """(number from 1, line) of a text file, with the line's end.
+    """Yield the lines of a text file, each with its number, from 1, and its line ending.
 
     Args:
         errors: "strict" or "replace", for bytes that are not UTF-8.
-        remedy: what the caller's user can do besides mending the file.
+        remedy: appended to the error message: what the user can do besides correcting the file.
 
     Raises:
-        ValueError: naming file and line of such bytes, or a damaged archive.
+        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names file and line.
     """
     number = 0
     try:
         with _open(file) as stream:
             for raw in stream:
                 number += 1
-                # The mark that some Windows programs put first would stick to the first word.
+                # The byte order mark that some Windows programs write would become part of the first word.
                 raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 yield number, raw.decode("utf8", errors)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number}: not UTF-8 ({error.reason} at byte {error.start} of the line)."
-            f" Mend the file{remedy}"
+            f" Correct the file{remedy}"
         ) from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{file}, after line {number}: damaged archive ({error})") from error

@@ -1,7 +1,7 @@
-"""Where sentences start: the rule by which text is cut for training and for reading alike.
+"""The sentence rule by which text is split both for pretraining and for prediction.
 
-It is that of spaCy's `Sentencizer` with its default settings, and a whitespace token with a newline also
-ends a sentence. It looks at the words alone, so training and prediction see the same sequences.
+It is the rule of spaCy's `Sentencizer` with default settings; in addition, a whitespace token that contains a newline
+ends a sentence. It depends on the words alone, so training and prediction process the same sequences.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bits of `word_kinds`. `SPACE`: whitespace, which belongs to no sentence."""
+"""Bits of `word_kinds`. `SPACE` marks whitespace, which belongs to no sentence."""
 
 
 def sentence_starts(words: Sequence[str]) -> np.ndarray:
-    """(n,) bool: which of n words start a sentence. Whitespace tokens are words here; the first word starts one."""
+    """Return (n,) bool, true for each of n words that starts a sentence, as the first word always does. Whitespace
+    tokens count as words."""
     return starts_of_kinds(word_kinds(words))
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """(n,) uint8: all that the rule wants to know of each word, so that distinct words can be asked once."""
+    """Return (n,) uint8, the properties of each word that the rule uses; once per distinct word is enough."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """`sentence_starts` from the (n,) `word_kinds` of the words: of one text, or of several of these lengths."""
+    """Return `sentence_starts` from the (n,) `word_kinds` of one text, or of several texts of these lengths."""
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)
-    # A sentence starts at the first word after an end mark that is no punctuation itself, that is, where
-    # the last end mark before is later than the last such word before.
+    # A sentence starts at the first word after an end mark that is not punctuation itself, that is, where the last end
+    # mark before it comes after the last such word before it.
     end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
     starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
     starts[1:] |= kinds[:-1] & _NEWLINE > 0
@@ -58,7 +59,7 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """(n,) the last marked place before each place; -1: none."""
+    """Return (n,) the index of the last marked position before each position, or -1."""
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 

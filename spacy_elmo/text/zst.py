@@ -1,4 +1,4 @@
-"""Reading `.zst` files to their end, or not at all."""
+"""A reader of `.zst` files that detects truncation and reads all frames."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ _BYTES_PER_READ = 1 << 14
 
 
 class ZstReader(io.RawIOBase):
-    """The unpacked bytes of a file of one or more frames.
+    """Decompressed bytes of a file of one or more frames.
 
-    zstandard's own reader takes the end of a truncated file for the end of the text, and stops after the first frame
-    of a file of several (`pzstd`, `cat a.zst b.zst`): both lose text without a word.
+    zstandard's own reader takes the end of a truncated file for the end of the text, and stops after the first frame of
+    a file of several (`pzstd`, `cat a.zst b.zst`): both lose text without an error.
 
     Raises:
-        EOFError: the file is truncated, or no zstd file at all.
+        EOFError: the file is truncated, or is not a zstd file.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._frame: Any = zstandard.ZstdDecompressor().decompressobj()
-        self._unpacked = memoryview(b"")
+        self._decompressed = memoryview(b"")
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, or as much of it as is at hand; 0 at the end."""
-        while not self._unpacked:
-            packed = self._file.read(_BYTES_PER_READ)
-            if not packed:
+        """Fill the buffer with the next bytes, at least one; return their number, 0 at the end."""
+        while not self._decompressed:
+            compressed = self._file.read(_BYTES_PER_READ)
+            if not compressed:
                 if not self._frame.eof:
                     raise EOFError("truncated: its last frame has no end")
                 return 0
-            self._unpacked = memoryview(self._unpack(packed))
-        size = min(len(buffer), len(self._unpacked))
-        buffer[:size] = self._unpacked[:size]
-        self._unpacked = self._unpacked[size:]
+            self._decompressed = memoryview(self._decompress(compressed))
+        size = min(len(buffer), len(self._decompressed))
+        buffer[:size] = self._decompressed[:size]
+        self._decompressed = self._decompressed[size:]
         return size
 
-    def _unpack(self, packed: bytes) -> bytes:
+    def _decompress(self, compressed: bytes) -> bytes:
         pieces = []
         try:
-            while packed:
+            while compressed:
                 if self._frame.eof:
                     self._frame = zstandard.ZstdDecompressor().decompressobj()
-                pieces.append(self._frame.decompress(packed))
-                packed = self._frame.unused_data if self._frame.eof else b""
+                pieces.append(self._frame.decompress(compressed))
+                compressed = self._frame.unused_data if self._frame.eof else b""
         except zstandard.ZstdError as error:
             raise EOFError(str(error)) from error
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Close the file too."""
+        """Close the reader and its file."""
         self._file.close()
         super().close()

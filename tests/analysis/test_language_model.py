@@ -22,7 +22,7 @@ def weights():
     with torch.no_grad():
         head.weight.mul_(3)
         head.bias.normal_()
-    return Weights.of(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
+    return Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def row(word):
 
 def logits(weights, sentence):
     """(n + 1, V) of each direction, in the order read, from the oracle."""
-    head = weights.head()
+    head = weights.build_head()
     tensors = {n: t.numpy() for n, t in weights.tensors.items() if not n.startswith("head.")}
     reader = oracle.Oracle(weights.config, tensors)
     h, c = reader.zero_state()
@@ -108,9 +108,9 @@ def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypa
     model = LanguageModel(weights)
     whole = model.all_substitutes(doc, n=4)
     read = []
-    pieces = model._bilm.pieces
+    chunks = model._bilm.forward_chunks
     monkeypatch.setattr(
-        model._bilm, "pieces", lambda *args: (read.append(list(args[2])), pieces(*args))[1]
+        model._bilm, "forward_chunks", lambda *args: (read.append(list(args[2])), chunks(*args))[1]
     )
     for i in (3, 6, 9):
         alone = model.substitutes(doc[i], n=4)
@@ -157,10 +157,10 @@ def test_empty_docs(weights, nlp):
 
 
 def test_from_file(weights, nlp, tmp_path):
-    weights.write(tmp_path / "lm.safetensors")
+    weights.save(tmp_path / "lm.safetensors")
     doc = Doc(nlp.vocab, words=TEXT)
     found = LanguageModel.from_file(tmp_path / "lm.safetensors").score(doc)
     np.testing.assert_array_equal(found.forward, LanguageModel(weights).score(doc).forward)
-    weights.without_head().write(tmp_path / "bare.safetensors")
+    weights.without_head().save(tmp_path / "bare.safetensors")
     with pytest.raises(ValueError, match="no head"):
         LanguageModel.from_file(tmp_path / "bare.safetensors")

@@ -1,4 +1,4 @@
-"""The benchmarks are scripts, which import each other as modules of one folder."""
+"""The benchmarks are scripts, which import what they share from the folders beside them."""
 
 import sys
 from pathlib import Path

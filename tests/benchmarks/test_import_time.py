@@ -1,4 +1,4 @@
-"""The benchmark of import times tells ours from spaCy's."""
+"""The benchmark of import times separates ours from spaCy's."""
 
 import json
 import subprocess
@@ -9,9 +9,9 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "import_time.py"
 
 
 def test_one_process():
-    """It fails by itself where spaCy's part imports ours."""
+    """It fails by itself if spaCy's part imports ours."""
     command = [sys.executable, SCRIPT, "--only"]
-    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    assert set(found) == {"spacy", "spacy_factories", "spacy_cli"}
-    # The commands come after the factories, and torch after spaCy: whatever is shared is counted once.
-    assert 0 < found["spacy_cli"] < found["spacy"] > found["spacy_factories"] > 0
+    times = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    assert set(times) == {"spacy", "spacy_factories", "spacy_cli"}
+    # The commands come after the factories, and torch after spaCy: shared imports are counted once.
+    assert 0 < times["spacy_cli"] < times["spacy"] > times["spacy_factories"] > 0

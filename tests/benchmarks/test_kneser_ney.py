@@ -1,4 +1,4 @@
-"""Both sides of the Kneser-Ney comparison read the same text."""
+"""Both models of the Kneser-Ney comparison use the same text, and the figures of KenLM are parsed."""
 
 import stat
 
@@ -22,7 +22,7 @@ def test_lines(monkeypatch, chunk):
 
 @pytest.fixture
 def tools(tmp_path):
-    """Stand-ins for KenLM's programs; the second says what a file says."""
+    """Stand-ins for KenLM's programs; the second prints the content of a file."""
     for name, script in (
         ("lmplz", "cp $8 ${10}"),
         ("query", 'cat "$3" > seen; cat >> seen; cat $(dirname $0)/says'),

@@ -1,9 +1,9 @@
-"""What the benchmark multiplies is what the network multiplies."""
+"""The benchmark computes the same matrix products as the network."""
 
 import pytest
 import torch
-from contenders import Network
-from matrix_products import MatrixProducts, multiply
+from contest.contenders import Network
+from contest.matrix_products import MatrixProducts, multiply
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests import tiny
@@ -17,7 +17,7 @@ SENTENCES = [
 
 
 class Shapes(TorchDispatchMode):
-    """Records (n, k, m) and the type of every matrix product, whoever does it."""
+    """Records (n, k, m) and the type of every matrix product, by any library."""
 
     def __init__(self):
         super().__init__()
@@ -39,17 +39,17 @@ def test_same_products_as_the_network(precision, dim):
     network, products = Network(model, precision), MatrixProducts(model, precision)
     for part in (SENTENCES, SENTENCES[1:]):  # the second time no word is new
         prepared = network.prepare(part, len(part))
-        with Shapes() as wanted:
-            network.read(prepared)
+        with Shapes() as expected:
+            network.run(prepared)
         operands = products.operands(part)
-        with Shapes() as found:
+        with Shapes() as computed:
             multiply(operands)
-        assert len(found.seen) > len(SENTENCES[3])
+        assert len(computed.seen) > len(SENTENCES[3])
         # The network may do the halves of a step in another order, and pads a few new words.
-        assert sorted(found.seen, key=str) == sorted(wanted.seen, key=str)
+        assert sorted(computed.seen, key=str) == sorted(expected.seen, key=str)
 
 
-def test_nothing_is_new_twice():
+def test_cached_words_are_not_encoded_again():
     products = MatrixProducts(tiny.bilm(tiny.config()), "float32")
     first, second = (list(products.products([["cat", "a"]])) for _ in range(2))
     assert first[-len(second) :] and len(first) > len(second)

@@ -1,4 +1,4 @@
-"""The memory benchmark: it measures memory, and its comparison of the ends sees what is not exact."""
+"""The memory benchmark measures memory, and its comparison of the ends detects inexact vectors."""
 
 from pathlib import Path
 
@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc
 
-from benchmarks.memory import ends, forget_peak, kept_docs, long_doc, peak, resident
+from benchmarks.measuring.process_memory import peak, reset_peak, resident
+from benchmarks.memory import ends, kept_docs, long_doc
 from spacy_elmo.bilm.weights import Weights
 from tests import pipelines, tiny
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="Linux tells a process its memory there"
+    not Path("/proc/self/clear_refs").exists(), reason="resident memory is read from /proc"
 )
 
 
 def test_resident_and_peak():
     before = resident()
-    forget_peak()
+    reset_peak()
     array = np.ones(100_000_000, dtype="u1")
     assert resident() - before == pytest.approx(array.nbytes / 1e6, abs=5)
     del array
@@ -39,9 +40,9 @@ def test_long_doc():
 
 @pytest.mark.parametrize("getter, exact", [("doc", True), ("sents", False)])
 def test_ends(tmp_path, getter, exact):
-    """In pieces of 7 words the ends are those of shorter Docs; where the Doc is cut, they are not."""
+    """With chunks of 7 words the ends equal those of shorter Docs; where the Doc is split into spans, they do not."""
     path = tmp_path / "tiny.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     spans = {"@misc": f"spacy-elmo.{getter}.v1"}
     nlp = pipelines.blank(path, get_spans=spans, store="average", max_batch_tokens=7)
     words = ["a", "cat", "sat", "here"] * 15

@@ -1,8 +1,7 @@
-"""The speed benchmark: which sentences are read, and what its tables say."""
+"""The speed benchmark: its choice of sentences, its rounds and its tables."""
 
 import itertools
 
-import contest
 import latency
 import numpy as np
 import precision
@@ -11,9 +10,10 @@ import scaling
 import spacy
 import speed
 import torch
-from contest import Result, contenders
-from speed_figure import draw
-from targets import Side
+from contest import rounds as rounds_module
+from contest.figure import draw
+from contest.rounds import Result, contenders
+from contest.targets import Side
 
 
 def result(kind, *speeds, size="small", batch=32, threads=1, precision="float32"):
@@ -27,7 +27,7 @@ RESULTS = [
 ]
 
 
-def test_a_quotient_is_of_the_same_round():
+def test_a_ratio_is_within_a_round():
     assert RESULTS[0].speed == 1300
     assert RESULTS[0].times(RESULTS[2]) == 13  # of 10, 15 and 13
 
@@ -38,7 +38,7 @@ def test_table():
     assert network.split() == "network, float32 1,300 w/s 100 MB".split()
 
 
-def test_targets_are_those_that_can_be_told():
+def test_only_targets_of_two_measured_contenders():
     _, *lines = speed.targets(RESULTS)
     assert [line.split() for line in lines] == [
         "small to AllenNLP 1 12.00 13.00".split(),
@@ -46,7 +46,7 @@ def test_targets_are_those_that_can_be_told():
     ]
 
 
-def test_who_dies_has_no_figures_from_then_on(monkeypatch, tmp_path, capsys):
+def test_a_failed_process_has_no_further_figures(monkeypatch, tmp_path, capsys):
     class Process:
         def __init__(self, kind, *_):
             self.kind = kind
@@ -57,17 +57,17 @@ def test_who_dies_has_no_figures_from_then_on(monkeypatch, tmp_path, capsys):
         def __exit__(self, *_):
             pass
 
-        def read(self, start, stop, batch):
+        def measure(self, start, stop, batch):
             if self.kind == "AllenNLP" and batch == 32:
                 raise RuntimeError("AllenNLP has failed: see above")
             return {"seconds": 1.0, "peak": 5.0}
 
-    monkeypatch.setattr(contest, "ContenderProcess", Process)
-    monkeypatch.setattr(contest, "_write_files", lambda *_: None)
+    monkeypatch.setattr(rounds_module, "ContenderProcess", Process)
+    monkeypatch.setattr(rounds_module, "_write_files", lambda *_: None)
     text = tmp_path / "text.txt"
     text.write_text("Anna left . \n" * 50)
     sides = [Side("network"), Side("AllenNLP")]
-    found = contest.compare(
+    found = rounds_module.compare(
         "small", sides, batches=[1, 32, 256], rounds=2, threads=1, text=text, allennlp=None
     )
     assert "AllenNLP has failed" in capsys.readouterr().err
@@ -95,8 +95,8 @@ def test_contenders():
 def test_rounds_read_new_sentences_sorted_by_length(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"It is {'very ' * (n % 7)}n{n} ." for n in range(600)), "utf8")
-    plan = contest._plan([1, 8], rounds=2, least=5)
-    sentences = contest._sentences(text, plan)
+    plan = rounds_module._plan([1, 8], rounds=2, minimum=5)
+    sentences = rounds_module._sentences(text, plan)
     assert [(part.batch, part.stop - part.start) for part in plan] == [
         (1, 5),
         (1, 5),
@@ -107,9 +107,9 @@ def test_rounds_read_new_sentences_sorted_by_length(tmp_path):
     for part in plan:
         lengths = [len(words) for words in sentences[part.start : part.stop]]
         assert lengths == sorted(lengths)
-    assert len(sentences) == 26 + contest.RUNNING_TEXT
+    assert len(sentences) == 26 + rounds_module.RUNNING_TEXT
     assert len({" ".join(words) for words in sentences}) == len(sentences)
-    again = contest._sentences(text, contest._plan([256], rounds=1, least=1))
+    again = rounds_module._sentences(text, rounds_module._plan([256], rounds=1, minimum=1))
     assert again[-1] in again[:600]  # from the start again
 
 

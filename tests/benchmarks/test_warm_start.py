@@ -1,4 +1,4 @@
-"""The benchmark of the warm start measures what it says."""
+"""The distances of the start state benchmark equal those of loops over the oracle."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import warm_start as benchmark
-from spacy_elmo.bilm.start_state import warm_start
+from spacy_elmo.bilm.start_state import mean_start_state
 from spacy_elmo.bilm.weights import Weights
 from tests import tiny
 from tests.oracle import Oracle
@@ -20,7 +20,7 @@ CONFIG = tiny.config(cell_clip=None, proj_clip=None)
 
 
 def by_loops(start, position=None):
-    """Root mean square distance to the carried reading, as a share of its own, by one word and direction at a time."""
+    """Return the root mean square distance from the carried layers, relative to theirs, by loops over words."""
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     distance = reference = 0.0
     for text in TEXTS:
@@ -52,8 +52,8 @@ def run(monkeypatch, *arguments):
 
 def test_distances_equal_the_oracle(tmp_path, texts, monkeypatch, capsys):
     bilm = tiny.bilm(CONFIG)
-    start = warm_start(bilm, [sentence.split() for text in TEXTS for sentence in text])
-    Weights.of(bilm, start=start).write(tmp_path / "w.safetensors")
+    start = mean_start_state(bilm, [sentence.split() for text in TEXTS for sentence in text])
+    Weights.from_bilm(bilm, start_state=start).save(tmp_path / "w.safetensors")
     run(monkeypatch, tmp_path / "w.safetensors", texts, "--out", tmp_path / "out.json")
     result = json.loads((tmp_path / "out.json").read_text("utf8"))
     assert (result["sentences"], result["words"]) == (6, 16)
@@ -76,11 +76,11 @@ def test_text_with_a_sentence_a_line(tmp_path):
 def test_errors(tmp_path, texts, monkeypatch, capsys):
     bilm = tiny.bilm(CONFIG)
     path = tmp_path / "w.safetensors"
-    Weights.of(bilm).write(path)
+    Weights.from_bilm(bilm).save(path)
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)
     assert "convert it with --warm" in capsys.readouterr().err
-    Weights.of(bilm, start=warm_start(bilm, [["a"]] * 4)).write(path)
+    Weights.from_bilm(bilm, start_state=mean_start_state(bilm, [["a"]] * 4)).save(path)
     texts.write_text(json.dumps([TEXTS[0][:3]]), "utf8")
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)

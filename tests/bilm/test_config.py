@@ -1,4 +1,4 @@
-"""The configuration: what it refuses, and its way through JSON."""
+"""The configuration: the values that it rejects, and its round trip through JSON."""
 
 import json
 
@@ -107,8 +107,8 @@ def test_words_and_symbols_that_do_not_go_together(fields, problem):
     assert problem in str(error.value)
 
 
-def test_a_header_of_before_says_the_same():
-    """Fields that came later stand only where they say something: old files keep their checksum."""
+def test_optional_fields_are_left_out_of_headers():
+    """Later fields are in a header only if they differ from their default, so that old files keep their checksum."""
     fields = BiLMConfig(dim=8).to_dict()
     assert not {"word_dim", "symbols", "square_projections"} & fields.keys()
     config = BiLMConfig(words=9, word_dim=3, symbols=8, square_projections=True)

@@ -1,4 +1,4 @@
-"""The next-word head: both losses against the oracle, their gradients, and the draw of negatives."""
+"""The softmax head: both losses against the oracle, their gradients, and the sampling of negatives."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ WORDS, WIDTH = 30, 5
 
 
 def make(words=WORDS, rows=7, seed=0):
-    """A head of random W and b, (M, P) outputs and (M,) targets; the first word is a frequent target."""
+    """Return a head of random W and b, (M, P) outputs and (M,) targets; the first word is a frequent target."""
     torch.manual_seed(seed)
     head = Head(words, WIDTH)
     with torch.no_grad():
@@ -53,11 +53,11 @@ def test_full_loss_in_blocks(monkeypatch):
 
 def test_blocks_are_smaller_for_more_words(monkeypatch):
     head, *_ = make()
-    found = []
+    sizes = []
     for logits in (1, 2 * WORDS, 3 * WORDS - 1, 1 << 40):
         monkeypatch.setattr(head_module, "_LOGITS_PER_BLOCK", logits)
-        found.append(head.rows_per_block)
-    assert found == [1, 2, 2, 1024]
+        sizes.append(head.rows_per_block)
+    assert sizes == [1, 2, 2, 1024]
 
 
 def test_full_loss_of_a_uniform_head_is_the_log_of_its_size():
@@ -85,7 +85,7 @@ def test_sampled_loss_equals_the_oracle(number, seed):
 def test_a_negative_that_is_the_target_does_not_count():
     head, hidden, _ = make()
     negatives = draw(number=1)
-    # Its only negative left out, a row has nothing to tell its target from.
+    # Without its only negative, the softmax of a row is over its target alone.
     loss = head.sampled_loss(hidden, negatives.rows.expand(len(hidden)), negatives)
     loss.backward()
     assert float(loss.detach()) == 0

@@ -1,4 +1,4 @@
-"""Log-probabilities of words from both sides, against the oracle, which reads a sentence and a direction at a time."""
+"""Log-probabilities of words from both sides, against the oracle, which takes one sentence and direction at a time."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.likelihood import language_model, log_probabilities
+from spacy_elmo.bilm.likelihood import build_language_model, log_probabilities
 from spacy_elmo.bilm.weights import Weights
 from tests import oracle, tiny
 
@@ -37,16 +37,16 @@ def score(bilm, head, sentences, max_words=1000):
 
 
 def expected(bilm, head, sentence):
-    """Forward and backward in the order read: of each word, then of the closing boundary."""
+    """Return the log-probabilities of each direction in its own order: of each word, then of the closing boundary."""
     tensors = {name: tensor.numpy() for name, tensor in bilm.state_dict().items()}
     reader = oracle.Oracle(bilm.config, tensors, tiny.VOCABULARY)
     weight, bias = head.weight.detach().double().numpy(), head.bias.detach().double().numpy()[:, 0]
     h, c = reader.zero_state()
-    found = []
-    for direction, goals in enumerate([[*sentence, "</S>"], [*sentence[::-1], "<S>"]]):
+    scores = []
+    for direction, targets in enumerate([[*sentence, "</S>"], [*sentence[::-1], "<S>"]]):
         outputs, _ = reader.run(sentence, direction, (h[:, direction], c[:, direction]))
-        found.append(-oracle.full_loss(outputs[-1], [row(w) for w in goals], weight, bias))
-    return found
+        scores.append(-oracle.full_loss(outputs[-1], [row(w) for w in targets], weight, bias))
+    return scores
 
 
 def check(bilm, head, sentences, max_words=1000):
@@ -67,7 +67,7 @@ def check(bilm, head, sentences, max_words=1000):
     st.integers(1, 9),
 )
 def test_equals_the_oracle(sentences, max_words):
-    """Whatever the lengths, empty sentences among them, and however much is read at a time."""
+    """All lengths, empty sentences among them, and all numbers of words at a time."""
     check(*make(), sentences, max_words)
 
 
@@ -77,7 +77,7 @@ def test_word_input_and_one_layer():
 
 
 def test_probabilities_of_all_continuations_sum_to_one():
-    """The forward figure is a distribution over sentences' ends and next words: the mass of all is 1."""
+    """The forward probabilities are a distribution over next words and the sentence's end: they sum to 1."""
     bilm, head = make()
     prefix = ["a", "cat"]
     mass = np.exp(score(bilm, head, [prefix]).closing[0, 0])
@@ -88,7 +88,7 @@ def test_probabilities_of_all_continuations_sum_to_one():
         "rare",
     ]:  # "rare" stands for <UNK>, whose mass is that of its class
         mass += np.exp(score(bilm, head, [[*prefix, word]]).words[0, 2])
-    rest = head.log_softmax(bilm.read(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
+    rest = head.log_softmax(bilm.forward_packed(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
     mass += rest[0, row("<S>")].exp().item()
     assert mass == pytest.approx(1, abs=1e-5)
 
@@ -96,8 +96,8 @@ def test_probabilities_of_all_continuations_sum_to_one():
 def test_weights_without_a_head():
     bilm, head = make()
     with pytest.raises(ValueError, match="no head.*model-best.safetensors"):
-        language_model(Weights.of(bilm))
+        build_language_model(Weights.from_bilm(bilm))
     with pytest.raises(ValueError, match="lacks <S>, <UNK>"):
-        language_model(Weights.of(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
-    _, read = language_model(Weights.of(bilm, head, vocabulary=VOCABULARY))
+        build_language_model(Weights.from_bilm(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
+    _, read = build_language_model(Weights.from_bilm(bilm, head, vocabulary=VOCABULARY))
     assert torch.equal(read.weight, head.weight)

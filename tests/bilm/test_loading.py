@@ -1,4 +1,4 @@
-"""What a loaded biLM holds: its numbers once, in memory of its own, and nothing of the file."""
+"""Memory of a loaded biLM: its numbers once, in memory of its own, and no part of the file."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from tests import tiny
 
 @pytest.fixture
 def path(tmp_path):
-    Weights.of(tiny.bilm(tiny.config())).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
     return tmp_path / "w.safetensors"
 
 
@@ -31,8 +31,8 @@ def shorten(path):
 
 @pytest.mark.parametrize("change", [overwrite, shorten, Path.unlink])
 def test_what_happens_to_the_file_afterwards(path, change):
-    weights = Weights.read(path)
-    model = weights.bilm()
+    weights = Weights.load(path)
+    model = weights.build_bilm()
     change(path)
     for name, expected in tiny.bilm(tiny.config()).state_dict().items():
         assert torch.equal(weights.tensors[name], expected)
@@ -42,14 +42,14 @@ def test_what_happens_to_the_file_afterwards(path, change):
 def test_training_leaves_the_file_alone(path):
     before = path.read_bytes()
     with torch.no_grad():
-        for parameter in Weights.read(path).bilm().parameters():
+        for parameter in Weights.load(path).build_bilm().parameters():
             parameter.zero_()
     assert path.read_bytes() == before
 
 
 def read_file(weights, path):
-    weights.write(path)
-    return Weights.read(path)
+    weights.save(path)
+    return Weights.load(path)
 
 
 def read_bytes(weights, path):
@@ -59,12 +59,12 @@ def read_bytes(weights, path):
 @pytest.mark.parametrize("read", [read_file, read_bytes])
 def test_tensors_are_their_own_aligned_and_writable(tmp_path, read):
     """Products over memory that is aligned differently may round differently from one process to the next."""
-    weights = read(Weights.of(tiny.bilm(tiny.config())), tmp_path / "w.safetensors")
+    weights = read(Weights.from_bilm(tiny.bilm(tiny.config())), tmp_path / "w.safetensors")
     for tensor in weights.tensors.values():
         assert tensor.data_ptr() % 64 == 0
         assert tensor.untyped_storage().nbytes() == tensor.nbytes
         tensor.zero_()
-    assert all(not parameter.any() for parameter in weights.bilm().parameters())
+    assert all(not parameter.any() for parameter in weights.build_bilm().parameters())
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read(path, monkeypatch):
@@ -77,17 +77,17 @@ def test_a_file_that_becomes_shorter_while_it_is_read(path, monkeypatch):
 
     monkeypatch.setattr(safetensors, "safe_open", shortened)
     with pytest.raises(ValueError, match="not a readable weights file, or truncated .* too early"):
-        Weights.read(path)
+        Weights.load(path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_one_value_that_is_not_finite(path, dtype, value):
-    weights = Weights.of(tiny.bilm(tiny.config()), dtype=dtype)
+    weights = Weights.from_bilm(tiny.bilm(tiny.config()), dtype=dtype)
     weights.tensors["lstm.1.recurrent"][1, 4, 27] = value
-    weights.write(path)
+    weights.save(path)
     with pytest.raises(ValueError, match="lstm.1.recurrent: holds values that are not finite"):
-        Weights.read(path)
+        Weights.load(path)
 
 
 LOADING = """
@@ -102,18 +102,18 @@ def status(name):
 
 before, modules = status("VmRSS"), set(sys.modules)
 Path("/proc/self/clear_refs").write_text("5")
-model = Weights.read(sys.argv[1]).bilm()
+model = Weights.load(sys.argv[1]).build_bilm()
 print((status("VmHWM") - before) / Path(sys.argv[1]).stat().st_size)
 print([name for name in set(sys.modules) - modules if name.startswith("torch._dynamo")])
 """
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="Linux tells a process its memory there"
+    not Path("/proc/self/clear_refs").exists(), reason="resident memory is read from /proc"
 )
 def test_memory(tmp_path):
-    """Once the file, and what the process takes once. Nothing is drawn, so nothing needs torch's compiler either."""
-    Weights.of(BiLM(BiLMConfig(dim=512, projection=256))).write(tmp_path / "w.safetensors")
+    """Loading takes the size of the file, and no random initialization, which would import torch's compiler."""
+    Weights.from_bilm(BiLM(BiLMConfig(dim=512, projection=256))).save(tmp_path / "w.safetensors")
     command = [sys.executable, "-c", LOADING, str(tmp_path / "w.safetensors")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     growth, compiler = done.stdout.splitlines()

@@ -16,7 +16,7 @@ WITH_AND_WITHOUT_PROJECTION = [7, 5]
 
 
 def naive(layer, x, rows, h, c):
-    """The formulas of `lstm`'s docstring, one sequence at a time."""
+    """Compute the formulas of `kernels/recurrence.py`, one sequence at a time."""
     first = [sum(rows[:step]) for step in range(len(rows))]
     y = {}
     last_h, last_c = h.clone(), c.clone()
@@ -43,7 +43,7 @@ def naive(layer, x, rows, h, c):
 
 
 def make(dim=7, clips=(0.3, 0.2), rows=ROWS, dtype=torch.float64, **fields):
-    """A layer, what it reads, and a state that is not zero."""
+    """Return a layer, its input, and a state that is not zero."""
     config = tiny.config(dim=dim, cell_clip=clips[0], proj_clip=clips[1], **fields)
     layer = tiny.bilm(config).lstm[0].to(dtype)
     torch.manual_seed(1)
@@ -132,12 +132,12 @@ def test_float32_which_is_compiled(monkeypatch, dim, kept):
     if not kept:
         monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 0)
     layer, x, h, c = make(dim, dtype=torch.float32)
-    goal = torch.randn_like(x)
+    upstream = torch.randn_like(x)
     found, expected = layer(x, ROWS, h, c), naive(layer, x, ROWS, h, c)
     for got, wanted in zip(found, expected, strict=True):
         torch.testing.assert_close(got, wanted, atol=1e-6, rtol=0, check_stride=False)
     gradients = [
-        torch.autograd.grad((y * goal).sum(), list(layer.parameters()))
+        torch.autograd.grad((y * upstream).sum(), list(layer.parameters()))
         for y in (found[0], expected[0])
     ]
     for got, wanted in zip(*gradients, strict=True):
@@ -145,7 +145,7 @@ def test_float32_which_is_compiled(monkeypatch, dim, kept):
 
 
 @torch.no_grad()
-def test_reading_in_two_parts_equals_reading_at_once():
+def test_two_parts_equal_one():
     layer, x, h, c = make()
     whole = layer(x, ROWS, h, c)
     middle = sum(ROWS[:2])
@@ -167,7 +167,7 @@ def test_blocks_of_steps_change_nothing(monkeypatch, size):
 
 
 @pytest.mark.parametrize("graph", [False, True])
-def test_nothing_to_read(graph):
+def test_no_rows(graph):
     layer, x, h, c = make()
     with torch.set_grad_enabled(graph):
         y, last_h, last_c = layer(x[:, :0], [], h[:, :0], c[:, :0])
@@ -195,7 +195,7 @@ def test_bfloat16_is_close_and_leaves_float32(dim):
 
 
 @torch.no_grad()
-def test_start_values():
+def test_initial_values():
     """Glorot over the whole kernel [x ; h] of 2 x 64 rows, bias 0."""
     torch.manual_seed(0)
     layer = LSTMLayer(tiny.config(dim=32, projection=64))
@@ -238,7 +238,7 @@ def test_backward_under_autocast_has_the_types_of_the_forward_pass():
 
 
 def kept_numbers(layer, x, rows, h, c):
-    """How many numbers a reading keeps for its backward pass, of those that it keeps for every row."""
+    """Count the numbers that a forward pass keeps for the backward pass, in tensors with a row for each packed row."""
     kept = []
 
     def keep(tensor):
@@ -250,7 +250,7 @@ def kept_numbers(layer, x, rows, h, c):
     return sum(tensor.numel() for tensor in kept if tensor.shape[0] == x.shape[1])
 
 
-def test_a_long_reading_keeps_no_gates(monkeypatch):
+def test_a_long_forward_pass_keeps_no_gates(monkeypatch):
     rows = [1] * 40
     layer, x, h, c = make(rows=rows)
     (width, dim), both = (x.shape[2], c.shape[2]), 2 * 40

@@ -1,10 +1,10 @@
-"""Shells have the names and shapes of networks, and nothing else of them."""
+"""Networks on the meta device have the names and shapes of their parameters, and no values."""
 
 import pytest
 import torch
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.meta import shells
+from spacy_elmo.bilm.meta import on_meta_device
 from spacy_elmo.bilm.model import BiLM
 from tests import tiny
 
@@ -18,19 +18,19 @@ def test_names_and_shapes(config):
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
-    with shells():
-        shell = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
+    with on_meta_device():
+        meta = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
     assert torch.equal(torch.rand(1), expected)  # nothing was drawn
     network = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
-    assert [(name, p.shape, p.dtype) for name, p in shell.named_parameters()] == [
+    assert [(name, p.shape, p.dtype) for name, p in meta.named_parameters()] == [
         (name, p.shape, p.dtype) for name, p in network.named_parameters()
     ]
-    assert all(p.is_meta for p in shell.parameters())
-    assert all(isinstance(p, torch.nn.Parameter) for p in shell.parameters())
+    assert all(p.is_meta for p in meta.parameters())
+    assert all(isinstance(p, torch.nn.Parameter) for p in meta.parameters())
 
 
-def test_networks_are_drawn_again_afterwards():
-    with shells():
+def test_networks_are_initialized_again_afterwards():
+    with on_meta_device():
         BiLM(tiny.config())
     torch.manual_seed(0)
     one = BiLM(tiny.config())

@@ -157,36 +157,36 @@ def test_state_carried_across_batches(closing):
 
 @settings(max_examples=40)
 @given(sentences, st.integers(1, 12), st.booleans())
-def test_pieces_say_what_the_whole_says(sentences, max_words, from_zero):
+def test_chunks_equal_the_whole(sentences, max_words, from_zero):
     model = tiny.bilm(tiny.config(layers=3))
     shapes = [(3, 2, len(sentences), size) for size in (5, 7)]
     state = None if from_zero else tuple(torch.randn(shape) for shape in shapes)
     expected = tiny.read(model, sentences, state).layers
     got = torch.full_like(expected, torch.nan)
     half = model.config.projection
-    for piece in model.pieces(*tiny.batch(model, sentences), max_words, state=state):
-        assert len(piece.layers) == 4
-        for direction, words in enumerate(piece.words):
+    for chunk in model.forward_chunks(*tiny.batch(model, sentences), max_words, state=state):
+        assert len(chunk.layers) == 4
+        for direction, words in enumerate(chunk.words):
             columns = slice(direction * half, (direction + 1) * half)
-            for level, layer in enumerate(piece.layers):
+            for level, layer in enumerate(chunk.layers):
                 got[level, words, columns] = layer[direction]
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 
 
-def test_pieces_are_no_longer_than_asked():
-    """Of a single sentence: each direction reads so many words, from its own end, and encodes no others."""
+def test_chunks_are_no_longer_than_asked():
+    """In a chunk of a single sentence each direction takes so many words, from its own end, and encodes no others."""
     model = tiny.bilm(tiny.config())
     encoded = []
     model.encoder.register_forward_pre_hook(lambda _, args: encoded.append(len(args[0])))
     words = ["a", "cat", "sat", "on", "it"]
-    pieces = list(model.pieces(*tiny.batch(model, [words]), 2))
-    assert [piece.words.tolist() for piece in pieces] == [
+    chunks = list(model.forward_chunks(*tiny.batch(model, [words]), 2))
+    assert [chunk.words.tolist() for chunk in chunks] == [
         [[0, 1], [4, 3]],
         [[2, 3], [2, 1]],
         [[4], [0]],
     ]
     assert encoded == [6, 3, 2]
-    assert not any(layer.requires_grad for piece in pieces for layer in piece.layers)
+    assert not any(layer.requires_grad for chunk in chunks for layer in chunk.layers)
 
 
 def test_given_state_is_not_changed():
@@ -230,10 +230,10 @@ def test_dropout_acts_on_the_input_of_every_layer():
     batch = tiny.batch(model, SENTENCES)
     with torch.no_grad():
         torch.manual_seed(0)
-        first = model.read(*batch, dropout=0.5)
+        first = model.forward_packed(*batch, dropout=0.5)
         torch.manual_seed(0)
-        again = model.read(*batch, dropout=0.5)
-        plain = model.read(*batch)
+        again = model.forward_packed(*batch, dropout=0.5)
+        plain = model.forward_packed(*batch)
     for one, other in zip(first.outputs, again.outputs, strict=True):
         assert torch.equal(one, other)
     assert torch.equal(first.tokens, plain.tokens)
@@ -243,7 +243,7 @@ def test_dropout_acts_on_the_input_of_every_layer():
 def test_word_input_needs_a_vocabulary():
     model = tiny.bilm(tiny.config(words=8))
     with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
-        model.set_names(list("abcdefgh"))
+        model.set_vocabulary(list("abcdefgh"))
     with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
-        model.set_names(["<S>", "</S>", "<UNK>"])
+        model.set_vocabulary(["<S>", "</S>", "<UNK>"])
     assert model.token_ids(["cat", "dog"]).tolist() == [4, 2]

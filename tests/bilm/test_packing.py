@@ -9,7 +9,7 @@ from spacy_elmo.bilm.packing import Packing
 
 
 def naive(lengths, closing):
-    """Rows read at each step, and for every packed row (direction, sentence, place), place 0 being `<S>`."""
+    """Return the ranks, the rows of each step, and (sentence, forward place, backward place) of every packed row."""
     ranks = sorted(range(len(lengths)), key=lambda sentence: -lengths[sentence])
     rows, read = [], []
     for step in range(max(lengths, default=-1) + 2 + closing):
@@ -26,15 +26,15 @@ def test_equals_the_naive_construction(lengths, closing):
     ranks, rows, read = naive(lengths, closing)
     starts = np.concatenate([[0], np.cumsum([n + 2 for n in lengths])]).astype(int)
     assert packing.order.tolist() == ranks
-    assert packing.rows == rows
-    assert packing.reads[0].tolist() == [starts[s] + forward for s, forward, _ in read]
-    assert packing.reads[1].tolist() == [starts[s] + backward for s, _, backward in read]
+    assert packing.batch_sizes == rows
+    assert packing.positions[0].tolist() == [starts[s] + forward for s, forward, _ in read]
+    assert packing.positions[1].tolist() == [starts[s] + backward for s, _, backward in read]
     words = [(s, place) for s, n in enumerate(lengths) for place in range(1, n + 1)]
-    assert packing.words[0].tolist() == [
+    assert packing.word_rows[0].tolist() == [
         next(row for row, (s, forward, _) in enumerate(read) if (s, forward) == word)
         for word in words
     ]
-    assert packing.words[1].tolist() == [
+    assert packing.word_rows[1].tolist() == [
         next(row for row, (s, _, backward) in enumerate(read) if (s, backward) == word)
         for word in words
     ]
@@ -43,21 +43,21 @@ def test_equals_the_naive_construction(lengths, closing):
 def test_numbers_to_check_by_hand():
     # <S> a </S> and <S> b c </S> lie at positions 0 1 2 and 3 4 5 6; the longer one goes first.
     packing = Packing.of([1, 2])
-    assert packing.rows == [2, 2, 1]
+    assert packing.batch_sizes == [2, 2, 1]
     assert packing.order.tolist() == [1, 0]
-    assert packing.reads.tolist() == [[3, 0, 4, 1, 5], [6, 2, 5, 1, 4]]
-    assert packing.words.tolist() == [[3, 2, 4], [3, 4, 2]]
+    assert packing.positions.tolist() == [[3, 0, 4, 1, 5], [6, 2, 5, 1, 4]]
+    assert packing.word_rows.tolist() == [[3, 2, 4], [3, 4, 2]]
 
 
 @given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 9))
-def test_cut(lengths, max_words):
+def test_chunks(lengths, max_words):
     packing = Packing.of(lengths)
-    parts = list(packing.cut(max_words))
-    assert [n for part in parts for n in part] == packing.rows
+    parts = list(packing.chunks(max_words))
+    assert [n for part in parts for n in part] == packing.batch_sizes
     assert all(parts)
     # By pushing words: a step ends a part if the last word of the next one is beyond what the part may hold.
     expected, words, end = [[]], -len(lengths), max_words
-    for n in packing.rows:
+    for n in packing.batch_sizes:
         words += n
         if words > end:
             expected.append([])
@@ -66,27 +66,27 @@ def test_cut(lengths, max_words):
     assert parts == [part for part in expected if part]
 
 
-def test_cut_of_one_sentence():
+def test_chunks_of_one_sentence():
     # The first step reads the boundary, and belongs to the first word.
-    assert list(Packing.of([5]).cut(2)) == [[1, 1, 1], [1, 1], [1]]
-    assert list(Packing.of([5]).cut(5)) == [[1] * 6]
-    assert list(Packing.of([2, 3]).cut(5)) == [[2, 2, 2, 1]]
+    assert list(Packing.of([5]).chunks(2)) == [[1, 1, 1], [1, 1], [1]]
+    assert list(Packing.of([5]).chunks(5)) == [[1] * 6]
+    assert list(Packing.of([2, 3]).chunks(5)) == [[2, 2, 2, 1]]
 
 
 def test_closing_reads_one_more():
-    assert Packing.of([1, 2]).rows == [2, 2, 1]
-    assert Packing.of([1, 2], closing=True).rows == [2, 2, 2, 1]
+    assert Packing.of([1, 2]).batch_sizes == [2, 2, 1]
+    assert Packing.of([1, 2], closing=True).batch_sizes == [2, 2, 2, 1]
 
 
 @pytest.mark.parametrize("closing, rows", [(False, [2]), (True, [2, 2])])
 def test_empty_sentences_read_their_boundary(closing, rows):
     packing = Packing.of([0, 0], closing=closing)
-    assert packing.rows == rows
-    assert packing.words.shape == (2, 0)
+    assert packing.batch_sizes == rows
+    assert packing.word_rows.shape == (2, 0)
 
 
 def test_no_sentences():
     packing = Packing.of([])
-    assert packing.rows == []
-    assert packing.reads.shape == (2, 0)
-    assert packing.words.shape == (2, 0)
+    assert packing.batch_sizes == []
+    assert packing.positions.shape == (2, 0)
+    assert packing.word_rows.shape == (2, 0)

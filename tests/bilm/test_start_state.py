@@ -1,4 +1,4 @@
-"""The mean state of a carried reading, against loops over the oracle."""
+"""The mean of carried states, against loops over the oracle."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.start_state import StartState, warm_start
+from spacy_elmo.bilm.start_state import StartState, mean_start_state
 from tests import tiny
 from tests.oracle import Oracle
 
@@ -18,13 +18,13 @@ def oracle_of(model):
 
 
 def text_of(count, seed=0):
-    """Sentences of 0 to 5 words."""
+    """Return random sentences of 0 to 5 words."""
     random = np.random.default_rng(seed)
     return [random.choice(WORDS, random.integers(0, 6)).tolist() for _ in range(count)]
 
 
 def mean_by_loops(oracle, texts):
-    """Of the states after every sentence but the first three of each text, read one after the other from zeros."""
+    """Return the mean state after every sentence but the first three of each text, one after the other from zeros."""
     hs, cs = [], []
     for text in texts:
         state = oracle.zero_state()
@@ -48,18 +48,18 @@ def mean_by_loops(oracle, texts):
     "sizes", [[4], [7], [4, 4], [6, 5], [5] * 15 + [4], [5] * 16, [6] * 3 + [5] * 13]
 )
 def test_mean_equals_the_oracle(config, sizes):
-    """At most 16 texts, in the order of the sentences, longer ones first, none too short to count."""
+    """There are at most 16 texts, in the order of the sentences, longer ones first, none too short to count."""
     model = tiny.bilm(config)
     sentences = text_of(sum(sizes))
     ends = np.cumsum(sizes)
     texts = [sentences[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-    start = warm_start(model, sentences)
+    start = mean_start_state(model, sentences)
     h, c = mean_by_loops(oracle_of(model), texts)
     assert start.h.dtype == start.c.dtype == torch.float32
     np.testing.assert_allclose(start.h, h, atol=1e-5)
     np.testing.assert_allclose(start.c, c, atol=1e-5)
     assert not start.h.requires_grad
-    again = warm_start(model, sentences)
+    again = mean_start_state(model, sentences)
     assert torch.equal(start.h, again.h) and torch.equal(start.c, again.c)
 
 
@@ -67,17 +67,17 @@ def test_mean_equals_the_oracle(config, sizes):
 @settings(max_examples=20)
 def test_mean_lies_within_the_clips(count, seed):
     config = tiny.config()
-    start = warm_start(tiny.bilm(config), text_of(count, seed))
+    start = mean_start_state(tiny.bilm(config), text_of(count, seed))
     assert start.h.shape == (2, 2, 5) and start.c.shape == (2, 2, 7)
     assert start.h.abs().max() <= config.proj_clip and start.c.abs().max() <= config.cell_clip
 
 
 def test_a_text_of_one_sentence_again_and_again_is_a_fixed_point():
-    """What is left after the same sentence, from the mean, is the mean."""
+    """The state after the same sentence, started from the mean, is the mean."""
     model = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     sentence = ["a", "cat", "sat", "on", "it", "."] * 12
-    start = warm_start(model, [sentence] * 40)
-    after = tiny.read(model, [sentence], start.repeated(1, model.device), closing=True).state
+    start = mean_start_state(model, [sentence] * 40)
+    after = tiny.read(model, [sentence], start.for_batch(1, model.device), closing=True).state
     torch.testing.assert_close(after[0][:, :, 0], start.h, atol=1e-4, rtol=0)
     torch.testing.assert_close(after[1][:, :, 0], start.c, atol=1e-4, rtol=0)
 
@@ -85,15 +85,15 @@ def test_a_text_of_one_sentence_again_and_again_is_a_fixed_point():
 @pytest.mark.parametrize("count", range(4))
 def test_too_few_sentences(count):
     with pytest.raises(ValueError, match=f"too few sentences for a start state: {count}, "):
-        warm_start(tiny.bilm(tiny.config()), text_of(count))
+        mean_start_state(tiny.bilm(tiny.config()), text_of(count))
 
 
 def test_repeated():
     start = StartState(torch.randn(2, 2, 5).half(), torch.randn(2, 2, 7).half())
-    h, c = start.repeated(3, torch.device("cpu"))
+    h, c = start.for_batch(3, torch.device("cpu"))
     assert h.dtype == c.dtype == torch.float32
     assert h.shape == (2, 2, 3, 5) and c.shape == (2, 2, 3, 7)
     for sentence in range(3):
         assert torch.equal(h[:, :, sentence], start.h.float())
         assert torch.equal(c[:, :, sentence], start.c.float())
-    assert [t.shape[2] for t in start.repeated(0, torch.device("cpu"))] == [0, 0]
+    assert [t.shape[2] for t in start.for_batch(0, torch.device("cpu"))] == [0, 0]

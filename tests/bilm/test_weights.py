@@ -1,4 +1,4 @@
-"""The weights file: values survive, and damage of every kind is named."""
+"""The weights file: a round trip keeps all values, and errors name every kind of damage."""
 
 import builtins
 import dataclasses
@@ -21,15 +21,15 @@ from tests import tiny
 CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve 鳥"}
 
 
-def make(head=False, words=0, dtype=torch.float32, start=None):
+def make(head=False, words=0, dtype=torch.float32, start_state=None):
     bilm = tiny.bilm(tiny.config(words=words))
     vocabulary = tiny.VOCABULARY if head or words else []
-    return Weights.of(
+    return Weights.from_bilm(
         bilm,
         Head(len(vocabulary), 5) if head else None,
         vocabulary=vocabulary,
         card=CARD,
-        start=start,
+        start_state=start_state,
         dtype=dtype,
     )
 
@@ -40,9 +40,9 @@ def assert_same(one, other):
     assert one.vocabulary == other.vocabulary
     assert one.alphabet == other.alphabet
     assert_equal(one.tensors, other.tensors)
-    assert (one.start is None) == (other.start is None)
-    if one.start is not None:
-        assert_equal(vars(one.start), vars(other.start))
+    assert (one.start_state is None) == (other.start_state is None)
+    if one.start_state is not None:
+        assert_equal(vars(one.start_state), vars(other.start_state))
 
 
 def assert_equal(some, others):
@@ -57,46 +57,46 @@ def assert_equal(some, others):
 @pytest.mark.parametrize("head", [False, True])
 def test_round_trip_by_values(tmp_path, head, words, dtype):
     weights = make(head, words, dtype)
-    weights.write(tmp_path / "w.safetensors")
-    again = Weights.read(tmp_path / "w.safetensors")
+    weights.save(tmp_path / "w.safetensors")
+    again = Weights.load(tmp_path / "w.safetensors")
     assert_same(weights, again)
     assert_same(weights, Weights.from_bytes(weights.to_bytes()))
     assert [path.name for path in tmp_path.iterdir()] == ["w.safetensors"]
     assert all(tensor.dtype == dtype for tensor in again.tensors.values())
     # What a user reads: the vectors of the network.
-    model = again.bilm()
+    model = again.build_bilm()
     assert not model.training
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
-    expected = weights.bilm()
+    expected = weights.build_bilm()
     sentences = [["a", "cat"], ["unheard"]]
     assert torch.equal(tiny.read(model, sentences).layers, tiny.read(expected, sentences).layers)
-    assert (again.head() is not None) == head
+    assert (again.build_head() is not None) == head
     if head:
-        assert torch.equal(again.head().weight, weights.tensors["head.weight"].float())
-        assert torch.equal(again.head().bias, weights.tensors["head.bias"].float())
+        assert torch.equal(again.build_head().weight, weights.tensors["head.weight"].float())
+        assert torch.equal(again.build_head().bias, weights.tensors["head.bias"].float())
 
 
 def test_float32_is_the_live_network():
     live = tiny.bilm(tiny.config())
     sentences = [["a", "cat", "sat"]]
     before = tiny.read(live, sentences).layers
-    weights = Weights.of(live)
+    weights = Weights.from_bilm(live)
     with torch.no_grad():
         for parameter in live.parameters():
             parameter.zero_()
     # A copy: training on does not change it.
-    assert torch.equal(tiny.read(weights.bilm(), sentences).layers, before)
+    assert torch.equal(tiny.read(weights.build_bilm(), sentences).layers, before)
 
 
 def test_float16_is_close():
     live = tiny.bilm(tiny.config())
-    rounded = Weights.of(live, dtype=torch.float16).bilm()
+    rounded = Weights.from_bilm(live, dtype=torch.float16).build_bilm()
     exact = tiny.read(live, [["a", "cat"]]).layers
     assert (tiny.read(rounded, [["a", "cat"]]).layers - exact).abs().max() < 0.01
 
 
 def test_a_network_from_weights_can_be_trained():
-    model = make().bilm()
+    model = make().build_bilm()
     assert all(p.requires_grad and p.is_leaf for p in model.parameters())
 
 
@@ -105,14 +105,14 @@ def test_drawing_a_network_leaves_the_random_numbers_alone():
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
-    weights.bilm()
+    weights.build_bilm()
     assert torch.equal(torch.rand(1), expected)
 
 
 @pytest.mark.parametrize("words", [0, 8])
 def test_without_head(words):
     alone = make(head=True, words=words).without_head()
-    assert alone.head() is None
+    assert alone.build_head() is None
     assert alone.vocabulary == (tiny.VOCABULARY if words else [])
     assert_same(alone, make(words=words))
 
@@ -122,15 +122,15 @@ START = StartState(torch.linspace(-1, 1, 20).view(2, 2, 5), torch.linspace(-3, 3
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_start_state(tmp_path, dtype):
-    weights = make(head=True, dtype=dtype, start=START)
-    assert weights.start.h.dtype == weights.start.c.dtype == dtype
-    weights.write(tmp_path / "w.safetensors")
-    again = Weights.read(tmp_path / "w.safetensors")
+    weights = make(head=True, dtype=dtype, start_state=START)
+    assert weights.start_state.h.dtype == weights.start_state.c.dtype == dtype
+    weights.save(tmp_path / "w.safetensors")
+    again = Weights.load(tmp_path / "w.safetensors")
     assert_same(weights, again)
     assert_same(weights, Weights.from_bytes(weights.to_bytes()))
-    assert torch.equal(again.start.c, START.c.to(dtype))
-    assert_same(weights.without_head(), make(dtype=dtype, start=START))
-    assert tiny.read(again.bilm(), [["a"]]).layers.shape == (3, 1, 10)
+    assert torch.equal(again.start_state.c, START.c.to(dtype))
+    assert_same(weights.without_head(), make(dtype=dtype, start_state=START))
+    assert tiny.read(again.build_bilm(), [["a"]]).layers.shape == (3, 1, 10)
     # Beside the tensors of the network, whose number and names many rely on.
     assert again.tensors.keys() == make(head=True).tensors.keys()
     names = safetensors.torch.load(weights.to_bytes()).keys()
@@ -160,14 +160,14 @@ def test_damaged_start_state(tmp_path, damage, problem):
     changes = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     path = rewritten(tmp_path / "w.safetensors", lambda before: before.update(changes))
     with pytest.raises(ValueError, match=problem):
-        Weights.read(path)
+        Weights.load(path)
 
 
 def test_overwriting(tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(b"old")
-    make().write(path)
-    assert_same(Weights.read(path), make())
+    make().save(path)
+    assert_same(Weights.load(path), make())
 
 
 CONTENT = make(head=True).to_bytes()
@@ -178,7 +178,7 @@ CONTENT = make(head=True).to_bytes()
 def test_truncated_anywhere(tmp_path_factory, size):
     path = tmp_path_factory.getbasetemp() / "truncated.safetensors"
     path.write_bytes(CONTENT[:size])
-    for read in (lambda: Weights.read(path), lambda: Weights.from_bytes(CONTENT[:size])):
+    for read in (lambda: Weights.load(path), lambda: Weights.from_bytes(CONTENT[:size])):
         with pytest.raises(ValueError, match="not a readable weights file, or truncated"):
             read()
 
@@ -202,9 +202,9 @@ def test_garbage(data):
 
 
 def rewritten(path, change_tensors=None, **header):
-    """The tiny model's file with some tensors or parts of the header changed."""
+    """Write the tiny model's file with some tensors or parts of the header changed."""
     weights = make(head=True)
-    weights.write(path)
+    weights.save(path)
     with safetensors.safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
         before = file.metadata()
@@ -215,7 +215,7 @@ def rewritten(path, change_tensors=None, **header):
     return path
 
 
-def test_every_misfit_is_named(tmp_path):
+def test_every_mismatch_is_named(tmp_path):
     def change(tensors):
         del tensors["lstm.1.bias"]
         tensors["lstm.2.bias"] = torch.zeros(3)
@@ -227,7 +227,7 @@ def test_every_misfit_is_named(tmp_path):
 
     path = rewritten(tmp_path / "w.safetensors", change)
     with pytest.raises(ValueError) as error:
-        Weights.read(path)
+        Weights.load(path)
     first, *problems = str(error.value).split("\n")
     assert first == f"{path}: the tensors do not fit the header:"
     assert problems == [
@@ -246,13 +246,13 @@ def test_every_misfit_is_named(tmp_path):
 def test_half_a_head(tmp_path):
     path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("head.bias"))
     with pytest.raises(ValueError, match=re.escape("head.bias: missing")):
-        Weights.read(path)
+        Weights.load(path)
 
 
 def test_head_without_vocabulary(tmp_path):
     path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("vocabulary"))
     with pytest.raises(ValueError, match=r"head.weight: shape \[8, 5\], expected \[0, 5\]"):
-        Weights.read(path)
+        Weights.load(path)
 
 
 @pytest.mark.parametrize(
@@ -266,14 +266,14 @@ def test_head_without_vocabulary(tmp_path):
 def test_damaged_names(tmp_path, name, text, problem):
     path = rewritten(tmp_path / "w.safetensors", lambda t: t.update({name: text}))
     with pytest.raises(ValueError, match=problem.replace("vocabulary", name)):
-        Weights.read(path)
+        Weights.load(path)
 
 
 def test_vocabulary_of_another_length_than_the_table(tmp_path):
     weights = dataclasses.replace(make(words=8), vocabulary=tiny.VOCABULARY[:5])
-    weights.write(tmp_path / "w.safetensors")
+    weights.save(tmp_path / "w.safetensors")
     with pytest.raises(ValueError, match="vocabulary: 5 words, expected 8"):
-        Weights.read(tmp_path / "w.safetensors")
+        Weights.load(tmp_path / "w.safetensors")
 
 
 def test_vocabulary_keeps_odd_words():
@@ -289,25 +289,27 @@ LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
 def test_words_and_alphabet_survive(tmp_path, fields):
     live = tiny.bilm(tiny.lexicon_config(**fields))
     names = tiny.LEXICON if live.config.words else []
-    weights = Weights.of(live, vocabulary=names, card=CARD)
-    weights.write(tmp_path / "w.safetensors")
-    again = Weights.read(tmp_path / "w.safetensors")
+    weights = Weights.from_bilm(live, vocabulary=names, card=CARD)
+    weights.save(tmp_path / "w.safetensors")
+    again = Weights.load(tmp_path / "w.safetensors")
     assert_same(weights, again)
     assert_same(weights, again.without_head())
     assert again.alphabet == (tiny.ALPHABET if live.config.symbols else "")
     sentences = [["Cat", "cat", "鳥", "🙂\u3000", "unheard"]]
-    assert torch.equal(tiny.read(live, sentences).layers, tiny.read(again.bilm(), sentences).layers)
+    assert torch.equal(
+        tiny.read(live, sentences).layers, tiny.read(again.build_bilm(), sentences).layers
+    )
 
 
 def test_an_alphabet_of_odd_characters():
     characters = "\n\0\ud83d\ude42\x85\u2028\U0010ffff"
-    weights = Weights.of(tiny.bilm(tiny.lexicon_config(words=0, word_dim=0, symbols=13)))
+    weights = Weights.from_bilm(tiny.bilm(tiny.lexicon_config(words=0, word_dim=0, symbols=13)))
     weights = dataclasses.replace(weights, alphabet=characters)
     assert Weights.from_bytes(weights.to_bytes()).alphabet == characters
 
 
 def test_alphabet_of_another_length_than_the_table():
-    weights = Weights.of(tiny.bilm(tiny.lexicon_config()), vocabulary=tiny.LEXICON)
+    weights = Weights.from_bilm(tiny.bilm(tiny.lexicon_config()), vocabulary=tiny.LEXICON)
     shorter = dataclasses.replace(weights, alphabet="abc").to_bytes()
     with pytest.raises(ValueError, match="alphabet: 3 characters, expected 12"):
         Weights.from_bytes(shorter)
@@ -319,7 +321,7 @@ def test_alphabet_of_another_length_than_the_table():
 def test_word_with_a_newline_is_refused(tmp_path):
     weights = dataclasses.replace(make(words=8), vocabulary=["a\nb"])
     with pytest.raises(ValueError, match=r"newline.*a\\nb"):
-        weights.write(tmp_path / "w.safetensors")
+        weights.save(tmp_path / "w.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -327,7 +329,7 @@ def test_word_with_a_newline_is_refused(tmp_path):
 def test_another_format(tmp_path, format):
     path = rewritten(tmp_path / "w.safetensors", format=format)
     with pytest.raises(ValueError) as error:
-        Weights.read(path)
+        Weights.load(path)
     assert f"{path}: format {format!r} in the header, expected {FORMAT!r}" in str(error.value)
     assert "spacy elmo convert" in str(error.value)
 
@@ -345,8 +347,23 @@ CONFIG = make().config.to_dict()
         ({"config": json.dumps(CONFIG | {"dim": 0})}, "dim = 0"),
         ({"config": json.dumps(CONFIG | {"dim": "7"})}, "dim = '7'"),
         ({"config": json.dumps(CONFIG | {"dim": 8})}, r"shape \[2, 5, 28\], expected \[2, 5, 32\]"),
-        ({"config": json.dumps(CONFIG | {"dim": 10**18})}, "do not fit the header"),
-        ({"config": json.dumps(CONFIG | {"layers": 10**9})}, "do not fit the header"),
+        ({"config": json.dumps(CONFIG | {"dim": 10**6})}, "do not fit the header"),
+        ({"config": json.dumps(CONFIG | {"layers": 999})}, "do not fit the header"),
+        ({"config": json.dumps(CONFIG | {"dim": 10**18})}, "dim = 1000.* .the limit is 1,000,000"),
+        ({"config": json.dumps(CONFIG | {"dim": 10**400})}, "dim = 1000.* .the limit is 1,000,000"),
+        ({"config": json.dumps(CONFIG | {"layers": 10**9})}, "layers = 1.* .the limit is 1,000"),
+        (
+            {"config": json.dumps(CONFIG | {"max_characters": 10**9})},
+            "max_characters = 1.* .the limit is 1,000",
+        ),
+        (
+            {"config": json.dumps(CONFIG | {"proj_clip": 1e30})},
+            r"proj_clip = 1e\+30 .the limit is 10,000",
+        ),
+        ({"config": json.dumps(CONFIG | {"cell_clip": 10**400})}, "cell_clip = 1000.* .the limit"),
+        ({"config": "[" * 100_000}, "damaged header"),
+        ({"card": '{"a":' * 100_000}, "damaged header"),
+        ({"card": "[1, 2]"}, "damaged header"),
         ({"card": None}, "damaged header.*card"),
         ({"card": "[1]"}, "damaged header"),
     ],
@@ -354,23 +371,23 @@ CONFIG = make().config.to_dict()
 def test_damaged_header(tmp_path, header, problem):
     path = rewritten(tmp_path / "w.safetensors", **header)
     with pytest.raises(ValueError, match=problem) as error:
-        Weights.read(path)
+        Weights.load(path)
     assert str(path) in str(error.value)
 
 
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        Weights.read(tmp_path / "nowhere.safetensors")
+        Weights.load(tmp_path / "nowhere.safetensors")
 
 
 def test_directory(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory"):
-        Weights.read(tmp_path)
+        Weights.load(tmp_path)
 
 
 def test_folder_that_does_not_exist(tmp_path):
     with pytest.raises(FileNotFoundError):
-        make().write(tmp_path / "nowhere" / "w.safetensors")
+        make().save(tmp_path / "nowhere" / "w.safetensors")
 
 
 class FullDisk:
@@ -393,7 +410,7 @@ class FullDisk:
 @pytest.mark.parametrize("moment", ["write", "fsync"])
 def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
     path = tmp_path / "w.safetensors"
-    make().write(path)
+    make().save(path)
 
     def fail(_descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -406,6 +423,6 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
             patch.setattr("io.open", lambda *a, **k: FullDisk(plain(*a, **k)))
             patch.setattr(builtins, "open", lambda *a, **k: FullDisk(plain(*a, **k)))
         with pytest.raises(OSError, match="No space left"):
-            make(head=True).write(path)
-    assert_same(Weights.read(path), make())
+            make(head=True).save(path)
+    assert_same(Weights.load(path), make())
     assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

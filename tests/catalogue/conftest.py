@@ -1,4 +1,4 @@
-"""A server on this machine; nothing here goes further."""
+"""A local server for the tests, which use no other network."""
 
 import pytest
 

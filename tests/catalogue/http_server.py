@@ -62,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """As a context: serves in a thread of its own."""
+    """A context manager that serves in a separate thread."""
 
     daemon_threads = True
 
@@ -85,4 +85,4 @@ class Server(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request, client_address):
-        """A client that has gone away is what is tested here."""
+        """Ignore clients that close the connection, which some tests do on purpose."""

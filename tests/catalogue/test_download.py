@@ -84,7 +84,7 @@ def test_file_of_another_checksum_is_replaced_by_a_right_one_only(server, tmp_pa
 
 
 def test_two_at_once(server, tmp_path):
-    """The server lets neither begin before the other has asked."""
+    """The server answers neither request before both have arrived."""
     file = RemoteFile(server.url("together"), SHA256)
     with ThreadPoolExecutor(2) as pool:
         paths = list(pool.map(fetch, [file, file], [tmp_path, tmp_path]))

@@ -1,4 +1,4 @@
-"""The catalogue itself: what it claims, and what it does not."""
+"""The content of the catalogue."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def test_every_model_says_what_is_known(model):
 
 
 def test_forty_four_languages_of_many_langs():
-    """The numbers of their files run on in the order of the codes that ELMoForManyLangs gave the languages."""
+    """The numbers of the files increase in the order of ELMoForManyLangs' language codes."""
     numbers = [
         int(model.files[0].name.removesuffix(".zip"))
         for model in MODELS.values()
@@ -55,9 +55,11 @@ def test_forty_four_languages_of_many_langs():
 
 def test_find_model():
     assert find_model("en-small", MODELS) is MODELS["en-small"]
-    with pytest.raises(ValueError, match="No model 'en-smal' in the catalogue; there is en-small"):
+    with pytest.raises(ValueError, match="No model 'en-smal' in the catalogue; similar: en-small"):
         find_model("en-smal", MODELS)
-    with pytest.raises(ValueError, match="No model 'xyzzy' in the catalogue. Without a name"):
+    with pytest.raises(
+        ValueError, match="No model 'xyzzy' in the catalogue. .download. without a name"
+    ):
         find_model("xyzzy", MODELS)
 
 
@@ -75,20 +77,20 @@ def test_name_of_a_file(url, name):
 
 @pytest.mark.parametrize("sha256", ["", "00", "g" * 64, "md5:" + "0" * 32, "sha256:" + "0" * 64])
 def test_checksums_that_are_none(sha256):
-    with pytest.raises(ValueError, match="is no SHA-256, which has 64 hexadecimal digits"):
+    with pytest.raises(ValueError, match="is not a SHA-256, which has 64 hexadecimal digits"):
         RemoteFile("https://host/model.zip", sha256)
 
 
 @pytest.mark.parametrize(
     "url, problem",
     [
-        ("ftp://host/model.zip", "is no address of the form https://host/file"),
-        ("file:///etc/passwd", "is no address"),
-        ("https:///model.zip", "is no address"),
-        ("model.zip", "is no address"),
-        ("https://host", "names no file"),
-        ("https://host/", "names no file"),
-        ("https://host/a/..", "names no file"),
+        ("ftp://host/model.zip", "is not an address of the form https://host/file"),
+        ("file:///etc/passwd", "is not an address"),
+        ("https:///model.zip", "is not an address"),
+        ("model.zip", "is not an address"),
+        ("https://host", "contains no file name"),
+        ("https://host/", "contains no file name"),
+        ("https://host/a/..", "contains no file name"),
     ],
 )
 def test_addresses_that_are_none(url, problem):

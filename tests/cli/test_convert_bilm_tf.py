@@ -30,13 +30,17 @@ def test_values(folder, tmp_path, format):
     out = tmp_path / "out.safetensors"
     code, output = invoke(format, folder, out)
     assert code == 0, output
-    for text in ("model.ckpt-7.data-00000-of-00001", "checkpoint model.ckpt-7", "head: 8 words"):
+    for text in (
+        "model.ckpt-7.data-00000-of-00001",
+        "checkpoint model.ckpt-7",
+        "head: the 8 words",
+    ):
         assert text in output
-    weights = Weights.read(out)
+    weights = Weights.load(out)
     model = tiny.bilm(tiny.config())
     for name, tensor in model.state_dict().items():
         assert torch.equal(weights.tensors[name], tensor)
-    assert torch.equal(weights.head().weight, head_of(model).weight)
+    assert torch.equal(weights.build_head().weight, head_of(model).weight)
 
 
 def test_vocabulary_of_another_folder(folder, tmp_path):
@@ -44,10 +48,10 @@ def test_vocabulary_of_another_folder(folder, tmp_path):
     code, output = invoke("bilm-tf", folder, out)
     assert code == 0
     assert "no head: without the vocabulary of the training" in output
-    assert Weights.read(out).head() is None
+    assert Weights.load(out).build_head() is None
     words = write_words(tmp_path / "words")
     assert invoke("bilm-tf", folder, out, "--vocabulary", words, "--force")[0] == 0
-    assert Weights.read(out).vocabulary == WORDS
+    assert Weights.load(out).vocabulary == WORDS
 
 
 def test_damaged_checkpoint(folder, tmp_path):

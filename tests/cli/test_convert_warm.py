@@ -43,7 +43,7 @@ def test_every_format(tmp_path, text, format):
     code, output = invoke(format, folder, out, "--warm", text)
     assert code == 0, output
     assert "start state: 27 sentences of text.txt" in output and f"Read {text}" in output
-    start = Weights.read(out).start
+    start = Weights.load(out).start_state
     assert start.h.shape == (2, 2, 5) and start.h.abs().max() > 1e-3
     cold, warm = (pipelines.blank(out, start=start)("A cat.") for start in ("zero", "warm"))
     assert np.abs(cold._.elmo_layers - warm._.elmo_layers).max() > 1e-3
@@ -53,8 +53,8 @@ def test_without_a_text_there_is_no_start_state(tmp_path, text):
     folder = WRITERS["bilm-hdf5"](tmp_path / "model")
     for number, options in enumerate([[], ["--warm", text]]):
         assert invoke("bilm-hdf5", folder, tmp_path / f"{number}.safetensors", *options)[0] == 0
-    without, given = (Weights.read(tmp_path / f"{n}.safetensors") for n in (0, 1))
-    assert without.start is None
+    without, given = (Weights.load(tmp_path / f"{n}.safetensors") for n in (0, 1))
+    assert without.start_state is None
     assert "start" not in without.card
     assert all((without.tensors[name] == given.tensors[name]).all() for name in given.tensors)
 

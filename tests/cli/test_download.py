@@ -132,10 +132,10 @@ def test_wrong_checksum_of_an_address(server, tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["sone"], "No model 'sone' in the catalogue; there is some."),
-        (["ftp://host/model.zip"], "is no address of the form https://host/file"),
+        (["sone"], "No model 'sone' in the catalogue; similar: some."),
+        (["ftp://host/model.zip"], "is not an address of the form https://host/file"),
         (["some", "--sha256", SHA256], "--sha256 is for an address"),
-        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is no SHA-256"),
+        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
     ],
 )
 def test_nothing_to_download(catalogue, server, tmp_path, arguments, problem):

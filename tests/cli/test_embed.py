@@ -47,7 +47,7 @@ def mortal(doc):
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     return path
 
 
@@ -104,7 +104,7 @@ def test_weights_file_of_any_name(weights, text, tmp_path):
 
 
 def test_tokenized_text_needs_no_language(weights, text, tmp_path):
-    Weights.of(tiny.bilm(tiny.config())).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
     assert "does not say of which language it is. Give it, such as --lang en" in output
@@ -117,7 +117,7 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
 
 def test_words_of_another_tokenizer_are_remarked(weights, text, tmp_path):
     card = {"language": "en", "tokenizer": "text as given"}
-    Weights.of(tiny.bilm(tiny.config()), card=card).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(weights)
     assert "another tokenizer (text as given)" in invoke(weights, text, tmp_path / "a")[1]
     assert "text as given" not in invoke(weights, text, tmp_path / "b", "--tokenized")[1]
 

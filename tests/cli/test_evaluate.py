@@ -24,9 +24,9 @@ def folder(tmp_path):
     torch.manual_seed(0)
     card = {"language": "en", "tokenizer": "spacy.blank('en')"}
     head = Head(len(VOCABULARY), 5)
-    weights = Weights.of(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY, card=card)
-    weights.write(tmp_path / "lm.safetensors")
-    weights.without_head().write(tmp_path / "bare.safetensors")
+    weights = Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY, card=card)
+    weights.save(tmp_path / "lm.safetensors")
+    weights.without_head().save(tmp_path / "bare.safetensors")
     (tmp_path / "a.txt").write_text(TEXT)
     return tmp_path
 

@@ -10,10 +10,26 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.convert.allennlp import trained_model as allennlp
-from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
+from spacy_elmo.convert.allennlp import conversion as allennlp
+from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
+
+
+def test_what_allennlp_cannot_read(tmp_path):
+    """bilm-tf reads every export; AllenNLP's loader supports fewer models, and the command says so."""
+    for fields, reason in [
+        ({"max_characters": 50, "skip": True}, None),
+        ({"max_characters": 12, "skip": True}, "max_characters = 12"),
+        ({"max_characters": 50, "skip": False}, "skip = false"),
+    ]:
+        Weights.from_bilm(tiny.bilm(tiny.config(**fields))).save(tmp_path / "w.safetensors")
+        arguments = ["export", "bilm-hdf5", tmp_path / "w.safetensors", tmp_path / "out", "--force"]
+        result = CliRunner().invoke(elmo_cli, list(map(str, arguments)))
+        assert result.exit_code == 0
+        assert ("AllenNLP cannot" in result.output) == (reason is not None)
+        assert reason is None or reason in " ".join(result.output.split())
+
 
 CONVERT = {"bilm-hdf5": bilm_hdf5.convert, "allennlp": allennlp.convert}
 FILES = {
@@ -26,7 +42,7 @@ formats = pytest.mark.parametrize("format", CONVERT)
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config(max_characters=50))).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))).save(path)
     return path
 
 
@@ -44,7 +60,7 @@ def test_values(file, tmp_path, format):
     assert code == 0, output
     assert {path.name for path in out.iterdir()} == FILES[format]
     assert all(str(path) in output.replace(" ", "") for path in out.iterdir())
-    models = [CONVERT[format](out).weights.bilm(), Weights.read(file).bilm()]
+    models = [CONVERT[format](out).weights.build_bilm(), Weights.load(file).build_bilm()]
     layers = [tiny.read(model, [["a", "cat"]]).layers for model in models]
     assert torch.equal(*layers)
 
@@ -53,7 +69,7 @@ def test_values(file, tmp_path, format):
 def test_bundled_name(tmp_path, format):
     code, output = invoke(format, DEFAULT_WEIGHTS, tmp_path / "out")
     assert code == 0, output
-    expected = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    expected = Weights.load(find_weights(DEFAULT_WEIGHTS))
     got = CONVERT[format](tmp_path / "out").weights
     name = "encoder.projection.weight"
     assert torch.equal(got.tensors[name], expected.tensors[name].float())
@@ -100,10 +116,10 @@ def test_errors(tmp_path, format):
 
 def test_what_allennlp_lacks(tmp_path):
     file = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config(skip=False))).write(file)
+    Weights.from_bilm(tiny.bilm(tiny.config(skip=False))).save(file)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
-    assert "AllenNLP has no such biLM:" in output
+    assert "AllenNLP cannot express this biLM:" in output
     assert "max_characters = 12" in output and "skip = false" in output
     assert not (tmp_path / "out").exists()
 

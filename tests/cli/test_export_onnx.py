@@ -20,7 +20,7 @@ def invoke(*arguments):
 
 @pytest.fixture
 def file(tmp_path):
-    Weights.of(tiny.bilm(tiny.config())).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
     return tmp_path / "w.safetensors"
 
 

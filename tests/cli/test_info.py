@@ -32,7 +32,7 @@ def write(path, head=True, card=CARD, **fields):
     bilm = tiny.bilm(tiny.config(**fields))
     vocabulary = tiny.VOCABULARY if head or fields.get("words") else []
     made = Head(len(vocabulary), bilm.config.projection) if head else None
-    Weights.of(bilm, made, vocabulary=vocabulary, card=card, dtype=torch.float16).write(path)
+    Weights.from_bilm(bilm, made, vocabulary=vocabulary, card=card, dtype=torch.float16).save(path)
     return bilm
 
 

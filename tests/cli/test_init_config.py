@@ -24,7 +24,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text(encoding="
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "fi"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "fi"}).save(path)
     return path
 
 
@@ -56,7 +56,7 @@ def test_config_is_the_pipeline(weights, tmp_path, monkeypatch):
 @pytest.mark.parametrize("place", [[], ["-"]])
 def test_to_standard_output(weights, tmp_path, place):
     card = {"language": "fi", "tokenizer": "text as given"}
-    Weights.of(tiny.bilm(tiny.config()), card=card).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(weights)
     result = invoke(weights, *place)
     assert result.exit_code == 0
     # What the user should know stays out of the config.
@@ -74,7 +74,7 @@ def test_bundled_name_stays_a_name():
 
 def test_language(weights, tmp_path):
     assert 'lang = "de"' in invoke(weights, "--lang", "de").stdout
-    Weights.of(tiny.bilm(tiny.config())).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     result = invoke(weights, tmp_path / "a.cfg")
     assert result.exit_code == 1
     assert "does not say of which language it is. Give it, such as --lang en" in words(result)
@@ -110,7 +110,7 @@ def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     Path("theirs").mkdir()
     foreign.write_model(Path("theirs"), tiny.bilm(tiny.config()))
-    Weights.of(tiny.bilm(tiny.config())).write("expected.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config())).save("expected.safetensors")
     text = "Anna met Bob in Rome."
     expected = pipelines.blank("expected.safetensors")(text)._.elmo
 

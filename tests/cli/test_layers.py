@@ -33,7 +33,7 @@ def invoke(*arguments):
 def trained(tmp_path):
     """Two saved pipelines."""
     weights = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(weights)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
     folders = []
     for name, choice in (("one", "mix"), ("two", "top")):
         nlp = pipelines.blank(weights)

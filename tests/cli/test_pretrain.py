@@ -68,9 +68,9 @@ def test_from_text_to_weights(files):
     ]  # fmt: skip
     log = (files / "out/log.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in log] == [2, 3, 4, 6]
-    weights = Weights.read(files / "out/model-last.safetensors")
+    weights = Weights.load(files / "out/model-last.safetensors")
     assert weights.card["licence"] == "CC0" and weights.card["steps"] == 6
-    assert weights.head().weight.shape == (9, 4)
+    assert weights.build_head().weight.shape == (9, 4)
     # Every column of the table shows: step, epoch, words, loss, three perplexities, speed, time left.
     table, _, closing = output.split("Left ")[1].partition("Perplexity ")
     assert len([cell for cell in table.split() if cell[0].isdigit()]) == 2 * 6 + 2 * 9
@@ -94,7 +94,7 @@ def test_a_folder_with_a_run_is_refused(files):
     assert run(*command)[0] == 0
     before = (files / "out/model-last.safetensors").read_bytes()
     code, output = run(*command)
-    assert code == 1 and "holds a run already" in output and "--resume" in output
+    assert code == 1 and "already contains a run" in output and "--resume" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
     (files / "out/report.html").unlink()
     code, output = run(*command, "--resume")
@@ -111,11 +111,11 @@ def test_a_bundled_name_is_a_start(files, monkeypatch):
     assert run(*command)[0] == 0
     monkeypatch.setattr(bundled, "FOLDER", files / "bundled")
     (files / "bundled").mkdir()
-    given = Weights.read(files / "out/model-best.safetensors").without_head()
-    given.write(files / "bundled/en_toy.safetensors")
+    given = Weights.load(files / "out/model-best.safetensors").without_head()
+    given.save(files / "bundled/en_toy.safetensors")
     code, output = run(*command, "--force", "--init", "en_toy")
     assert code == 0, output
-    tuned = Weights.read(files / "out/model-best.safetensors")
+    tuned = Weights.load(files / "out/model-best.safetensors")
     assert tuned.card["init"] == given.card
 
 
@@ -161,7 +161,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--forse",), "--forse is neither an option of this command"),
         (("--training.vocab_size", "null"), "that of paths.init, which is null too"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
-        ((), "raw_text is needed"),
+        ((), "raw_text is required"),
         (("--gpu-id", "17"), "--gpu-id 17: torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
         (("--init", "nowhere"), "No weights file at nowhere (paths.init, --init)"),

@@ -18,7 +18,7 @@ RIVER, MONEY, SKY = "bank%1:17:01::", "bank%1:14:00::", "sky%1:17:00::"
 
 @pytest.fixture
 def folder(tmp_path):
-    Weights.of(tiny.bilm(tiny.config())).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
     records(
         tmp_path / "train-1.jsonl",
         (["the", "river", "bank"], [None, None, RIVER]),

@@ -17,7 +17,7 @@ TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\
 @pytest.fixture
 def folder(tmp_path):
     card = {"language": "en"}
-    Weights.of(tiny.bilm(tiny.config()), card=card).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
     (tmp_path / "a.txt").write_text(TEXT)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""bilm-tf models as their files, made from a small biLM of ours by bilm-tf's own naming."""
+"""Files of bilm-tf models, generated from a small biLM with bilm-tf's names."""
 
 import json
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def options_of(config):
-    """options.json as bilm-tf serves it."""
+    """Return options.json for inference with bilm-tf."""
     options = {
         "lstm": {
             "dim": config.dim,
@@ -33,7 +33,7 @@ def options_of(config):
 
 
 def arrays_of(model):
-    """The datasets of lm_weights.hdf5, by name."""
+    """Return the datasets of lm_weights.hdf5, by name."""
     arrays = {}
     for layer, lstm in enumerate(model.lstm):
         for d in (0, 1):
@@ -68,7 +68,7 @@ def arrays_of(model):
 
 
 def write(folder, options, arrays, vocabulary=None):
-    """The files of a model, under the names that bilm-tf's examples use."""
+    """Write the files of a model, with the names of bilm-tf's examples."""
     folder.mkdir(exist_ok=True)
     (folder / "options.json").write_text(json.dumps(options), "utf8")
     write_arrays(folder / "lm_weights.hdf5", arrays)
@@ -78,12 +78,12 @@ def write(folder, options, arrays, vocabulary=None):
 
 
 def write_arrays(path, arrays):
-    """An HDF5 file."""
+    """Write an HDF5 file."""
     with h5py.File(path, "w") as file:
         for name, array in arrays.items():
             file[name] = array
 
 
 def write_model(folder, model, vocabulary=None):
-    """`write` for one of our networks."""
+    """Write the files of one of our networks."""
     return write(folder, options_of(model.config), arrays_of(model), vocabulary)

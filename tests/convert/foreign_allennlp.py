@@ -1,4 +1,4 @@
-"""Trained AllenNLP models as their files, made from a small biLM of ours by AllenNLP's own naming."""
+"""Files of trained AllenNLP models, generated from a small biLM with AllenNLP's names."""
 
 import io
 import json
@@ -12,7 +12,7 @@ PREFIX = "text_field_embedder.token_embedder_elmo._elmo."
 
 
 def state_of(model, mixes=()):
-    """The state dict of an `Elmo`: one number after the other, by AllenNLP's formulas."""
+    """Return the state dict of an `Elmo`, one number after the other, by AllenNLP's formulas."""
     config, encoder = model.config, model.encoder
     state = {}
     table = torch.zeros(262, config.char_dim)
@@ -55,19 +55,19 @@ def state_of(model, mixes=()):
 
 
 def tagger_of(model, mixes=(), prefix=PREFIX):
-    """The state dict of a tagger that has the ELMo inside."""
+    """Return the state dict of a tagger that contains the ELMo."""
     state = {prefix + name: tensor for name, tensor in state_of(model, mixes).items()}
     return {"tag_projection_layer.weight": torch.ones(2, 3)} | state
 
 
 def config_of(**elmo):
-    """The configuration of such a tagger."""
+    """Return the configuration of such a tagger."""
     embedder = {"type": "elmo_token_embedder", "options_file": "https://example.com/o.json", **elmo}
     return {"model": {"text_field_embedder": {"token_embedders": {"elmo": embedder}}}}
 
 
 def write(folder, state, config=None, options=None):
-    """The unpacked folder of an archive, `options` as `options.json`."""
+    """Write the unpacked folder of an archive, with `options` as `options.json`."""
     folder.mkdir(exist_ok=True)
     torch.save(state, folder / "weights.th")
     if config is not None:
@@ -78,12 +78,12 @@ def write(folder, state, config=None, options=None):
 
 
 def write_model(folder, model, mixes=()):
-    """A whole model with its options."""
+    """Write a complete model with its options."""
     return write(folder, tagger_of(model, mixes), config_of(), options_of(model.config))
 
 
 def pack(folder, path):
-    """model.tar.gz."""
+    """Pack a folder as model.tar.gz."""
     with tarfile.open(path, "w:gz") as archive:
         for file in sorted(folder.iterdir()):
             member, data = tarfile.TarInfo(file.name), file.read_bytes()

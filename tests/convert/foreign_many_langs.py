@@ -1,4 +1,4 @@
-"""ELMoForManyLangs models as their files: random numbers under the names that its program saves."""
+"""Files of ELMoForManyLangs models: random numbers with the names that ELMoForManyLangs saves."""
 
 import json
 from collections import OrderedDict
@@ -21,7 +21,7 @@ SENTENCES = [
 
 
 def options(**fields):
-    """A network configuration; the fields of both sections have names of their own."""
+    """Return a network configuration; the fields of both sections have distinct names."""
     small = {
         "encoder": {
             "name": "elmo", "projection_dim": 5, "cell_clip": 0.3, "proj_clip": 0.2, "dim": 7, "n_layers": 2
@@ -40,13 +40,13 @@ def options(**fields):
 
 
 def lexicons(options):
-    """The symbols of word.dic and of char.dic, row by row; training writes the marks after the characters."""
+    """Return the symbols of word.dic and of char.dic by row; training writes the marks after the characters."""
     embedder = options["token_embedder"]
     return WORDS, [*CHARACTERS, *MARKS] if embedder["char_dim"] else None
 
 
 def state_dicts(options, seed=0):
-    """The content of token_embedder.pkl and encoder.pkl."""
+    """Return the content of token_embedder.pkl and encoder.pkl."""
     generator = torch.Generator().manual_seed(seed)
 
     def random(*shape):
@@ -98,10 +98,10 @@ def write(folder, options, tokens, lstm, *, old=False):
 
 
 def write_lexicon(path, symbols):
-    """As `biLM.py` prints it, in the order in which the symbols were met."""
+    """Write a dictionary as `biLM.py` does, in the order of the first occurrence of its symbols."""
     path.write_text("".join(f"{symbol}\t{row}\n" for row, symbol in enumerate(symbols)), "utf8")
 
 
 def write_model(folder, options, *, seed=0, old=False):
-    """The files of a random model."""
+    """Write the files of a random model."""
     return write(folder, options, *state_dicts(options, seed), old=old)

@@ -30,14 +30,14 @@ class Oracle:
         )
 
     def character_rows(self, word):
-        """The word between its marks, of which the opening one is called <eow>, and padding."""
+        """Return the rows of a word between its marks, of which the first is called <eow>, and of the padding."""
         symbols = [word] if word in ("<bos>", "<eos>") else list(word)
         row = self.characters
         rows = [row["<eow>"], *(row.get(s, row["<oov>"]) for s in symbols), row["<bow>"]]
         return rows + [row["<pad>"]] * (self.embedder["max_characters_per_token"] - len(rows))
 
     def token(self, word):
-        """The context-free vector (P,)."""
+        """Compute the context-free vector (P,)."""
         t, parts = self.tokens, []
         word = word[: self.embedder["max_characters_per_token"] - 2]
         if self.embedder["word_dim"]:
@@ -62,7 +62,7 @@ class Oracle:
         return t["projection.weight"] @ np.concatenate(parts) + t["projection.bias"]
 
     def run(self, vectors, level, direction):
-        """One direction of one layer over the vectors, in the order in which they are given."""
+        """Compute one direction of one layer over the vectors, in their order."""
         t = {
             name.removeprefix(f"{direction}_layer_{level}."): tensor
             for name, tensor in self.lstm.items()
@@ -80,7 +80,7 @@ class Oracle:
         return outputs
 
     def layers(self, words):
-        """(L+1, n, 2P) of one sentence, boundaries left out."""
+        """Compute the layers (L+1, n, 2P) of one sentence, without its boundaries."""
         forward = [self.token(word) for word in ["<bos>", *words, "<eos>"]]
         backward = forward[::-1]
         both = [(forward, backward)]

@@ -1,4 +1,4 @@
-"""A writer of TensorFlow's checkpoints, straight from the description of the format, and nothing of ours."""
+"""A writer of TensorFlow's checkpoints after the description of the format, without code of the package."""
 
 import struct
 
@@ -8,7 +8,7 @@ DTYPES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int64": 9, "float
 
 
 def crc32c(data):
-    """Bit by bit, as in RFC 3720."""
+    """Compute the checksum bit by bit, as in RFC 3720."""
     register = 0xFFFFFFFF
     for byte in data:
         register ^= byte
@@ -44,7 +44,7 @@ def header(shards=1, endianness=0, producer=1, oldest_reader=0):
 
 
 def entry(array, shard=0, offset=0, size=None, crc=None, dtype=None, shape=None, more=b""):
-    """A BundleEntryProto; what is given replaces what is true."""
+    """Return a BundleEntryProto; arguments replace the correct values."""
     content = array.tobytes()
     dims = [bytes_field(2, number_field(1, n)) for n in (array.shape if shape is None else shape)]
     crc = masked(crc32c(content)) if crc is None else crc
@@ -62,7 +62,7 @@ def entry(array, shard=0, offset=0, size=None, crc=None, dtype=None, shape=None,
 
 
 def block(pairs, restart_interval):
-    """The content of a block. Between two restarts, a key says only in what it differs from the one before."""
+    """Return the content of a block. Between two restarts, a key is stored as its difference from the previous one."""
     content, restarts, last = b"", [], b""
     for i, (key, value) in enumerate(pairs):
         shared = 0
@@ -79,7 +79,7 @@ def block(pairs, restart_interval):
 
 
 def table(pairs, restart_interval=16, per_block=1000, compression=0):
-    """A whole table file of sorted pairs of bytes."""
+    """Return a table file of sorted pairs of bytes."""
     content = b""
 
     def append(data):

@@ -1,4 +1,4 @@
-"""Our conversions against AllenNLP itself: its loader, its parameters, its numbers.
+"""Our conversions compared with AllenNLP itself: its loader, its parameters, its numbers.
 
 pip install --no-deps --target FOLDER allennlp==2.10.1
 ELMO_ALLENNLP=FOLDER python -m pytest tests/convert/test_against_allennlp.py
@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.allennlp_elmo import AllenNLP, elmo_module
+from benchmarks.contest.allennlp_elmo import AllenNLP, elmo_module
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.convert.allennlp import conversion as allennlp
 from spacy_elmo.convert.allennlp import export as allennlp_export
-from spacy_elmo.convert.allennlp import trained_model as allennlp
+from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.convert.bilm_tf import export as bilm_export
-from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
 from spacy_elmo.convert.readers.archive import opened
 from tests import tiny
 from tests.convert import foreign
@@ -45,7 +45,7 @@ def peer():
 
 
 def architecture(seed, **fields):
-    """A random one of those that AllenNLP knows."""
+    """Return a random architecture that AllenNLP supports."""
     rng = np.random.default_rng(seed)
     projection = int(rng.integers(2, 9))
     filters = [
@@ -81,12 +81,12 @@ def assert_same_layers(net, model):
 
 
 def elmo_of(peer, folder, mixes=1):
-    """Their `Elmo` with what stands in a folder of theirs."""
+    """Return AllenNLP's `Elmo` with the content of one of its folders."""
     return peer.Elmo(f"{folder}/options.json", f"{folder}/weights.hdf5", mixes, dropout=0.0)
 
 
 def test_characters(peer):
-    """The ids that the comparison feeds are those of their own indexer."""
+    """The ids of the comparison equal those of AllenNLP's indexer."""
     mapper = peer.ELMoCharacterMapper()
     words = [word for words in SENTENCES for word in words]
     theirs = np.array([mapper.convert_word_to_char_ids(word) for word in words])
@@ -95,32 +95,32 @@ def test_characters(peer):
 
 @pytest.mark.parametrize("seed", range(ARCHITECTURES))
 def test_export_through_their_loader(peer, tmp_path, seed):
-    """Ours -> bilm-hdf5 -> AllenNLP."""
+    """The HDF5 export, loaded by AllenNLP."""
     model = model_of(seed)
-    bilm_export.export(Weights.of(model), tmp_path)
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
     assert_same_layers(elmo_of(peer, tmp_path)._elmo_lstm, model)
 
 
 @pytest.mark.parametrize("seed", range(ARCHITECTURES))
 def test_export_as_state_dict(peer, tmp_path, seed):
-    """Ours -> allennlp -> `load_state_dict` of a network with other numbers; and their loader gives the same bits."""
+    """Export for `load_state_dict` of a network with other numbers; AllenNLP's loader gives the same bits."""
     model, other = model_of(seed), tiny.bilm(architecture(seed), seed + 1)
-    bilm_export.export(Weights.of(other), tmp_path / "other")
-    allennlp_export.export(Weights.of(model), tmp_path / "state")
+    bilm_export.export(Weights.from_bilm(other), tmp_path / "other")
+    allennlp_export.export(Weights.from_bilm(model), tmp_path / "state")
     state = torch.load(tmp_path / "state" / "weights.th", weights_only=True)
     elmo = elmo_of(peer, tmp_path / "other")
     elmo.load_state_dict(state, strict=True)
     assert_same_layers(elmo._elmo_lstm, model)
-    bilm_export.export(Weights.of(model), tmp_path / "same")
+    bilm_export.export(Weights.from_bilm(model), tmp_path / "same")
     for name, tensor in elmo_of(peer, tmp_path / "same").state_dict().items():
         assert torch.equal(state[name], tensor), name
 
 
 @pytest.mark.parametrize("seed", range(ARCHITECTURES))
 def test_archive(peer, tmp_path, seed):
-    """AllenNLP's own state dict, inside a tagger's archive -> ours -> back, bit for bit."""
+    """AllenNLP's state dict inside a tagger's archive, converted and exported again, bit for bit."""
     model = model_of(seed)
-    bilm_export.export(Weights.of(model), tmp_path)
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
     elmo = elmo_of(peer, tmp_path, mixes=2)
     torch.nn.init.normal_(elmo.scalar_mix_1.gamma)
     for parameter in elmo.scalar_mix_1.scalar_parameters:
@@ -134,7 +134,7 @@ def test_archive(peer, tmp_path, seed):
     with opened(path) as files:
         conversion = allennlp.convert(files.path)
     assert conversion.weights.config.cell_clip == model.config.cell_clip
-    assert_same_layers(elmo._elmo_lstm, conversion.weights.bilm())
+    assert_same_layers(elmo._elmo_lstm, conversion.weights.build_bilm())
     back = allennlp_export.state_of(conversion.weights)
     assert back.keys() == elmo.state_dict().keys()
     for name, tensor in elmo.state_dict().items():
@@ -142,7 +142,7 @@ def test_archive(peer, tmp_path, seed):
 
 
 def write_archive(folder, model, options):
-    """model.tar.gz as AllenNLP before 1.0 made it: the options file of its configuration came along."""
+    """Write model.tar.gz as AllenNLP before 1.0 did, with the options file of its configuration."""
     inside = folder / "archive"
     (inside / "fta").mkdir(parents=True)
     embedder = {"type": "elmo_token_embedder", "options_file": "/home/a/options.json"}
@@ -159,7 +159,7 @@ def write_archive(folder, model, options):
 
 @pytest.mark.parametrize("dim, filters", [(5, ((1, 3), (2, 4))), (7, ((1, 2), (2, 3))), (5, ((5, 5),))])  # fmt: skip
 def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
-    """AllenNLP has them there too."""
+    """AllenNLP has projections between equal sizes, too."""
     model = tiny.bilm(
         architecture(0, dim=dim, projection=5, filters=filters, square_projections=True)
     )
@@ -170,15 +170,15 @@ def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
     torch.save(elmo.state_dict(), tmp_path / "best.th")
     converted = allennlp.convert(tmp_path / "best.th").weights
     assert converted.config.square_projections
-    assert_same_layers(elmo._elmo_lstm, Weights.from_bytes(converted.to_bytes()).bilm())
+    assert_same_layers(elmo._elmo_lstm, Weights.from_bytes(converted.to_bytes()).build_bilm())
 
 
 def test_what_allennlp_refuses_we_read(peer, tmp_path):
-    """A model without residual connections: theirs to refuse, in their loader; ours to refuse before the export."""
+    """AllenNLP's loader refuses a model without residual connections, and so does our export."""
     model = tiny.bilm(architecture(0, skip=False))
-    bilm_export.export(Weights.of(model), tmp_path)
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
     with pytest.raises(ValueError, match="residual connections"):
         elmo_of(peer, tmp_path)
     with pytest.raises(ValueError, match="residual connections"):
-        allennlp_export.state_of(Weights.of(model))
+        allennlp_export.state_of(Weights.from_bilm(model))
     assert bilm_hdf5.convert(tmp_path).weights.config == model.config

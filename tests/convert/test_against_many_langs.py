@@ -1,4 +1,4 @@
-"""Layers of ELMoForManyLangs itself against ours, from the same files.
+"""Layers of ELMoForManyLangs itself compared with ours, from the same files.
 
 Runs where the environment variable ELMO_MANY_LANGS names a folder with the program:
 
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.convert.many_langs.conversion import convert
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
 
@@ -44,7 +44,7 @@ def peer():
 
 
 def write(peer, folder, options, seed):
-    """A model as its training saves it: its own network, with numbers so large that all of them matter."""
+    """Write a model as its training does, with numbers large enough for all of them to matter."""
     words, characters = foreign.lexicons(options)
     embedder, layer = options["token_embedder"], peer.modules.embedding_layer.EmbeddingLayer
     tables = [
@@ -79,7 +79,7 @@ def test_every_layer(peer, tmp_path, seed):
     embedder = peer.Embedder(str(tmp_path), batch_size=len(sentences))
     assert not embedder.use_cuda
     expected = embedder.sents2elmo(sentences, output_layer=-2)
-    model = convert(tmp_path).weights.bilm()
+    model = convert(tmp_path).weights.build_bilm()
     got = tiny.read(model, sentences).layers.split([len(sentence) for sentence in sentences], 1)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape
@@ -87,12 +87,12 @@ def test_every_layer(peer, tmp_path, seed):
 
 
 def test_the_sentences_tell_marks_apart(peer, tmp_path):
-    """The comparison above would notice if a word were opened with <bow>."""
+    """The comparison above would fail if <bow> opened a word."""
     write(peer, tmp_path, foreign.options(), 0)
     expected = peer.Embedder(str(tmp_path)).sents2elmo([["cat", "鳥"]], output_layer=0)[0]
     lexicon = tmp_path / "char.dic"
     rows = dict(line.split("\t") for line in lexicon.read_text("utf8").splitlines())
     rows["<bow>"], rows["<eow>"] = rows["<eow>"], rows["<bow>"]
     lexicon.write_text("".join(f"{symbol}\t{row}\n" for symbol, row in rows.items()), "utf8")
-    swapped = tiny.read(convert(tmp_path).weights.bilm(), [["cat", "鳥"]]).layers[0].numpy()
+    swapped = tiny.read(convert(tmp_path).weights.build_bilm(), [["cat", "鳥"]]).layers[0].numpy()
     assert np.abs(swapped - expected).max(1).min() > 0.01

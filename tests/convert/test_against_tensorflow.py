@@ -1,4 +1,4 @@
-"""Checkpoints that TensorFlow itself has written, and what it says with them, against ours.
+"""Checkpoints written by TensorFlow itself, and its outputs compared with ours.
 
 Skipped unless the environment variable ELMO_TENSORFLOW names the Python of an environment with TensorFlow (2.15 still
 has the cells of version 1 that bilm-tf used): python3.11 -m venv TF && TF/bin/pip install tensorflow-cpu==2.15.1
@@ -36,7 +36,7 @@ SHAPES = {
 
 
 def inputs_of(config):
-    """What each direction reads: boundary first, then the words in its order."""
+    """Return the input of each direction: the boundary, then the words in its order."""
     read = {
         "forward": [[BOS, *s] for s in SENTENCES],
         "backward": [[EOS, *s[::-1]] for s in SENTENCES],
@@ -75,7 +75,7 @@ def outputs_of(folder):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_tensor_bit_by_bit(folders, name):
-    """The optimizer's slots too, though a conversion reads none of them."""
+    """Every tensor, including the optimizer's slots, which a conversion does not read."""
     checkpoint = Checkpoint(newest(folders[name]))
     expected = {n: a for n, a in outputs_of(folders[name]).items() if not n.startswith("says:")}
     assert checkpoint.entries.keys() == expected.keys()
@@ -90,7 +90,7 @@ def test_every_tensor_bit_by_bit(folders, name):
 def test_the_converted_model_says_the_same(folders, name):
     assert recognise(folders[name])
     weights = convert(folders[name]).weights
-    model, head = weights.bilm(), weights.head()
+    model, head = weights.build_bilm(), weights.build_head()
     n, width = len(SENTENCES[0]), model.config.projection
     layers = tiny.read(model, SENTENCES).layers.unflatten(1, (len(SENTENCES), n))
     expected = outputs_of(folders[name])

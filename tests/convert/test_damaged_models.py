@@ -1,4 +1,4 @@
-"""Files of models with random damage: a model comes out, or an error that a command can show. Nothing is written."""
+"""Files of models with random damage give a model, or an error that a command can show."""
 
 import shutil
 
@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.allennlp import trained_model as allennlp
-from spacy_elmo.convert.bilm_tf import hdf5 as bilm_hdf5
+from spacy_elmo.convert.allennlp import conversion as allennlp
+from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
 from tests import tiny
 from tests.convert import foreign, foreign_allennlp
 
@@ -17,7 +17,7 @@ CONVERT = {"bilm-hdf5": bilm_hdf5.convert, "allennlp": allennlp.convert}
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory):
-    """A whole model of each format."""
+    """Return a valid model of each format."""
     folder = tmp_path_factory.mktemp("valid")
     model = tiny.bilm(tiny.config(layers=1, filters=((1, 2), (2, 2)), char_dim=2))
     (folder / "bilm-hdf5").mkdir()

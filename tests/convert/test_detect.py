@@ -1,4 +1,4 @@
-"""Which format a folder has: each of the four, none, several, and what is missing."""
+"""Detection of the format of a folder: each of the four, none, several, and missing files."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ CONFIG = tiny.config()
 
 
 def write(format, folder):
-    """A model of this format."""
+    """Write a model of this format."""
     folder.mkdir(exist_ok=True)
     if format == "many-langs":
         foreign_many_langs.write_model(folder, foreign_many_langs.options())
@@ -58,10 +58,10 @@ def test_file_of_a_folder(tmp_path, name, file):
 @pytest.mark.parametrize(
     "name, missing, line",
     [
-        ("bilm-hdf5", "lm_weights.hdf5", "bilm-hdf5: missing weights with RNN_0 (.hdf5); there is options.json"),
-        ("bilm-hdf5", "options.json", "bilm-hdf5: missing options (.json); there is lm_weights.hdf5"),
-        ("allennlp", "weights.th", "allennlp: missing weights.th or best.th; there is config.json"),
-        ("bilm-tf", "model.ckpt-7.index", "bilm-tf: missing a checkpoint (.index); there is options.json"),
+        ("bilm-hdf5", "lm_weights.hdf5", "bilm-hdf5: missing weights with RNN_0 (.hdf5); present options.json"),
+        ("bilm-hdf5", "options.json", "bilm-hdf5: missing options (.json); present lm_weights.hdf5"),
+        ("allennlp", "weights.th", "allennlp: missing weights.th or best.th; present config.json"),
+        ("bilm-tf", "model.ckpt-7.index", "bilm-tf: missing a checkpoint (.index); present options.json"),
     ],
 )  # fmt: skip
 def test_what_is_missing(tmp_path, name, missing, line):
@@ -75,14 +75,18 @@ def test_damaged_file_is_named(tmp_path):
     (write("bilm-hdf5", tmp_path) / "lm_weights.hdf5").write_bytes(b"broken")
     with pytest.raises(ValueError) as error:
         detect(tmp_path)
-    line = "options.json, lm_weights.hdf5 are there, but cannot be read as such; convert bilm-hdf5 says why"
+    line = (
+        "options.json, lm_weights.hdf5 cannot be read as this format; `convert bilm-hdf5` shows why"
+    )
     assert f"  bilm-hdf5: {line}" in str(error.value).split("\n")
 
 
 def test_several_formats(tmp_path):
     for name in NAMES:
         write(name, tmp_path)
-    with pytest.raises(ValueError, match="fits several formats; name the one to read") as error:
+    with pytest.raises(
+        ValueError, match="fits several formats; choose one by its command"
+    ) as error:
         detect(tmp_path)
     lines = [f"  {name}: {reason}" for name, reason in REASONS.items()]
     assert str(error.value).split("\n")[1:] == lines
@@ -100,13 +104,14 @@ def test_nothing(tmp_path):
 
 def test_errors_say_whose_options_they_name(tmp_path):
     config = foreign_allennlp.config_of(do_layer_norm=True)
-    foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), config)
+    state, options = foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), foreign.options_of(CONFIG)
+    foreign_allennlp.write(tmp_path, state, config, options)
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     first, last = str(error.value).split("\n")
-    assert "--accept converts the biLM all the same" in first
+    assert "--accept converts the biLM without the normalisation" in first
     reason = "config.json and weights.th"
-    assert last == f"  read as allennlp ({reason}); for options, convert allennlp"
+    assert last == f"  read as allennlp ({reason}); for options, use `convert allennlp`"
 
 
 def test_missing_files_say_as_what_they_are_missed(tmp_path):

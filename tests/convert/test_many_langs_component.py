@@ -1,4 +1,4 @@
-"""A converted model of ELMoForManyLangs in a pipeline: the vectors of the bare network, wherever the pipeline goes."""
+"""A converted model of ELMoForManyLangs in a pipeline: its vectors equal those of the bare network."""
 
 import copy
 import dataclasses
@@ -11,7 +11,8 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.many_langs.model import convert
+from spacy_elmo.convert.many_langs.conversion import convert
+from spacy_elmo.pipeline.options import BiLMOptions
 from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
@@ -25,7 +26,7 @@ def weights(request, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     conversion = convert(foreign.write_model(folder, foreign.options(**request.param)))
-    conversion.weights.write(tmp_path / "many.safetensors")
+    conversion.weights.save(tmp_path / "many.safetensors")
     return tmp_path / "many.safetensors"
 
 
@@ -41,7 +42,7 @@ def layers(nlp):
 
 
 def expected(weights):
-    return tiny.read(Weights.read(weights).bilm(), [WORDS]).layers.numpy()
+    return tiny.read(Weights.load(weights).build_bilm(), [WORDS]).layers.numpy()
 
 
 def test_the_component_gives_what_the_network_gives(weights):
@@ -73,7 +74,7 @@ def test_a_copy_needs_no_file(weights, duplicate):
 
 def test_a_copy_is_independent(weights):
     shim = BiLMShim()
-    shim.weights = str(weights)
+    shim.configure(BiLMOptions(weights=str(weights)))
     other = copy.deepcopy(shim)
     with torch.no_grad():
         for parameter in other.bilm.parameters():
@@ -91,7 +92,7 @@ def test_two_processes(weights):
 
 
 def test_training_reaches_every_table(weights):
-    """A consumer trains it like any other: all of its parameters get a gradient."""
+    """All parameters receive a gradient from a consumer."""
     nlp = pipeline(weights, frozen=False)
     model = nlp.get_pipe("elmo").model
     model.initialize()
@@ -107,9 +108,9 @@ def test_the_checksum_knows_the_alphabet(tmp_path):
     weights = convert(foreign.write_model(tmp_path, foreign.options(word_dim=0))).weights
     checksums = set()
     for alphabet in (weights.alphabet, weights.alphabet[::-1]):
-        dataclasses.replace(weights, alphabet=alphabet).write(tmp_path / "w.safetensors")
+        dataclasses.replace(weights, alphabet=alphabet).save(tmp_path / "w.safetensors")
         shim = BiLMShim()
-        shim.weights = str(tmp_path / "w.safetensors")
+        shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
         checksums.add(shim.checksum())
     assert len(checksums) == 2
 

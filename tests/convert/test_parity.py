@@ -1,4 +1,4 @@
-"""The numbers of the original TensorFlow program, from the files that came with it (see the folder's README)."""
+"""Comparison with the numbers of the original TensorFlow program (see the README of its folder)."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.convert.bilm_tf.hdf5 import convert
+from spacy_elmo.convert.bilm_tf.conversion import convert
 from tests import tiny
 
 PARITY = Path(__file__).parents[3] / "shared" / "parity"
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not PARITY.exists(), reason=f"{PARITY} is absent
 @pytest.mark.parametrize("name", ["skip_on", "skip_off"])
 def test_top_layer_of_every_sentence(name):
     conversion = convert(PARITY / name)
-    model = conversion.weights.bilm()
+    model = conversion.weights.build_bilm()
     assert model.config.skip == (name == "skip_on")
     rows = json.loads((PARITY / name / "sentences.json").read_text("utf8"))
     expected = [h5py.File(PARITY / name / f"lm_embeddings_{r}.hdf5") for r in range(len(rows))]
@@ -37,7 +37,7 @@ def test_top_layer_of_every_sentence(name):
 
 @torch.no_grad()
 def test_token_vectors():
-    model = convert(PARITY / "skip_on").weights.bilm()
+    model = convert(PARITY / "skip_on").weights.build_bilm()
     words = (PARITY / "skip_on" / "vocab_test.txt").read_text("utf8").splitlines()
     with h5py.File(PARITY / "skip_on" / "elmo_token_embeddings.hdf5") as file:
         expected = file["embedding"][...]
@@ -46,9 +46,9 @@ def test_token_vectors():
 
 
 def test_layers_through_token_vectors():
-    """The table that TensorFlow made in place of the characters, whose words are those of the sentences."""
+    """The table of token vectors that TensorFlow computed for the words of the sentences."""
     folder = PARITY / "skip_on"
-    model = convert(folder).weights.bilm()
+    model = convert(folder).weights.build_bilm()
     table = convert(
         folder,
         token_vectors=folder / "elmo_token_embeddings.hdf5",
@@ -58,13 +58,13 @@ def test_layers_through_token_vectors():
     rows = json.loads((folder / "sentences.json").read_text("utf8"))
     sentences = [line.split() for row in rows for line in row if set(line.split()) <= known]
     assert len(sentences) == 30
-    got, expected = (tiny.read(bilm, sentences).layers for bilm in (table.bilm(), model))
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (table.build_bilm(), model))
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
 
 
 def test_state_matters_after_the_first_batch():
-    """The comparison above would notice a state that is not carried."""
-    model = convert(PARITY / "skip_on").weights.bilm()
+    """The comparison above would fail if the state were not carried over."""
+    model = convert(PARITY / "skip_on").weights.build_bilm()
     rows = json.loads((PARITY / "skip_on" / "sentences.json").read_text("utf8"))
     with h5py.File(PARITY / "skip_on" / "lm_embeddings_0.hdf5") as file:
         first, second = (np.concatenate(file[key], 1) for key in "01")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.bilm.start_state import warm_start
+from spacy_elmo.bilm.start_state import mean_start_state
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.convert import warm
 from spacy_elmo.convert.conversion import Conversion
@@ -14,7 +14,7 @@ LINES = [f"a cat{n} sat on\tit ." for n in range(12)]
 
 
 def conversion_of(bilm, tmp_path, dtype=torch.float32):
-    weights = Weights.of(bilm, card={"converted_from": "x"}, dtype=dtype)
+    weights = Weights.from_bilm(bilm, card={"converted_from": "x"}, dtype=dtype)
     return Conversion(weights, [tmp_path / "options.json"], ["a note"])
 
 
@@ -27,32 +27,32 @@ def text(tmp_path):
 
 def test_the_mean_of_the_lines_that_are_not_blank(tmp_path, text):
     bilm = tiny.bilm(tiny.config())
-    expected = warm_start(bilm, [line.split() for line in LINES])
+    expected = mean_start_state(bilm, [line.split() for line in LINES])
     given = conversion_of(bilm, tmp_path)
     result = with_start(given, text)
-    assert torch.equal(result.weights.start.h, expected.h)
-    assert torch.equal(result.weights.start.c, expected.c)
+    assert torch.equal(result.weights.start_state.h, expected.h)
+    assert torch.equal(result.weights.start_state.c, expected.c)
     assert result.weights.tensors is given.weights.tensors
     assert result.weights.card == {"converted_from": "x", "start": "12 sentences of text.txt"}
     assert result.files == [tmp_path / "options.json", text]
     assert result.notes == ["a note", "start state: 12 sentences of text.txt"]
-    assert given.weights.start is None
+    assert given.weights.start_state is None
 
 
 def test_no_more_lines_than_needed(tmp_path, text, monkeypatch):
-    """What comes after them is not even text."""
+    """The bytes after the limit are no text, and are not read."""
     monkeypatch.setattr(warm, "MAX_SENTENCES", 5)
     with text.open("ab") as file:
         file.write(b"\n" + b"a b c\n" * 10_000 + b"\xff")
     bilm = tiny.bilm(tiny.config())
-    start = with_start(conversion_of(bilm, tmp_path), text).weights.start
-    assert torch.equal(start.h, warm_start(bilm, [line.split() for line in LINES[:5]]).h)
+    start = with_start(conversion_of(bilm, tmp_path), text).weights.start_state
+    assert torch.equal(start.h, mean_start_state(bilm, [line.split() for line in LINES[:5]]).h)
 
 
 def test_float16_is_estimated_with_what_is_in_the_file(tmp_path, text):
     given = conversion_of(tiny.bilm(tiny.config()), tmp_path, torch.float16)
-    start = with_start(given, text).weights.start
-    expected = warm_start(given.weights.bilm(), [line.split() for line in LINES])
+    start = with_start(given, text).weights.start_state
+    expected = mean_start_state(given.weights.build_bilm(), [line.split() for line in LINES])
     assert torch.equal(start.h, expected.h.half()) and torch.equal(start.c, expected.c.half())
 
 
@@ -77,10 +77,10 @@ def test_no_text(tmp_path):
 
 
 def test_numbers_that_are_none(tmp_path, text):
-    """Finite weights whose products are not."""
+    """Finite weights with infinite products."""
     bilm = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     with torch.no_grad():
         bilm.lstm[0].projection.fill_(3e38)
         bilm.lstm[0].recurrent.fill_(3e38)
-    with pytest.raises(ValueError, match="a state beyond the numbers of torch.float32"):
+    with pytest.raises(ValueError, match="a state with numbers beyond the range of torch.float32"):
         with_start(conversion_of(bilm, tmp_path), text)

@@ -1,4 +1,4 @@
-"""A training step of bilm-tf's network in TensorFlow itself, saved as bilm-tf saves it, and what it says then.
+"""A training step of bilm-tf's network in TensorFlow itself, saved as bilm-tf does, with the outputs after it.
 
 Run by the Python that has TensorFlow: `python train_in_tensorflow.py FOLDER ...`. Each folder holds options.json
 (bilm-tf's) and inputs.npz: `forward` and `backward`, what each direction reads, (B, T) rows or (B, T, characters) ids,
@@ -20,7 +20,7 @@ tf.disable_eager_execution()
 
 
 def characters(ids, options, reuse):
-    """Token vectors from character ids."""
+    """Compute token vectors from character ids."""
     cnn, width = options["char_cnn"], options["lstm"]["projection_dim"]
     dim, longest = cnn["embedding"]["dim"], cnn["max_characters_per_token"]
     activation = {"relu": tf.nn.relu, "tanh": tf.nn.tanh}[cnn["activation"]]
@@ -53,7 +53,7 @@ def characters(ids, options, reuse):
 
 
 def lstm(x, options):
-    """The top layer of one direction."""
+    """Compute the top layer of one direction."""
     sizes, cells = options["lstm"], []
     projects = (
         {"num_proj": sizes["projection_dim"]} if sizes["projection_dim"] < sizes["dim"] else {}
@@ -71,7 +71,7 @@ def lstm(x, options):
 
 
 def network(options, inputs):
-    """The loss, and what each direction says."""
+    """Compute the loss and the outputs of each direction."""
     says, losses = {}, []
     directions = ["forward", "backward"] if options["bidirectional"] else ["forward"]
     shape = [options["n_tokens_vocab"], options["lstm"]["projection_dim"]]
@@ -101,7 +101,7 @@ def network(options, inputs):
 
 
 def train(folder):
-    """One step, as many of the files as bilm-tf leaves."""
+    """Run one training step and save the files that bilm-tf saves."""
     options = json.loads((folder / "options.json").read_text("utf8"))
     with np.load(folder / "inputs.npz") as file:
         inputs = dict(file)

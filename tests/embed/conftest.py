@@ -10,7 +10,7 @@ from tests import pipelines, tiny
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     return path
 
 

@@ -212,7 +212,7 @@ def test_force_leaves_what_is_not_its_own(nlp, text, tmp_path):
 @pytest.mark.parametrize("content", ["", '{"text": '])
 def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
     (tmp_path / "a.jsonl").write_text(content)
-    with pytest.raises(ValueError, match="Nothing in the text|no JSON record"):
+    with pytest.raises(ValueError, match="Nothing in the text|not a JSON record"):
         run(nlp, tmp_path / "a.jsonl", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -220,7 +220,7 @@ def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
 def test_an_error_half_way_can_be_mended(nlp, text, tmp_path):
     whole = text.read_bytes()
     text.write_bytes(whole.replace(b"Eve", b"\xff"))
-    with pytest.raises(ValueError, match=r"line 7: not UTF-8 \(.*\)\. Mend the file$"):
+    with pytest.raises(ValueError, match=r"line 7: not UTF-8 \(.*\)\. Correct the file$"):
         run(nlp, text, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "settings.json").read_text())["text"] == str(text)
     text.write_bytes(whole)

@@ -6,7 +6,7 @@ import pytest
 import spacy
 from experiments.answer_bounds import agreement, main, nearest_sentence
 from spacy.tokens import DocBin
-from tasks.qa_annotation import set_answer
+from tasks.qa.annotation import set_answer
 
 
 def question(text, answer):

@@ -26,9 +26,11 @@ from tests.evidence.folders import EVIDENCE
 import register  # noqa: F401  isort: skip
 
 TASKS = sorted(
-    path.stem.removesuffix("_baseline")
-    for folder in (EVIDENCE / "configs", EVIDENCE.parent / "configs")
-    for path in folder.glob("*_baseline.cfg")
+    [path.parent.name for path in (EVIDENCE / "tasks").glob("*/baseline.cfg")]
+    + [
+        path.stem.removesuffix("_baseline")
+        for path in (EVIDENCE.parent / "configs").glob("*_baseline.cfg")
+    ]
 )
 RESOURCES = Resources(EVIDENCE / "no-vectors", EVIDENCE / "no-weights.bin")
 
@@ -96,10 +98,10 @@ def test_unknown_variant():
 
 
 def test_configs_are_found_here_or_in_the_repository():
-    assert config_file("parser_baseline", EVIDENCE) == EVIDENCE / "configs/parser_baseline.cfg"
-    assert config_file("parser_elmo", EVIDENCE).resolve().parent == EVIDENCE.parent / "configs"
-    with pytest.raises(FileNotFoundError, match="no config lemmatizer_elmo.cfg; looked for"):
-        config_file("lemmatizer_elmo", EVIDENCE)
+    assert config_file("srl", "baseline", EVIDENCE) == EVIDENCE / "tasks/srl/baseline.cfg"
+    assert config_file("parser", "elmo", EVIDENCE).resolve().parent == EVIDENCE.parent / "configs"
+    with pytest.raises(FileNotFoundError, match="no elmo config of lemmatizer; looked for"):
+        config_file("lemmatizer", "elmo", EVIDENCE)
 
 
 @pytest.fixture(scope="module")

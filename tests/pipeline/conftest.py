@@ -23,7 +23,7 @@ def other_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _write(tmp_path_factory: pytest.TempPathFactory, config, seed: int = 0) -> Path:
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    Weights.of(tiny.bilm(config, seed), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(config, seed), card={"language": "en"}).save(path)
     return path
 
 

@@ -46,9 +46,9 @@ def test_nothing_bundled(tmp_path, monkeypatch):
 
 def test_bundled_weights():
     """They tell the senses of a word apart, by a wide margin."""
-    weights = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    weights = Weights.load(find_weights(DEFAULT_WEIGHTS))
     assert weights.card["language"] == "en"
-    assert weights.head() is not None
+    assert weights.build_head() is not None
     nlp = pipelines.spacy.blank("en")
     elmo = nlp.add_pipe("elmo")
     # A pipeline does not carry the head.

@@ -59,7 +59,7 @@ def test_prediction_follows_training(weights, frozen):
     assert (difference(layers(nlp, "Anna met Bob"), before) > 1e-4) == (not frozen)
     with nlp.use_params({}):
         pass
-    assert nlp.get_pipe("elmo").model.shims[0].precision == "int8"
+    assert nlp.get_pipe("elmo").model.shims[0].options.precision == "int8"
 
 
 def test_frozen_training_sees_what_prediction_sees(weights):
@@ -98,7 +98,7 @@ def test_listeners_that_are_replaced_keep_it(weights, tmp_path):
     nlp.to_disk(tmp_path)
     for pipeline in (nlp, spacy.load(tmp_path)):
         tok2vec = pipeline.get_pipe("tagger").model.get_ref("tok2vec")
-        assert shim_of(tok2vec.layers[0]).precision == "int8"
+        assert shim_of(tok2vec.layers[0]).options.precision == "int8"
         (found,) = tok2vec.predict([pipeline.make_doc(pipelines.TEXTS[1])])
         np.testing.assert_allclose(found, expected[0], atol=1e-6)
 

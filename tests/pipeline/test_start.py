@@ -29,7 +29,9 @@ WARM = {"start": "warm"}
 
 def write(folder, start, dtype=torch.float32):
     path = folder / "w.safetensors"
-    Weights.of(tiny.bilm(CONFIG), card={"language": "en"}, start=start, dtype=dtype).write(path)
+    Weights.from_bilm(
+        tiny.bilm(CONFIG), card={"language": "en"}, start_state=start, dtype=dtype
+    ).save(path)
     return path
 
 
@@ -157,18 +159,18 @@ def test_float16_file(tmp_path):
     """Saved in half of the bytes, and exact."""
     nlp = pipelines.blank(write(tmp_path, START, torch.float16), **WARM)
     saved = Weights.from_bytes(shim(nlp).to_bytes())
-    assert saved.start.h.dtype == saved.tensors["lstm.0.bias"].dtype == torch.float16
+    assert saved.start_state.h.dtype == saved.tensors["lstm.0.bias"].dtype == torch.float16
     loaded = pipelines.blank("gone", **WARM).from_bytes(nlp.to_bytes())
     for one, other in zip(*(pipelines.layers(p, TEXTS) for p in (nlp, loaded)), strict=True):
         assert_array_equal(one, other)
 
 
 def test_start_state_that_float16_does_not_hold_is_saved_in_full(tmp_path):
-    weights = Weights.of(tiny.bilm(CONFIG), start=START, dtype=torch.float16)
-    weights.start = START
-    weights.write(tmp_path / "w.safetensors")
+    weights = Weights.from_bilm(tiny.bilm(CONFIG), start_state=START, dtype=torch.float16)
+    weights.start_state = START
+    weights.save(tmp_path / "w.safetensors")
     saved = Weights.from_bytes(shim(pipelines.blank(tmp_path / "w.safetensors", **WARM)).to_bytes())
-    assert torch.equal(saved.start.h, START.h) and torch.equal(saved.start.c, START.c)
+    assert torch.equal(saved.start_state.h, START.h) and torch.equal(saved.start_state.c, START.c)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
@@ -224,7 +226,7 @@ def test_training_starts_warm_too(weights):
     upstream = np.random.default_rng(0).normal(size=layers.shape).astype("f")
     backprop([upstream])
     network = tiny.bilm(CONFIG)
-    state = START.repeated(len(SENTENCES), torch.device("cpu"))
+    state = START.for_batch(len(SENTENCES), torch.device("cpu"))
     output = network(*tiny.batch(network, SENTENCES), state).layers
     output.backward(torch.from_numpy(upstream))
     gradients = dict(pipelines.bilm(nlp).named_parameters())
@@ -239,5 +241,5 @@ def test_training_leaves_the_state(weights):
     pipelines.awaken(nlp, "tagger")
     pipelines.step(nlp, optimizer)
     assert pipelines.changed(before, pipelines.parameters(nlp)) == before.keys()
-    saved = Weights.from_bytes(shim(nlp).to_bytes()).start
+    saved = Weights.from_bytes(shim(nlp).to_bytes()).start_state
     assert torch.equal(saved.h, START.h) and torch.equal(saved.c, START.c)

@@ -13,7 +13,7 @@ MODEL = {
 
 
 def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str:
-    """Tokenized nonsense with a grammar: what follows a word depends on it."""
+    """Return tokenized nonsense with a grammar: the next word depends on the word before."""
     draw = random.Random(seed)
     nouns = ["cat", "dog", "bird", "tree", "house", "river"]
     verbs = {

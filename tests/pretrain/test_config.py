@@ -1,4 +1,4 @@
-"""Settings are checked all at once."""
+"""All problems of a config are reported at once."""
 
 from pathlib import Path
 
@@ -33,19 +33,19 @@ def test_all_problems_at_once():
 
 
 def test_a_config_of_a_pipeline():
-    """Its sections are named, their contents spared."""
+    """Unknown sections are named without their contents."""
     with pytest.raises(ValueError) as error:
         PretrainConfig.of({"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}})
     dropout, components = str(error.value).split("\n")[1:]
     assert dropout.startswith("  [training] dropout = 'yyyy") and "valid number" in dropout
     assert components == (
-        "  [components]: no section of a pretraining config, which has paths, prepare, model, training, card"
+        "  [components]: not a section of a pretraining config, which has paths, prepare, model, training, card"
     )
     assert len(dropout) < 250
 
 
 def test_a_limit_is_needed():
-    with pytest.raises(ValueError, match="needs a limit, at least one of max_steps"):
+    with pytest.raises(ValueError, match="requires a limit, at least one of max_steps"):
         PretrainConfig.of({})
 
 
@@ -68,7 +68,7 @@ def test_an_option_without_its_value_is_no_one(section, field):
     """`--training.max_steps` alone is true on spaCy's command line."""
     sections = {"training": {"max_epochs": 1}, "prepare": {}}
     sections.setdefault(section, {})[field] = True
-    said = rf"\[{section}\] {field} = True: true is no value for it; was the value left out"
+    said = rf"\[{section}\] {field} = True: true is not possible here; was the value left out"
     with pytest.raises(ValueError, match=said):
         PretrainConfig.of(sections)
 

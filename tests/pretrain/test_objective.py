@@ -39,7 +39,7 @@ def test_batch_reads_characters_and_predicts_classes(bilm, batcher):
 
 def test_targets_are_the_next_words_and_the_closing_boundary(bilm, batcher):
     batch = batcher(*ids("cat sat", "a rare cat"))
-    reading = bilm.read(batch.token_ids, batch.words, batch.lengths)
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths)
     forward, backward = targets(reading, batch.classes)
     # Packed: first steps of the longer and the shorter sentence, then their second steps, ...
     assert [TYPES[i] for i in forward] == ["a", "cat", "<UNK>", "sat", "cat", "</S>", "</S>"]
@@ -52,7 +52,7 @@ def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
     head = Head(VOCAB, 5)
     random = np.random.default_rng(0)
     negatives = number and [Negatives(VOCAB, number, random) for _ in range(2)]
-    reading = bilm.read(batch.token_ids, batch.words, batch.lengths)
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths)
     expected = 0.0
     for direction, goal in enumerate(torch.from_numpy(targets(reading, batch.classes))):
         hidden = reading.outputs[-1][direction]
@@ -66,7 +66,7 @@ def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
 
 
 def test_gradient_of_the_full_softmax_does_not_depend_on_its_blocks(bilm, batcher, monkeypatch):
-    """Logits that are computed again in the backward pass, block by block, give the gradient of all at once."""
+    """Logits that are recomputed block by block in the backward pass give the gradient of all logits together."""
     batch, head = batcher(*ids("a rare cat", "cat sat")), Head(VOCAB, 5)
     gradients = []
     for rows in (3, 1000):

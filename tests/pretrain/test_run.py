@@ -1,4 +1,4 @@
-"""What a new run may do to an old one."""
+"""Rules by which a run may use an output folder."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from spacy_elmo.pretrain.training.loop import pretrain
 
 @pytest.fixture
 def make_config(make_config, text_file):
-    """With text, which `claim` wants to see."""
+    """Return a config with text, which `claim` requires."""
 
     def make(**training):
         config = make_config(**training)
@@ -24,7 +24,7 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
     next(pretrain(config, corpus, out))
     (out / "notes.txt").write_text("mine")
     with pytest.raises(
-        FileExistsError, match=r"holds a run already \(log.jsonl.*--resume.*--force"
+        FileExistsError, match=r"already contains a run \(log.jsonl.*--resume.*--force"
     ):
         claim(out, config)
     assert claim(out, config, resume=True) is True

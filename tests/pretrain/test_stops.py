@@ -20,7 +20,7 @@ DEADLINE = 120
 
 @pytest.fixture
 def pretrain(text_file, make_config, tmp_path):
-    """Starts the command; a flat learning rate, so that the end of a run may be chosen while it goes on."""
+    """Start the command, with a constant learning rate, so that the end of a run can be chosen while it runs."""
     config = make_config(
         max_steps=1_000_000, cooldown=0.0, dropout=0.1, log_every=3, eval_every=20, save_every=4
     )
@@ -62,7 +62,7 @@ def finish(process) -> None:
 
 def assert_same_run(left: Path, right: Path) -> None:
     for name in ("model-last.safetensors", "model-best.safetensors"):
-        mine, theirs = (Weights.read(out / name) for out in (left, right))
+        mine, theirs = (Weights.load(out / name) for out in (left, right))
         assert mine.card == theirs.card
         assert mine.tensors.keys() == theirs.tensors.keys()
         for tensor, other in mine.tensors.items():

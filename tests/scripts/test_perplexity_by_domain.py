@@ -33,7 +33,7 @@ def test_documents_go_to_their_sources(files):
 def test_figures(files):
     torch.manual_seed(0)
     head = Head(len(VOCABULARY), 5)
-    weights = Weights.of(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
+    weights = Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
     settings = Prepare(tokenized=True)
     found = by_source(weights, read_sources(*files), settings)
     assert {name: p.targets for name, p in found.items()} == {"news": 11, 'blog "x': 4, "all": 15}

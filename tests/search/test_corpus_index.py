@@ -13,7 +13,7 @@ from tests import pipelines, tiny
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     return path
 
 
@@ -98,7 +98,7 @@ def test_another_pipeline_is_refused(nlp, weights, tmp_path):
     with pytest.raises(OSError, match="w.safetensors"):
         query_reader(index)
     assert query_reader(index, str(moved))("A cat")._.elmo.shape == (2, 10)
-    Weights.of(tiny.bilm(tiny.config(), seed=1), card={"language": "en"}).write(moved)
+    Weights.from_bilm(tiny.bilm(tiny.config(), seed=1), card={"language": "en"}).save(moved)
     with pytest.raises(ValueError, match="another pipeline, or has changed"):
         query_reader(index, str(moved))
     for about in ({}, {**index.about, "lang": None}, {"pipeline": 1}):

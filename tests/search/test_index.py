@@ -28,7 +28,7 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     nlp = pipelines.blank(path)
     nlp.add_pipe("sentencizer")
     return nlp

@@ -1,4 +1,4 @@
-"""Text files of all kinds to documents, and what can be wrong with them."""
+"""Documents from text files of all kinds, and their possible defects."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def test_a_file_ends_a_document(tmp_path):
 
 
 def test_a_hundred_lines_end_a_document(tmp_path):
-    """A text of one sentence per line, without blank lines, is no single document."""
+    """A text with one sentence per line and no blank lines is not a single document."""
     path = tmp_path / "sentences.txt"
     path.write_text("\n".join(map(str, range(250))), encoding="utf8")
     found = read(path)
@@ -68,8 +68,8 @@ def test_a_record_is_a_document(tmp_path, name, pack):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("plain text", r"no JSON record \(Expecting value at column 1\)"),
-        ('{"text": "open', r"no JSON record \(Invalid control character at at column 15"),
+        ("plain text", r"not a JSON record \(Expecting value at column 1\)"),
+        ('{"text": "open', r"not a JSON record \(Invalid control character at at column 15"),
         ('"text"', 'expected {"text": a string} .* found "text"'),
         ('{"body": "x"}', 'expected {"text": a string} .* found {"body": "x"}'),
         ('{"text": 5}', 'found {"text": 5}'),
@@ -101,7 +101,7 @@ def test_half_a_pair_can_be_replaced(tmp_path):
 
 
 def test_a_docbin_gives_its_words(tmp_path):
-    """Of any language, with annotations, and with extensions that nobody registered here."""
+    """It may be of any language, with annotations, and with extensions that are not registered here."""
     nlp = spacy.blank("de")
     texts = [["Ein", "Haus", "\n\n", "Zwei", "Häuser", "."], [], ["naïve", " ", "犬"]]
     docs = [Doc(nlp.vocab, words=text) for text in texts]
@@ -116,5 +116,5 @@ def test_a_damaged_docbin_is_named(tmp_path, damage):
     doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
     raw = DocBin(docs=[doc]).to_bytes()
     (tmp_path / "a.spacy").write_bytes(damage(raw))
-    with pytest.raises(ValueError, match=r"a\.spacy: no DocBin, or damaged"):
+    with pytest.raises(ValueError, match=r"a\.spacy: not a DocBin, or damaged"):
         read(tmp_path / "a.spacy")

@@ -1,4 +1,4 @@
-"""Text files of all kinds, and what can be wrong with them."""
+"""Text files of all kinds, and their possible defects."""
 
 import gzip
 import lzma
@@ -71,7 +71,7 @@ def test_no_text(tmp_path, name):
 def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"fine\n\nna\xefve\n")
-    with pytest.raises(ValueError, match=r"latin\.txt, line 3.*Mend the file, or wait$"):
+    with pytest.raises(ValueError, match=r"latin\.txt, line 3.*Correct the file, or wait$"):
         list(lines(path, "strict", remedy=", or wait"))
     assert list(lines(path, "replace"))[2] == (3, "na\ufffdve\n")
 

@@ -1,4 +1,4 @@
-"""The rule of sentences against spaCy's own component."""
+"""The sentence rule, compared with spaCy's own component."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ from itertools import takewhile
 from spacy.language import Language
 from thinc.api import Model
 
-from ...pipeline.listening.scalar_mix import Layers, is_mix, weights_of
+from ...pipeline.listening.scalar_mix import LayerChoice, is_mix, weights_of
 
 # The refs of an `ElmoEnhanced`.
 _SIDES = ("input", "output")
@@ -23,7 +23,7 @@ class LayerWeights:
     """The component that reads it."""
     place: str
     """"input" or "output" of an `ElmoEnhanced`; "1", "2", ... of several mixes that stand elsewhere; else empty."""
-    layers: Layers
+    layers: LayerChoice
     """The option of its listener: "mix", which is learnt, "average", "top", or the number of a layer."""
     weights: list[float]
     """Of each layer, 0 being the context-free one. They sum to 1."""

@@ -1,1 +1,1 @@
-"""The fast operations under the network, each with a plain twin in torch operators."""
+"""The fast operations of the network, each with an equivalent in torch operators."""

@@ -1,4 +1,4 @@
-"""Products in 8-bit integers: every row and every column has a scale of its own."""
+"""Quantization to 8-bit integers with a scale for every row and every column of a product."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ LARGEST = 127
 
 @functools.cache
 def sums_are_exact() -> bool:
-    """Whether this processor adds up products of bytes in 32 bits. Those without VNNI (before Cascade Lake and Zen 4)
-    add pairs of them in 16 bits, and cut off what does not fit."""
+    """Return True if this processor sums products of bytes in 32 bits. Those without VNNI (before Cascade Lake and
+    Zen 4) sum pairs of them in 16 bits, and saturate."""
     ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows as whole numbers from -127 to 127, the largest magnitude of each as 127.
+    """Quantize rows to whole numbers from -127 to 127, where 127 is the largest magnitude of each row.
 
-    A row is scaled by itself alone, so that it does not depend on those that happen to be read beside it. Where one
-    number of a row is none, its scale is none.
+    A row has a scale of its own, so that it does not depend on the other rows of its batch. The scale of a row that
+    contains NaN is NaN.
 
     Args:
         x: (n, k) float32, contiguous.
 
     Returns:
-        (n, k) int8, and (n,) float32 what 1 stands for in each row.
+        (n, k) int8, and (n,) float32 the scale of each row: the value of 1.
     """
     if function := native_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
@@ -42,7 +42,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """The numbers that sums of products of scaled rows and columns stand for.
+    """Convert sums of products of quantized rows and columns back to numbers.
 
     Args:
         sums: (n, m) int32, contiguous; overwritten.

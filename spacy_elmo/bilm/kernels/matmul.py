@@ -1,4 +1,4 @@
-"""MatmulWeight products, by whichever library is fastest where the numbers lie."""
+"""Matrix products, by the library that is fastest on the device."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FEWEST_ROWS = 4
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
-    """(n, k) @ (k, m) -> (n, m), of one type; under autocast in its type. Differentiable.
+    """Multiply (n, k) @ (k, m) -> (n, m) of one type; under autocast, in its type. Differentiable.
 
-    torch gives float32 to MKL, which on AMD's processors is half as fast as oneDNN, whose kernels choose by what a
-    processor can do and not by who made it. bfloat16 goes to oneDNN anyway.
+    torch computes float32 products with MKL, which on AMD processors is half as fast as oneDNN: oneDNN chooses its
+    kernels by the features of a processor, not by its vendor. torch computes bfloat16 products with oneDNN anyway.
     """
     device = x.device.type
     if torch.is_autocast_enabled(device):

@@ -1,4 +1,4 @@
-"""The maximum over time of a convolution."""
+"""Max pooling over the positions of a convolution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .native import address, native_function
 
 
 def maximum(features: Tensor) -> Tensor:
-    """(K, positions, n) -> (K, n), positions being one or more. The gradient goes to the first position that has it."""
+    """Compute the maximum over one or more positions: (K, positions, n) -> (K, n).
+
+    The gradient goes to the first position that has the maximum.
+    """
     if not features.requires_grad:
         return features.amax(1)
     if native_function("maximum", features):

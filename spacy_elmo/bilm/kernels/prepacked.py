@@ -1,4 +1,4 @@
-"""Weight matrices made ready for prediction: converted and laid out once, multiplied many times."""
+"""Weight matrices for inference: converted and prepacked once, multiplied many times."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _TYPICAL_ROWS = 32
 
 
 class MatmulWeight(Protocol):
-    """(k, m), by which rows are multiplied from the left."""
+    """A matrix (k, m) that multiplies rows from the right."""
 
     dtype: torch.dtype
-    """Of what goes in and comes out."""
+    """Number type of the rows and of their products."""
 
     def __call__(self, x: Tensor, /) -> Tensor:
-        """(n, k) -> (n, m)."""
+        """Multiply rows by the matrix: (n, k) -> (n, m)."""
 
 
 class PlainWeight:
-    """A matrix as it lies in memory, of the type given."""
+    """A matrix in torch's own layout, converted to a number type."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self._weight, self.dtype = weight.to(dtype), dtype
@@ -36,9 +36,9 @@ class PlainWeight:
 
 
 class PrepackedWeight:
-    """A matrix in the blocks in which oneDNN's kernels read it, into which it is otherwise brought at every product.
+    """A matrix in the blocked layout of oneDNN's kernels, into which oneDNN otherwise converts it for every product.
 
-    That saves a fourth to a half of the time for tens of rows, and little for hundreds.
+    That saves a quarter to a half of the time for tens of rows, and little for hundreds.
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
@@ -57,7 +57,7 @@ class PrepackedWeight:
 
 
 class Int8Weight:
-    """A matrix of 8-bit integers with a scale for each column. Rows are scaled when they come in."""
+    """A matrix of 8-bit integers with a scale for each column. Its input is quantized row by row."""
 
     dtype = torch.float32
 
@@ -76,9 +76,10 @@ class Int8Weight:
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """
+    """Check that a device supports a precision.
+
     Raises:
-        ValueError: the device does not multiply in this precision.
+        ValueError: there is no such precision, or the device does not support it.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision = {precision!r}: expected one of {', '.join(PRECISIONS)}")
@@ -89,7 +90,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def ready(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """A matrix for prediction. Later changes of `weight` may or may not show.
+    """Convert a matrix for inference. The result may ignore later changes of `weight`.
 
     Raises:
         ValueError: see `check_precision`.
@@ -104,7 +105,7 @@ def ready(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def _packs(dtype: torch.dtype) -> bool:
-    """Whether oneDNN multiplies numbers of this type on this processor."""
+    """Return True if oneDNN multiplies numbers of this type on this processor."""
     if not ONEDNN:
         return False
     return dtype == torch.float32 or torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -1,4 +1,4 @@
-"""Exponentials of logits, the expensive half of a softmax."""
+"""The exponentials of logits and their sums: the expensive half of a softmax."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .native import address, native_function
 
 
 def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Row by row e^(logit + bias - largest), where `largest` is the row's largest sum of both.
+    """Compute e^(logit + bias - largest) in each row, where `largest` is the row's largest logit + bias.
 
     Args:
         logits: (M, S), contiguous, in any float type, may hold -infinity; overwritten.
-        bias: (S,) of every row, float32 at least.
+        bias: (S,) added to every row, float32 or float64.
 
     Returns:
-        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sums of the
-        exponentials, of which the largest is 1 unless all logits of a row are -infinity.
+        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sum of the
+        exponentials of each row. The largest of a row is 1 unless all its logits are -infinity.
     """
     if function := native_function("softmax_terms", logits, bias):
         room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))

@@ -1,4 +1,4 @@
-"""Words to character ids by code points, the rule of ELMoForManyLangs (its `elmo.py:read_list`, `frontend.py`)."""
+"""Character ids from code points, by the rule of ELMoForManyLangs (`elmo.py:read_list`, `frontend.py`)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The first rows of the table. Which of its files' symbols opens a word is the converter's business, not ours.
+# The first rows of the table. The converter maps the symbols of ELMoForManyLangs' files to them.
 SENTENCE_START, SENTENCE_END, UNKNOWN, PADDING, WORD_START, WORD_END = range(6)
 N_MARKS = 6
 
 BOUNDARIES = ("<bos>", "<eos>")
-"""The sentence boundaries, each of which is spelt with one special character."""
+"""The words at the start and at the end of a sentence, each of one special character."""
 
 
 class Alphabet:
-    """The code points that have a row of their own; all others share one.
+    """The table rows of code points; all code points without a row of their own share one.
 
     Args:
-        characters: those of the rows from `N_MARKS` on, in their order.
+        characters: the code points of the rows from `N_MARKS` on, in their order.
     """
 
     def __init__(self, characters: str) -> None:
@@ -27,24 +27,25 @@ class Alphabet:
         self._boundaries = dict(zip(BOUNDARIES, (SENTENCE_START, SENTENCE_END), strict=True))
 
     def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
-        """Ids of the characters of each word: start mark, at most `max_characters - 2` characters, end mark, padding.
+        """Return the row of each character of each word, between marks for its start and end, followed by padding.
 
-        `<bos>` and `<eos>` give the rows of the sentence boundaries.
+        A word is cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` become the rows of the sentence
+        boundaries.
 
         Args:
             words: K strings.
-            max_characters: positions of a row.
+            max_characters: number of positions.
 
         Returns:
             (K, max_characters) int32.
         """
         ids = np.full((len(words), max_characters), PADDING, dtype=np.int32)
         for row, word in zip(ids, words, strict=True):
-            spelt = [WORD_START, *self._spell(word[: max_characters - 2]), WORD_END]
-            row[: len(spelt)] = spelt
+            used = [WORD_START, *self._character_ids(word[: max_characters - 2]), WORD_END]
+            row[: len(used)] = used
         return ids
 
-    def _spell(self, word: str) -> list[int]:
+    def _character_ids(self, word: str) -> list[int]:
         if word in self._boundaries:
             return [self._boundaries[word]]
         return [self._rows.get(character, UNKNOWN) for character in word]

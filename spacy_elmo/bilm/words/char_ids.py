@@ -1,4 +1,4 @@
-"""Words to character ids, by bilm-tf's byte rule (its `data.py:UnicodeCharsVocabulary`)."""
+"""Character ids from bytes, by the rule of bilm-tf (`data.py:UnicodeCharsVocabulary`)."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 # The first 256 ids are the bytes themselves. The ids of bilm-tf's serving graph are one higher,
-# because its row 0 pads sentences; ours are packed, so the row and the shift do not exist here.
+# because its row 0 pads sentences; here sentences are packed, so there is neither this row nor the shift.
 SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
 N_CHARACTERS = 261
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
-"""The sentence boundaries, which the network sees as words of one special character each, and the class
-of all words outside a vocabulary. Spelt as in bilm-tf's vocabulary files."""
+"""The sentence boundaries, which are words of one special character each, and the class of all words outside a
+vocabulary, as they are written in bilm-tf's vocabulary files."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
-    """Ids of the UTF-8 bytes of each word: start mark, at most `max_characters - 2` bytes, end mark, padding.
+    """Return the UTF-8 bytes of each word as ids, between marks for its start and end, followed by padding.
 
-    A word of more bytes is cut, also inside a character, as bilm-tf does. `<S>` and `</S>` give the
-    rows of the sentence boundaries. A lone surrogate, which UTF-8 cannot hold, counts as `?`.
+    A word is cut to its first `max_characters - 2` bytes, also inside a character, as bilm-tf does. `<S>` and `</S>`
+    become the ids of the sentence boundaries. A lone surrogate, which UTF-8 cannot encode, becomes `?`.
 
     Args:
         words: K strings.
-        max_characters: positions of a row.
+        max_characters: number of positions.
 
     Returns:
         (K, max_characters) int16.

@@ -1,4 +1,4 @@
-"""Features of words from their characters (Kim et al. 2016, as in bilm-tf)."""
+"""The character CNN: features of words from their characters (Kim et al. 2016, as in bilm-tf)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..kernels.pooling import maximum
 TYPES_PER_BLOCK = 32
 
 
-class Affine(nn.Module):
-    """x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
+class Dense(nn.Module):
+    """A dense layer, x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
 
     *Shape:* (K, inputs) -> (K, outputs).
     """
@@ -25,7 +25,7 @@ class Affine(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """bilm-tf's start: W of variance 1 / inputs, b 0."""
+        """Initialize as bilm-tf does: W normal with variance 1 / inputs, b 0."""
         nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
         nn.init.zeros_(self.bias)
 
@@ -34,18 +34,19 @@ class Affine(nn.Module):
 
 
 class Highway(nn.Module):
-    """c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x (Srivastava et al. 2015; bilm-tf `model.py:high`).
+    """A highway layer (Srivastava et al. 2015; bilm-tf `model.py:high`).
 
-    The gate is the *carry* gate of bilm-tf's naming: it scales the transformed part.
+    c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
+    although it scales the transformed part.
 
     *Shape:* (K, width) -> (K, width).
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.carry = Affine(width, width)
-        self.transform = Affine(width, width)
-        # bilm-tf's start: the layer passes most of its input on.
+        self.carry = Dense(width, width)
+        self.transform = Dense(width, width)
+        # As in bilm-tf: at first, most of the input passes unchanged.
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -54,12 +55,12 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Character vectors -> convolutions, maximum over time -> activation -> highways.
+    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highways.
 
     Args:
         config: the shape.
-        characters: rows of the table of characters.
-        padding: the row that fills the positions after a word.
+        characters: number of rows of the table of characters.
+        padding: the row for the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -75,7 +76,7 @@ class CharacterCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The start of bilm-tf's convolutions (`training.py`, which gives normal distributions by their variance)."""
+        """Initialize the convolutions as bilm-tf does (`training.py`, whose normal has variance 1 / inputs)."""
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":
@@ -86,7 +87,7 @@ class CharacterCNN(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Features of distinct words: (K, max_characters) integers -> (K, n_filters)."""
+        """Compute the features of distinct words: (K, max_characters) integers -> (K, n_filters)."""
         if not len(ids):
             return self.characters.new_zeros((0, self.config.n_filters))
         x = self._convolve(ids)
@@ -96,8 +97,8 @@ class CharacterCNN(nn.Module):
 
     def _convolve(self, ids: Tensor) -> Tensor:
         # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
-        # the longest word and the widest filter all windows are equal, and cropping there is exact.
-        # Words of like length share a block, so that one long URL does not widen a thousand short words.
+        # the longest word and the widest filter all windows are equal, so cropping there changes no result.
+        # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
         lengths = (ids != self.padding).sum(1)
         order = lengths.argsort()
         widest = max(width for width, _ in self.config.filters)
@@ -117,7 +118,7 @@ class CharacterCNN(nn.Module):
             positions = columns - width + 1
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
-            # The bias and the activation are monotone: after the maximum they cost once, not once a position.
+            # The bias and the activation keep the order, so they are computed after the maximum, not at every position.
             pooled.append(maximum(features.view(count, -1, number)) + bias)
         x = torch.cat(pooled, 1)
         return x.relu() if self.config.activation == "relu" else x.tanh()

@@ -1,4 +1,4 @@
-"""Vectors of the words read lately, so that frequent ones are not encoded again and again."""
+"""A cache of the vectors of recently used words, so that frequent words are not encoded in every batch."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor, nn
 
 from .token_encoder import TokenEncoder
 
-# Of 32,768 types are 97 of 100 English words; at a width of 128 a full table takes 21 MB.
+# 32,768 types cover 97 % of English words in running text; with vectors of width 128 a full cache takes 21 MB.
 _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder that remembers. On the CPU, for prediction alone; it is thrown away when parameters change.
+    """A token encoder with a cache: on the CPU, for inference alone, and discarded when parameters change.
 
-    A word is known by its ids, so nothing is kept of strings and vocabularies. Threads share the table without a lock,
-    which a forked process could find closed: a row is written before it can be found, and never again; when the table
-    is full, the half read last moves to a new one.
+    The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a forked
+    process could inherit a locked one: a row is written before its key is added, and never again; when the cache is
+    full, the more recently used half is copied to a new one.
 
     Args:
-        encoder: does the work.
-        capacity: words kept.
+        encoder: computes the vectors of words that are not in the cache.
+        capacity: number of words in a full cache.
     """
 
     def __init__(self, encoder: TokenEncoder, capacity: int = _CAPACITY) -> None:
@@ -37,24 +37,24 @@ class TokenCache(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """As of the encoder."""
+        """The alphabet of the encoder; see `TokenEncoder.alphabet`."""
         return self.encoder.alphabet
 
-    def set_names(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """As of the encoder."""
-        self.encoder.set_names(vocabulary, alphabet)
+    def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
+        """Name the rows of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
+        self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """As of the encoder."""
+        """Return the token ids of distinct words; see `TokenEncoder.ids`."""
         return self.encoder.ids(words)
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def clear(self) -> None:
+        """Remove all words from the cache."""
         self._store = None
 
     @torch.no_grad()
     def forward(self, ids: Tensor) -> Tensor:
-        """(K, ...) integers -> (K, projection), as of the encoder."""
+        """Return the vectors of distinct words, from the cache or the encoder: (K, ...) -> (K, projection)."""
         if not len(ids):
             return self.encoder(ids)
         keys, call = _keys(ids), next(self._calls)
@@ -62,68 +62,68 @@ class TokenCache(nn.Module):
         if store is None:
             vectors = self.encoder(ids)
             store = self._store = _Store(self._capacity, vectors)
-            store.keep(keys, vectors, call)
+            store.add(keys, vectors, call)
             return vectors
-        rows = store.rows_of(keys)
-        store.used[rows[rows >= 0]] = call
+        rows = store.find(keys)
+        store.last_used[rows[rows >= 0]] = call
         vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
-        if len(fresh := np.flatnonzero(rows < 0)):
-            where = torch.from_numpy(fresh)
-            encoded = self.encoder(ids[where])
-            vectors[where] = encoded
-            # Rows, not words: threads may have added one twice.
-            if len(store) + len(fresh) > self._capacity:
+        if len(missing := np.flatnonzero(rows < 0)):
+            places = torch.from_numpy(missing)
+            encoded = self.encoder(ids[places])
+            vectors[places] = encoded
+            # Rows, not words: two threads may have added the same word.
+            if len(store) + len(missing) > self._capacity:
                 store = self._store = store.recent(self._capacity // 2)
-            store.keep([keys[row] for row in fresh.tolist()], encoded, call)
+            store.add([keys[place] for place in missing.tolist()], encoded, call)
         return vectors
 
 
 class _Store:
-    """Vectors by key; rows are only ever added.
+    """A table of vectors by key, to which rows are only added.
 
     Args:
-        capacity: rows.
-        like: vectors of that width and type.
+        capacity: number of rows.
+        like: vectors of the same width and number type.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
         self.vectors = like.new_empty((capacity, like.shape[1]))
-        self.used = np.zeros(capacity, dtype=np.int64)
-        """The call in which each row was read last."""
+        self.last_used = np.zeros(capacity, dtype=np.int64)
+        """Number of the call that used each row last."""
         self._rows: dict[bytes, int] = {}
         self._free = iter(range(capacity))
-        self._taken = 0
+        self._filled = 0
 
     def __len__(self) -> int:
-        """Rows that are taken."""
-        return self._taken
+        """Return the number of rows that contain a vector."""
+        return self._filled
 
-    def rows_of(self, keys: Sequence[bytes]) -> np.ndarray:
-        """(K,) integers, -1 for those that are not there."""
-        find = self._rows.get
-        return np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+    def find(self, keys: Sequence[bytes]) -> np.ndarray:
+        """Return (K,) the row of each key, -1 for unknown keys."""
+        row_of = self._rows.get
+        return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
-    def keep(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add rows, as many as there is room for; words that are read alike share one."""
+    def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
+        """Add rows for new keys until the table is full; words with the same ids share a row."""
         places = {key: place for place, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(places)))
-        self._taken += len(rows)
+        self._filled += len(rows)
         self.vectors[rows] = vectors[list(places.values())[: len(rows)]]
-        self.used[rows] = call
+        self.last_used[rows] = call
         self._rows.update(zip(places, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
-        """A new one with the rows read last."""
+        """Return a new table of the same capacity with the `count` rows that were used last."""
         keys, rows = zip(*list(self._rows.items()), strict=True)
-        chosen = np.argsort(-self.used[list(rows)], kind="stable")[:count].tolist()
+        chosen = np.argsort(-self.last_used[list(rows)], kind="stable")[:count].tolist()
         other = _Store(len(self.vectors), self.vectors)
         kept = [rows[place] for place in chosen]
-        other.keep([keys[place] for place in chosen], self.vectors[kept], 0)
-        other.used[: len(kept)] = self.used[kept]
+        other.add([keys[place] for place in chosen], self.vectors[kept], 0)
+        other.last_used[: len(kept)] = self.last_used[kept]
         return other
 
 
 def _keys(ids: Tensor) -> list[bytes]:
-    """The ids of each word as one string of bytes."""
+    """Return the ids of each word as one byte string."""
     raw = np.ascontiguousarray(ids.numpy()).reshape(len(ids), -1)
     return raw.view(f"V{raw.dtype.itemsize * raw.shape[1]}").ravel().tolist()

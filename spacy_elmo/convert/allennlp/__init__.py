@@ -1,1 +1,1 @@
-"""The ELMo inside a model that AllenNLP trained, and export by its parameter names."""
+"""Conversion of the ELMo inside a trained AllenNLP model, and export to AllenNLP's parameters."""

@@ -1,4 +1,4 @@
-"""Our weights to the parameters of AllenNLP's `Elmo`: options.json and a state dict."""
+"""Export to AllenNLP's `Elmo`: options.json and a state dict."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CHARACTERS = 50
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model as AllenNLP's `Elmo(...).load_state_dict(..., strict=True)` reads it.
+    """Write a model for AllenNLP's `Elmo(...).load_state_dict(..., strict=True)`.
 
     Args:
-        folder: receives `options.json` and `weights.th`; the rest as of `all_or_nothing`.
-        force: replace files that stand there.
+        folder: receives `options.json` and `weights.th`; see `all_or_nothing`.
+        force: replace existing files.
 
     Returns:
-        The files written. They hold the scalar mixes of the card (`scalar_mixes`), or an untrained one.
+        The written files. They contain the scalar mixes of the card (`scalar_mixes`), or an untrained one.
 
     Raises:
-        OSError: as of `all_or_nothing`.
-        ValueError: AllenNLP has no such biLM, says why; or the card's mixes are damaged.
+        OSError: see `all_or_nothing`.
+        ValueError: AllenNLP cannot express this biLM (names each reason), or the card's mixes are damaged.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -40,14 +40,14 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
 
 def state_of(weights: Weights) -> dict[str, Tensor]:
-    """The state dict of AllenNLP's `Elmo`, in float32.
+    """Return the state dict of AllenNLP's `Elmo`, in float32.
 
     Raises:
-        ValueError: as of `export`.
+        ValueError: see `export`.
     """
     config = weights.config
-    if problems := _inexpressible(config):
-        raise ValueError("AllenNLP has no such biLM:\n  " + "\n  ".join(problems))
+    if problems := inexpressible(config):
+        raise ValueError("AllenNLP cannot express this biLM:\n  " + "\n  ".join(problems))
     tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
     state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
     for k, (numbers, gamma) in enumerate(_mixes(weights)):
@@ -58,37 +58,38 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """The weights and gamma of each mix in the card, which a user may have edited."""
+    """Return the weights and gamma of each mix in the card, which a user may have edited."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
-        found = [([float(w) for w in mix["weights"]], float(mix["gamma"])) for mix in mixes]
+        parsed = [([float(w) for w in mix["weights"]], float(mix["gamma"])) for mix in mixes]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"scalar_mixes of the card are no mixes: {mixes!r:.200}") from error
-    if any(len(numbers) != layers for numbers, _ in found):
-        raise ValueError(f"scalar_mixes of the card are not of {layers} layers: {mixes!r:.200}")
-    return found
+    if any(len(numbers) != layers for numbers, _ in parsed):
+        raise ValueError(
+            f"scalar_mixes of the card do not have {layers} layers each: {mixes!r:.200}"
+        )
+    return parsed
 
 
-def _inexpressible(config: BiLMConfig) -> list[str]:
+def inexpressible(config: BiLMConfig) -> list[str]:
+    """Return the reasons why AllenNLP has no such biLM, in its state dict or loaded from bilm-tf's files."""
     problems = []
     if config.words or config.has_lexicon:
-        problems.append(
-            "its input is the bytes of a word alone, and this biLM reads something else"
-        )
+        problems.append("its only input is the bytes of a word, and this biLM has another input")
     elif config.max_characters != _CHARACTERS:
         problems.append(
-            f"max_characters = {config.max_characters}: its indexer always gives {_CHARACTERS}"
+            f"max_characters = {config.max_characters}: its indexer always returns {_CHARACTERS}"
         )
     if not config.skip:
         problems.append("skip = false: it always has residual connections")
     if not config.square_projections:
         if config.dim == config.projection:
             problems.append(
-                f"dim = projection = {config.dim}, so that there is no projection of the LSTM; it always has one"
+                f"dim = projection = {config.dim}, so the LSTM has no projection; AllenNLP's always has one"
             )
         if not config.words and config.n_filters == config.projection:
             problems.append(
-                f"filters = projection = {config.n_filters}, so that there is no projection of them; it always has one"
+                f"filters = projection = {config.n_filters}, so they have no projection; AllenNLP's always have one"
             )
     return problems

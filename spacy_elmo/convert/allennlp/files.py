@@ -1,4 +1,4 @@
-"""The files of a trained AllenNLP model on disk: its parameters, its configuration, and the options of its ELMo."""
+"""Files of a trained AllenNLP model: its parameters, its configuration, and the options of its ELMo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONFIG = "config.json"
 
 @dataclass
 class TrainedModel:
-    """A model as its files hold it."""
+    """A trained AllenNLP model, unchanged from its files."""
 
     weights_file: Path
     state: dict[str, Tensor]
@@ -28,11 +28,11 @@ class TrainedModel:
     """The content of config.json; empty if there is none."""
     options_file: Path | None = None
     options: dict[str, Any] | None = None
-    """The content of its ELMo's options.json; None if it is nowhere."""
+    """The content of its ELMo's options.json; None if there is no such file."""
 
     @property
     def files(self) -> list[Path]:
-        """Those that were read."""
+        """The files that were read."""
         paths = [self.weights_file, self.config_file, self.options_file]
         return [path for path in paths if path is not None]
 
@@ -42,10 +42,10 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
     Args:
         source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`), or a file of
-            parameters itself, beside which `config.json` may lie.
-        options: the options of its ELMo (options.json). By default the file that its configuration names, if it lies
-            in the folder, or came into the archive; or the folder's one JSON file that contains `lstm`. Nothing
-            outside the folder is read, and nothing is fetched.
+            parameters itself, with or without a `config.json` in its folder.
+        options: the options of its ELMo (options.json). By default the file that its configuration names, if it is
+            inside the folder, or was packed into the archive; or the folder's only JSON file that contains `lstm`.
+            Nothing outside the folder is read, and nothing is downloaded.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
@@ -64,19 +64,19 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
 
 def recognise(source: str | Path) -> str | None:
-    """Why this seems to be a trained AllenNLP model, in a few words; None if it does not. Never raises."""
+    """Return the reason why this seems to be a trained AllenNLP model, or None. Never raises."""
     path = Path(source)
     try:
         if path.is_file():
             return f"{path.name}, a file of parameters" if path.suffix == ".th" else None
-        found = [name for name in (_CONFIG, *_WEIGHTS) if (path / name).is_file()]
+        names = [name for name in (_CONFIG, *_WEIGHTS) if (path / name).is_file()]
     except OSError:  # a folder that may not be read
         return None
-    return " and ".join(found) if set(found) & set(_WEIGHTS) else None
+    return " and ".join(names) if set(names) & set(_WEIGHTS) else None
 
 
 def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    """Every setting of this name in a configuration, at any depth, by its dotted path."""
+    """Yield every setting of this name in a configuration, at any depth, with its dotted path."""
     sections: list[tuple[str, Any]] = [("", config)]
     while sections:
         path, section = sections.pop(0)
@@ -91,8 +91,8 @@ def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
 def _weights_file(folder: Path) -> Path:
     if not folder.is_dir():
         raise NotADirectoryError(
-            f"{folder} is neither a folder nor a file. Give a trained model: its archive (model.tar.gz), the folder"
-            " of it, or a file of parameters (.th)."
+            f"{folder} is neither a folder nor a file. Give a trained model: its archive (model.tar.gz), its unpacked"
+            " folder, or a file of parameters (.th)."
         )
     for name in _WEIGHTS:
         if (folder / name).exists():
@@ -106,7 +106,7 @@ def _weights_file(folder: Path) -> Path:
 def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
     named = []
     for path, value in settings(config, "options_file"):
-        # AllenNLP before 1.0 put the files of a configuration into the archive, as `fta/` and the setting's path.
+        # AllenNLP before 1.0 packed the files of a configuration into the archive, as `fta/` and the setting's path.
         inside = [folder / "fta" / path, folder / str(value)]
         named += [
             file
@@ -117,7 +117,7 @@ def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
     if len(files) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in files)
         raise ValueError(
-            f"{folder}: several files could be the options: {names}; choose by --options"
+            f"{folder}: several files could be the options: {names}; choose with --options"
         )
     return files[0] if files else None
 
@@ -128,5 +128,5 @@ def _with_lstm(folder: Path) -> list[Path]:
         try:
             files += [path] if has_lstm(path) else []
         except (ValueError, OSError):
-            continue  # not everything that is called .json must be read
+            continue  # not every file with the suffix .json has to be readable
     return files

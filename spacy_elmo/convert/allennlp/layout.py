@@ -1,9 +1,9 @@
-"""Where each of our numbers stands in the parameters of AllenNLP's biLM (its `_ElmoBiLm`), and back.
+"""The layout of AllenNLP's biLM parameters (`_ElmoBiLm`) as a mapping to our tensors and back.
 
 AllenNLP multiplies from the left, so its matrices are ours transposed. It packs a highway's two matrices into one, and
-negates the carry gate, because its gate scales what is carried on. Its LSTM gates lie in the order i, f, j, o, ours in
-i, j, f, o. TensorFlow's forget bias of 1 is inside its bias, and stays there: taking it out would round, and as it is,
-with a `forget_bias` of 0, not a bit of a number changes.
+negates the carry gate, because its gate scales the carried input. Its LSTM gates are in the order i, f, j, o, ours in
+i, j, f, o. Its bias includes TensorFlow's forget bias of 1, and keeps it: subtracting it would round, whereas with a
+`forget_bias` of 0 no bit of a number changes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _DIRECTIONS = ("forward", "backward")
 
 
 def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """AllenNLP's parameters by its names, from the tensors of `BiLM.state_dict()`.
+    """Return AllenNLP's parameters by its names, from the tensors of `BiLM.state_dict()`.
 
-    Their first row of characters pads sentences, which no word of a sentence reads; ours does not exist, and theirs
-    is zero.
+    The first row of AllenNLP's character table pads sentences. No word uses it; ours does not exist, so it is zero.
     """
     state = {}
     characters = tensors["encoder.characters"]
@@ -53,7 +52,7 @@ def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """The tensors of `BiLM.state_dict()` for a configuration whose `forget_bias` is 0, from AllenNLP's parameters."""
+    """Return the tensors of `BiLM.state_dict()`, for a configuration with `forget_bias` 0, from AllenNLP's."""
     tensors = {}
     tensors["encoder.characters"] = state[CHARACTERS][1:]
     for i in range(len(config.filters)):
@@ -64,14 +63,12 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
         tensors |= {f"encoder.highways.{i}.{name}": tensor for name, tensor in highway.items()}
     tensors["encoder.projection.weight"] = state[_ENCODER + "_projection.weight"].t()
     tensors["encoder.projection.bias"] = state[_ENCODER + "_projection.bias"]
-    for level in range(config.layers):
-        layer = from_lstm_layer(state, "_elmo_lstm.", level)
-        tensors |= {f"lstm.{level}.{name}": tensor for name, tensor in layer.items()}
+    tensors |= from_lstm(state, "_elmo_lstm.", config.layers)
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors of a `Highway` of ours."""
+    """Return the tensors of our `Highway`."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -80,19 +77,24 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return tensors
 
 
-def from_lstm_layer(state: Mapping[str, Tensor], prefix: str, level: int) -> dict[str, Tensor]:
-    """The tensors of an `LSTMLayer` of ours, of both directions."""
-    parts: dict[str, list[Tensor]] = {"input": [], "recurrent": [], "bias": [], "projection": []}
-    for direction in _DIRECTIONS:
-        cell = f"{prefix}{direction}_layer_{level}."
-        parts["bias"].append(_swapped(state[cell + "state_linearity.bias"], 0))
-        for name, theirs in (("input", "input_linearity"), ("recurrent", "state_linearity")):
-            parts[name].append(_swapped(state[f"{cell}{theirs}.weight"].t(), 1))
-        parts["projection"].append(state[cell + "state_projection.weight"].t())
-    return {name: torch.stack(directions) for name, directions in parts.items()}
+def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
+    """Return the tensors of our LSTM layers by their names, both directions in each."""
+    tensors = {}
+    for level in range(layers):
+        forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
+        for name, theirs in (
+            ("input", "input_linearity.weight"),
+            ("recurrent", "state_linearity.weight"),
+            ("bias", "state_linearity.bias"),
+            ("projection", "state_projection.weight"),
+        ):
+            both = torch.stack([state[forward + theirs], state[backward + theirs]])
+            gates = both if name == "projection" else _swapped(both, 1)
+            tensors[f"lstm.{level}.{name}"] = gates if name == "bias" else gates.mT
+    return tensors
 
 
 def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """A copy with the two middle gates in each other's place."""
+    """Return a copy with the two middle gates exchanged."""
     first, second, third, last = gates.chunk(4, axis)
     return torch.cat([first, third, second, last], axis)

@@ -1,1 +1,1 @@
-"""Models of bilm-tf, and of AllenNLP files with its layout: HDF5 weights and TensorFlow checkpoints."""
+"""Conversion of bilm-tf's models, HDF5 files (which AllenNLP serves too) and TensorFlow checkpoints, and export."""

@@ -1,7 +1,7 @@
-"""A training of bilm-tf, as it saved itself, to ours: options.json and a TensorFlow checkpoint, with its softmax.
+"""Conversion of a bilm-tf training run: options.json and a TensorFlow checkpoint, with its softmax.
 
-The checkpoint holds what bilm-tf's `dump_weights` would write to an HDF5 file, under other names, and also the softmax,
-which becomes our head, so that a training can go on from it. The optimizer's slots stay unread.
+The checkpoint contains the arrays that bilm-tf's `dump_weights` writes to an HDF5 file, under other names, and also the
+softmax, which becomes our head, so that training can continue from it. The optimizer's slots are not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 
 from ..conversion import Conversion
-from ..readers.tensorflow import INDEX, Checkpoint, newest
+from ..readers.tensorflow import INDEX, Checkpoint, V1Error, is_v1, newest
+from .conversion import to_weights
 from .files import (
     SOFTMAX,
     SOFTMAX_BIAS,
@@ -24,10 +25,9 @@ from .files import (
     read_vocabulary,
     vocabulary_of,
 )
-from .hdf5 import to_weights
 
 _SCOPE = "lm/"
-# TensorFlow's names, and those that `dump_weights` makes of them (bilm-tf `training.py`), in this order.
+# TensorFlow's names, and the names that `dump_weights` gives them (bilm-tf `training.py`), applied in this order.
 _DUMPED = {
     "/rnn/": "/RNN/",
     "/multi_rnn_cell/cell_": "/MultiRNNCell/Cell",
@@ -47,21 +47,21 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: where bilm-tf saved, of which the newest checkpoint is read; or the `.index` file of another one.
+        folder: bilm-tf's `save_dir`, whose newest checkpoint is read; or the `.index` file of another one.
         options: the options file, if it is not the folder's `options.json`.
-        vocabulary: the words of the training, one a line; by default the one text file in the folder that has as many
+        vocabulary: the words of the training, one a line; by default the only text file in the folder that has as many
             words as the softmax has rows. Without it, a model with character input is converted without a head.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: a file is damaged, of another format, or does not fit the others (see `bilm_hdf5.to_weights`).
+        ValueError: a file is damaged, of another format, or does not fit the others (see `to_weights`).
     """
-    folder, prefix = _found(Path(folder))
+    folder, prefix = _locate(Path(folder))
     options_file = Path(options) if options is not None else folder / "options.json"
     if not options_file.exists():
         raise FileNotFoundError(
-            f"{options_file} is missing, which bilm-tf writes beside its checkpoints; give the file by --options"
+            f"{options_file}, which bilm-tf writes beside its checkpoints, is missing; give the file with --options"
         )
     checkpoint = Checkpoint(prefix)
     names = _variables(checkpoint)
@@ -80,19 +80,23 @@ def convert(
 
 
 def recognise(folder: str | Path) -> str | None:
-    """Why this seems to be a checkpoint of bilm-tf, in a few words; None if it does not. Never raises."""
+    """Return the reason why this seems to be a checkpoint of bilm-tf, or None. Never raises."""
     try:
-        _, prefix = _found(Path(folder))
+        _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
+    except V1Error:
+        return "a TensorFlow checkpoint of the old format V1"
     except (OSError, ValueError):
         return None
     return f"{prefix.name}{INDEX} is a TensorFlow checkpoint with {len(variables)} variables under {_SCOPE}"
 
 
-def _found(path: Path) -> tuple[Path, Path]:
-    """The folder, and the prefix of the checkpoint in it."""
+def _locate(path: Path) -> tuple[Path, Path]:
+    """Return the folder, and the prefix of the checkpoint in it."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
+    if is_v1(path):
+        raise V1Error(path)
     if not path.is_dir():
         raise NotADirectoryError(
             f"{path} is neither a folder with a checkpoint nor a checkpoint's file *{INDEX}"
@@ -101,24 +105,24 @@ def _found(path: Path) -> tuple[Path, Path]:
 
 
 def _variables(checkpoint: Checkpoint) -> dict[str, str]:
-    """The name of each of the model's variables in the checkpoint, by that in an HDF5 file.
+    """Return the checkpoint's name of each of the model's variables, keyed by its name in an HDF5 file.
 
     Raises:
         ValueError: there are none.
     """
-    found = {}
+    variables = {}
     for name in checkpoint.entries:
-        # An optimizer's slots lie under the variable to which they belong: lm/char_embed/Adagrad.
+        # The name of an optimizer's slot starts with the name of its variable: lm/char_embed/Adagrad.
         parts = name.split("/")
         is_slot = any("/".join(parts[:n]) in checkpoint.entries for n in range(1, len(parts)))
         if name.startswith(_SCOPE) and not is_slot:
-            found[_dumped(name)] = name
-    if not found:
+            variables[_dumped(name)] = name
+    if not variables:
         some = ", ".join(list(checkpoint.entries)[:5]) or "nothing at all"
         raise ValueError(
             f"{checkpoint.index}: no checkpoint of bilm-tf: it has no variables under {_SCOPE}, but {some}"
         )
-    return found
+    return variables
 
 
 def _dumped(name: str) -> str:
@@ -131,20 +135,20 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """Give a model its vocabulary and softmax, if the one is known, and say so."""
+    """Add the vocabulary and the softmax to a model, if the vocabulary is known, and return a note about it."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(f"{checkpoint.index}: no {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax")
     rows = math.prod(checkpoint.entries[names[SOFTMAX_BIAS]].shape)
     path = vocabulary or vocabulary_of(rows, checkpoint.prefix.parent)
     if path is None:
-        return f"no head: without the vocabulary of the training (--vocabulary), {rows:,} rows stay unread"
+        return f"no head: without the vocabulary of the training (--vocabulary), its {rows:,} rows are not read"
     words = read_vocabulary(path)
     if len(words) != rows:
         raise ValueError(
             f"{path}: {len(words):,} words, but the softmax has {rows:,} rows; give the vocabulary of the training"
         )
     model.vocabulary_file, model.vocabulary = path, words
-    # Where it has no weight, that is the table of words (`share_embedding_softmax`).
+    # A softmax without a weight of its own shares the word table (`share_embedding_softmax`).
     sources = {
         SOFTMAX_WEIGHT: names.get(SOFTMAX_WEIGHT, names.get(TABLE)),
         SOFTMAX_BIAS: names[SOFTMAX_BIAS],
@@ -153,4 +157,4 @@ def _add_head(
     model.softmax = {
         ours: checkpoint.read(name) for ours, name in sources.items() if name is not None
     }
-    return f"head: {rows:,} words, those of {path.name}"
+    return f"head: the {rows:,} words of {path.name}"

@@ -1,4 +1,4 @@
-"""Our weights to bilm-tf's and AllenNLP's files: options.json and HDF5 arrays."""
+"""Export to bilm-tf and AllenNLP: options.json and HDF5 arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...files import all_or_nothing
 from ..readers.hdf5 import load_h5py
+from .conversion import to_arrays
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT
-from .hdf5 import to_arrays
 
 FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
     "options.json", "weights.hdf5", "softmax_weights.hdf5", "vocab.txt"
@@ -21,27 +21,27 @@ FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model as its original programs read it.
+    """Write a model in the format of its original programs.
 
     Args:
-        folder: receives `options.json` and `weights.hdf5`, `vocab.txt` if the file has a vocabulary, and
-            `softmax_weights.hdf5` if it has a head; the rest as of `all_or_nothing`.
-        force: replace files that stand there.
+        folder: receives `options.json` and `weights.hdf5`, `vocab.txt` if the weights have a vocabulary, and
+            `softmax_weights.hdf5` if they have a head; see `all_or_nothing`.
+        force: replace existing files.
 
     Returns:
-        The files written.
+        The written files.
 
     Raises:
-        OSError: as of `all_or_nothing`.
-        ValueError: bilm-tf has no such biLM (says why), or h5py is missing.
+        OSError: see `all_or_nothing`.
+        ValueError: bilm-tf cannot express this biLM (names each reason), or h5py is missing.
     """
     if problems := _inexpressible(weights):
-        raise ValueError("bilm-tf has no such biLM:\n  " + "\n  ".join(problems))
+        raise ValueError("bilm-tf cannot express this biLM:\n  " + "\n  ".join(problems))
     with all_or_nothing(folder, FILES, force=force) as new:
         options = json.dumps(options_of(weights.config), indent=2)
         (new / _OPTIONS).write_text(options + "\n", "utf8")
         _write(new / _WEIGHTS, to_arrays(weights))
-        if (head := weights.head()) is not None:
+        if (head := weights.build_head()) is not None:
             rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]
             _write(new / _SOFTMAX, {SOFTMAX_WEIGHT: rows, SOFTMAX_BIAS: bias})
         if weights.vocabulary:
@@ -51,7 +51,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
 
 def options_of(config: BiLMConfig) -> dict[str, Any]:
-    """options.json for serving (which is why it says 262 characters: 261, and one that pads)."""
+    """Return options.json for inference, where `n_characters` is 262: the 261 of training, and one that pads."""
     lstm = {
         "dim": config.dim,
         "projection_dim": config.projection,
@@ -77,13 +77,13 @@ def _inexpressible(weights: Weights) -> list[str]:
     config, problems = weights.config, []
     if config.has_lexicon:
         problems.append(
-            "it reads words or bytes, and this one reads words or code points as ELMoForManyLangs does"
+            "its input is words or bytes, and this biLM has the words or code points of ELMoForManyLangs"
         )
     same = {config.dim} if config.words else {config.dim, config.n_filters}
     if config.square_projections and config.projection in same:
-        problems.append("it has no projection where the sizes agree already, and this one has")
+        problems.append("it has no projection between equal sizes, and this biLM has one")
     if broken := [w for w in weights.vocabulary if w != w.strip() or len(w.splitlines()) > 1]:
-        problems.append(f"its vocabulary has a line for each word, stripped: not {broken[:10]}")
+        problems.append(f"its vocabulary has one stripped line a word, unlike {broken[:10]}")
     return problems
 
 

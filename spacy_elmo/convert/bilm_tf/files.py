@@ -1,4 +1,4 @@
-"""The files of a bilm-tf or AllenNLP model on disk: which they are, and what is in them, unchanged."""
+"""Files of a bilm-tf model, which AllenNLP serves too: their choice in a folder, and their content, unchanged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS
 from ..readers import hdf5
+from ..readers.boundary import one_error
 from ..readers.json_file import read_json
 
 
 @dataclass
 class ForeignModel:
-    """A model as its files hold it."""
+    """A bilm-tf model, unchanged from its files."""
 
     options_file: Path
     options: dict[str, Any]
@@ -31,13 +32,13 @@ class ForeignModel:
     """`softmax/W` (V, P) and `softmax/b` (V,), whose rows are the words of the vocabulary."""
     token_vectors_file: Path | None = None
     token_vectors: np.ndarray | None = None
-    """(V, P) one for each word of the vocabulary, instead of what the arrays make tokens from."""
+    """(V, P), one row for each word of the vocabulary; replaces the token encoder of the arrays."""
     notes: list[str] = field(default_factory=list)
-    """What a user should know of the choice of the files."""
+    """Remarks for the user on the choice of the files."""
 
     @property
     def files(self) -> list[Path]:
-        """Those that were read."""
+        """The files that were read."""
         paths = [
             self.options_file, self.weights_file, self.token_vectors_file, self.softmax_file, self.vocabulary_file
         ]  # fmt: skip
@@ -62,13 +63,13 @@ def read_files(
     """Read a model's options and arrays and, if it has them, its softmax and vocabulary.
 
     Args:
-        source: the folder where they lie: the one HDF5 file that contains `RNN_0`, the one JSON file that
-            contains `lstm`; for word input, the one text file that contains the line `<S>`; and, if it can be
-            told, the HDF5 file that contains `softmax/W`, with the one text file that has a word for each row.
-            Or the weights file, in such a folder.
-        options, weights, vocabulary, softmax: the files themselves, where that rule does not find them.
-        token_vectors: an HDF5 file that contains `embedding`, as bilm-tf's `dump_token_embeddings` makes it: the
-            vectors of the words of the vocabulary.
+        source: the model's folder, or the weights file in it. Chosen in the folder are the only HDF5 file that
+            contains `RNN_0`, the only JSON file that contains `lstm`, for word input the only text file that
+            contains the line `<S>` and, if there is one, the only HDF5 file that contains `softmax/W`, with the
+            only text file that has a word for each of its rows.
+        options, weights, vocabulary, softmax: the files themselves, where this rule does not choose them.
+        token_vectors: an HDF5 file that contains `embedding`, the vectors of the words of the vocabulary, written by
+            bilm-tf's `dump_token_embeddings`.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
@@ -79,10 +80,10 @@ def read_files(
         folder, weights = folder.parent, weights or folder
     if not folder.is_dir() and (options is None or weights is None):
         raise NotADirectoryError(
-            f"{folder} is not a folder. Give the folder that holds the options and the weights, or both by"
+            f"{folder} is not a folder. Give the folder with the options and the weights, or both files with"
             " --options and --weights."
         )
-    hdf5.load_h5py()  # first, or its absence would read as "no file contains RNN_0"
+    hdf5.load_h5py()  # first, or its absence would be reported as "no file contains RNN_0"
     weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "--weights")
     options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "--options")
     model = ForeignModel(
@@ -91,7 +92,7 @@ def read_files(
     if token_vectors is not None:
         model.token_vectors_file = Path(token_vectors)
         model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [TABLE])[TABLE]
-    # Only a table or a softmax needs the names of words; another vocabulary is the list of what was once cached.
+    # Only a table or a softmax needs the names of words; another vocabulary file is a list of cached words.
     if vocabulary is not None or token_vectors is not None or not model.options.get("char_cnn"):
         path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "--vocabulary")
         model.vocabulary_file, model.vocabulary = path, read_vocabulary(path)
@@ -104,10 +105,10 @@ def read_files(
 
 
 def recognise(source: str | Path) -> str | None:
-    """Why this seems to be a model in bilm-tf's format, in a few words; None if it does not. Never raises.
+    """Return the reason why this seems to be a model in bilm-tf's format, or None. Never raises.
 
     Args:
-        source: as of `read_files`.
+        source: see `read_files`.
     """
     path = Path(source)
     try:
@@ -122,7 +123,7 @@ def recognise(source: str | Path) -> str | None:
 
 
 def vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """The only text file in the folder of as many words, both boundaries among them; None if there is no such one."""
+    """Return the only text file in the folder with this many words, including both boundaries, or None."""
 
     def fits(path: Path) -> bool:
         words = read_vocabulary(path)
@@ -132,23 +133,23 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _read_softmax(model: ForeignModel, folder: Path, given: Path | None) -> None:
-    """The softmax, with the words of its rows. One for which nobody has asked stays out where these are not known."""
-    path = given or _only_softmax(model, folder)
+def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
+    """Add the softmax and the words of its rows. Without these words, a softmax that was not requested is left out."""
+    path = requested or _only_softmax(model, folder)
     if path is None:
         return
-    arrays = hdf5.read_arrays(given, SOFTMAX) if given else {}
+    arrays = hdf5.read_arrays(requested, SOFTMAX) if requested else {}
     rows = math.prod(hdf5.shapes(path)[SOFTMAX_BIAS])
     words_file = model.vocabulary_file or vocabulary_of(rows, folder)
     words = model.vocabulary or (read_vocabulary(words_file) if words_file else [])
-    if given is None and len(words) != rows:
+    if requested is None and len(words) != rows:
         model.notes.append(
-            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it by --vocabulary"
+            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it with --vocabulary"
         )
         return
     if words_file is None:
         raise ValueError(
-            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it by --vocabulary"
+            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it with --vocabulary"
         )
     model.vocabulary_file, model.vocabulary = words_file, words
     model.softmax_file, model.softmax = path, arrays or hdf5.read_arrays(path, SOFTMAX)
@@ -163,15 +164,15 @@ def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
 
 
 def _chosen(
-    given: str | Path | None,
+    requested: str | Path | None,
     folder: Path,
     suffixes: Sequence[str],
     fits: Callable[[Path], bool],
     content: str,
     option: str,
 ) -> Path:
-    if given is not None:
-        return Path(given)
+    if requested is not None:
+        return Path(requested)
     fitting, failing = _fitting(_files(folder, suffixes), fits)
     if len(fitting) == 1:
         return fitting[0]
@@ -196,7 +197,7 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Those that fit, and the rest, each with the error of reading it, or "not found"."""
+    """Return the files that fit, and the others, each with the error of reading it, or "not found"."""
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:
@@ -219,7 +220,7 @@ def _has_softmax(path: Path) -> bool:
 
 
 def has_lstm(path: Path) -> bool:
-    """Whether a JSON file holds the options of a biLM."""
+    """Return True if a JSON file contains the options of a biLM."""
     content = read_json(path)
     return isinstance(content, dict) and "lstm" in content
 
@@ -229,7 +230,7 @@ def _has_boundary(path: Path) -> bool:
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """The content of options.json.
+    """Return the content of options.json.
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -244,15 +245,12 @@ def read_options(path: Path) -> dict[str, Any]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """One word a line, stripped, without the line `!!!MAXTERMID` (bilm-tf `data.py:Vocabulary`).
+    """Return the words of a vocabulary file: one stripped word a line, except `!!!MAXTERMID` (bilm-tf `data.py`).
 
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: it is no UTF-8 text.
     """
-    try:
-        with path.open(encoding="utf8") as file:
-            words = [line.strip() for line in file]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text file ({error})") from error
+    with one_error(path, "a UTF-8 text file"), path.open(encoding="utf8") as file:
+        words = [line.strip() for line in file]
     return [word for word in words if word != "!!!MAXTERMID"]

@@ -1,4 +1,4 @@
-"""bilm-tf's options.json as a `BiLMConfig`: what is required, what is assumed, what is only about training."""
+"""bilm-tf's options.json as a `BiLMConfig`: required options, assumed ones, and those that only concern training."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from ...bilm.config import BiLMConfig
 from ..readers.options import OptionsReader
 
-# Without influence on what a finished model computes. The last two stand in the options of the
-# released checkpoint, and no program reads them.
+# Options without influence on the output of a trained model. The last two are in the options of the
+# released checkpoint, and no program uses them.
 _TRAINING_ONLY = {
     "all_clip_norm_val", "batch_size", "dropout", "learning_rate", "n_epochs", "n_negative_samples_batch",
     "n_tokens_vocab", "n_train_tokens", "sample_softmax", "share_embedding_softmax", "unroll_steps",
@@ -18,15 +18,15 @@ _TRAINING_ONLY = {
 
 
 def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
-    """The configuration that a model's options describe, and a note on everything that was assumed or ignored.
+    """Return the configuration that a model's options describe, and a note on every assumed or ignored option.
 
     Args:
         options: the content of options.json.
-        table_rows: rows of the model's word table, 0 if it has none. They count for a model with
-            word input (without `char_cnn`) whose options do not give `n_tokens_vocab`.
+        table_rows: the number of rows of the model's word table, 0 if it has none; used for a model with word input
+            (without `char_cnn`) whose options do not contain `n_tokens_vocab`.
 
     Raises:
-        ValueError: naming all options that are missing or impossible.
+        ValueError: options are missing or impossible (names all of them).
     """
     reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:
@@ -38,7 +38,7 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
         "cell_clip": reader.clip("lstm.cell_clip"),
         "proj_clip": reader.clip("lstm.proj_clip"),
         "skip": bool(reader.value("lstm.use_skip_connections", default=False)),
-        # TensorFlow adds it at run time; the files hold the bias without it.
+        # TensorFlow adds it at run time; the bias in the files does not include it.
         "forget_bias": 1.0,
     }
     if reader.value("char_cnn", default=None, silent=True):
@@ -48,7 +48,7 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
         reader.notes.append("no char_cnn: word input")
         if fields["words"] == 0:
             reader.problems.append(
-                "neither char_cnn nor n_tokens_vocab is given, and the weights hold no table `embedding`"
+                "neither char_cnn nor n_tokens_vocab is present, and the weights have no table `embedding`"
             )
     if reader.problems:
         raise ValueError("; ".join(reader.problems))
@@ -59,15 +59,17 @@ def _character_fields(reader: OptionsReader) -> dict[str, Any]:
     count = reader.whole("char_cnn.n_characters", default=261)
     if count == 262:
         reader.notes.append(
-            "char_cnn.n_characters = 262, for serving: read as 261, the rows in the file"
+            "char_cnn.n_characters = 262, the value for inference: taken as 261, the rows in the file"
         )
     elif count != 261:
-        reader.problems.append(f"char_cnn.n_characters = {count} (known: 261, and 262 for serving)")
+        reader.problems.append(
+            f"char_cnn.n_characters = {count} (known: 261, and 262 for inference)"
+        )
     activation = reader.value("char_cnn.activation")
     filters = reader.value("char_cnn.filters")
     if not isinstance(filters, list) or not all(map(_is_filter_group, filters)):
         reader.problems.append(
-            f"char_cnn.filters = {filters!r} (must be a list of [width, number])"
+            f"char_cnn.filters = {filters!r:.60} (must be a list of [width, number])"
         )
     return {
         "char_dim": reader.whole("char_cnn.embedding.dim"),

@@ -1,1 +1,1 @@
-"""Models of ELMoForManyLangs."""
+"""Conversion of ELMoForManyLangs' models."""

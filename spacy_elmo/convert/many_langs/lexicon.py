@@ -1,28 +1,28 @@
-"""ELMoForManyLangs' dictionaries, word.dic and char.dic: a symbol, a tab and its row on every line."""
+"""ELMoForManyLangs' dictionaries, word.dic and char.dic: a symbol, a tab and its row on each line."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from ..readers.boundary import one_error
+
 _SHOWN = 10
 
 
 def read_lexicon(path: Path) -> list[str]:
-    """The symbol of each row.
+    """Return the symbol of each row.
 
-    Lines are split and stripped as its `elmo.py` does: at every kind of line break, of every kind of space. A symbol
-    that is a space itself is lost that way when it is written, and a line without one is read as U+3000.
+    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break and are stripped of every kind of space.
+    That removes a symbol that is itself a space, so a line without a symbol stands for U+3000.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: it is no UTF-8; or its lines are not of this form (names them); or the rows are not 0, 1, 2 ...,
-            each for one symbol.
+        OSError: the file is missing or cannot be read.
+        ValueError: it is no UTF-8 text; or its lines are not of this form (names them); or the rows are not 0, 1, 2
+            ..., each for one symbol.
     """
-    try:
+    with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text file ({error})") from error
     symbols: dict[int, str] = {}
     seen: set[str] = set()
     problems = []
@@ -42,5 +42,5 @@ def read_lexicon(path: Path) -> list[str]:
         problems.append(f"line {number}, {line!r:.60}: {problem}")
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise ValueError(f"{path}: no dictionary:\n  " + "\n  ".join(problems[:_SHOWN] + more))
+        raise ValueError(f"{path}: not a dictionary:\n  " + "\n  ".join(problems[:_SHOWN] + more))
     return [symbols[row] for row in range(len(lines))]

@@ -1,4 +1,4 @@
-"""The network configuration of ELMoForManyLangs as a `BiLMConfig`."""
+"""ELMoForManyLangs' network configuration as a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.words.alphabet import N_MARKS
 from ..readers.options import OptionsReader
 
-# Without influence on what a finished model computes; the last three, if it reads no characters.
+# Options without influence on the output of a trained model; the last three, if its input has no characters.
 _UNUSED = {
     "dropout", "classifier", "classifier.name", "classifier.n_samples", "classifier.corr_dim",
     "token_embedder.activation", "token_embedder.filters", "token_embedder.n_highway",
@@ -19,24 +19,24 @@ _UNUSED = {
 def config_of(
     options: Mapping[str, Any], *, words: int, characters: int
 ) -> tuple[BiLMConfig, list[str]]:
-    """The configuration that a model's options describe, and a note on everything that was assumed or ignored.
+    """Return the configuration that a model's options describe, and a note on every assumed or ignored option.
 
     Args:
         options: the content of the network configuration.
-        words: rows of the word table, 0 if there is none.
-        characters: rows of the character table, marks not counted.
+        words: the number of rows of the word table, 0 if there is none.
+        characters: the number of rows of the character table without the marks.
 
     Raises:
-        ValueError: naming all options that are missing or impossible, or of a kind of network that is no biLM.
+        ValueError: options are missing, impossible or those of a network that is no biLM (names all of them).
     """
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):
         name = reader.value(f"{part}.name")
         if name is not ... and str(name).lower() != known:
-            reader.problems.append(f"{part}.name = {name!r} (known: {known!r})")
+            reader.problems.append(f"{part}.name = {name!r:.60} (known: {known!r:.60})")
     word_dim, char_dim = (reader.whole(f"token_embedder.{d}") for d in ("word_dim", "char_dim"))
     if not (word_dim or char_dim):
-        reader.problems.append("token_embedder.word_dim and char_dim are both 0: nothing is read")
+        reader.problems.append("token_embedder.word_dim and char_dim are both 0: no input")
     fields: dict[str, Any] = {
         "dim": reader.whole("encoder.dim"),
         "projection": reader.whole("encoder.projection_dim"),
@@ -44,7 +44,7 @@ def config_of(
         "cell_clip": reader.clip("encoder.cell_clip"),
         "proj_clip": reader.clip("encoder.proj_clip"),
         "max_characters": reader.whole("token_embedder.max_characters_per_token"),
-        # Its program adds nothing to the forget gate, always projects, and has no switch for residual connections.
+        # ELMoForManyLangs adds nothing to the forget gate, always projects, and always has residual connections.
         "forget_bias": 0.0,
         "square_projections": True,
         "skip": True,

@@ -1,32 +1,32 @@
-"""Our weights to one .onnx file, which runs without Python or torch."""
+"""Export to one .onnx file, which runs without Python or torch."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from ...bilm.weights import Weights
+from ...files import atomic_write
 
-# A message of protobuf, which the file is, ends at 2**31 bytes; the rest is for the graph and the names of the rows.
+# The file is one message of protobuf, at most 2**31 bytes; the remainder is for the graph and the names of the rows.
 _MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    """Write the network of `onnx_graph.onnx_model`.
+    """Write the network of `onnx_model` to a file, which appears whole or not at all.
 
     Args:
-        path: of the file, whose metadata hold as JSON what else a user must know: `config` and `card`; `vocabulary`,
-            the words of the rows of a word table, and `alphabet`, the characters of the rows after the marks.
-        force: replace a file that stands there.
+        path: the file. Its metadata contain, as JSON, `config` and `card`; `vocabulary`, the words of the rows of a
+            word table; and `alphabet`, the characters of the rows after the marks.
+        force: replace an existing file.
 
     Returns:
-        The file. It appears whole or not at all.
+        The written file.
 
     Raises:
-        OSError: `path` is a folder, or its parent is missing or not writable; or there is a file, and `force` is not
+        OSError: `path` is a folder, or its parent is missing or not writable; or the file exists, and `force` is not
             set.
-        ValueError: the weights are more than such a file can hold, or onnx is missing.
+        ValueError: the weights are larger than such a file can be, or onnx is missing.
     """
     path = Path(path)
     _check(path, force)
@@ -34,14 +34,9 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     size = 4 * sum(tensor.numel() for tensor in weights.tensors.values())
     if size > _MAX_BYTES:
         raise ValueError(
-            f"{size:,} bytes of weights in float32: one .onnx file holds {_MAX_BYTES:,}"
+            f"{size:,} bytes of weights in float32: one .onnx file can hold {_MAX_BYTES:,}"
         )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(_content(weights))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    atomic_write(path, _content(weights))
     return [path]
 
 
@@ -52,14 +47,14 @@ def _content(weights: Weights) -> bytes:
         raise ValueError("ONNX files need onnx: pip install spacy-elmo[onnx]") from error
     from .graph import onnx_model
 
-    model = onnx_model(weights.bilm())
-    facts = {
+    model = onnx_model(weights.build_bilm())
+    metadata = {
         "config": weights.config.to_dict(),
         "card": weights.card,
         "vocabulary": weights.vocabulary,
         "alphabet": weights.alphabet,
     }
-    set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
+    set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model.SerializeToString()
 
 

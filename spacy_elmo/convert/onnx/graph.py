@@ -1,8 +1,8 @@
 """A biLM as a graph of ONNX operators, for programs without torch.
 
-The network is that of `bilm/`, written once more for padded batches, which is what ONNX runtimes are fed: every word is
-encoded where it stands, and both directions step together through all positions, of which those beyond a sentence's
-length come to nothing. ONNX's own LSTM knows neither the projection nor the clips, so a `Scan` takes the steps.
+The network of `bilm/`, written again for padded batches, the usual input of ONNX runtimes: every word is encoded at its
+position, and both directions step together through all positions; the outputs beyond the length of a sentence are
+zeros. ONNX's LSTM operator has neither the projection nor the clips, so the steps are a `Scan`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from torch import Tensor
 
 from ...bilm.lstm import LSTMLayer
 from ...bilm.model import BiLM
-from ...bilm.words.character_cnn import Affine, CharacterCNN, Highway
+from ...bilm.words.character_cnn import CharacterCNN, Dense, Highway
 from ...bilm.words.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 
-# onnxruntime 1.14 (February 2023) and later read it.
+# Supported by onnxruntime 1.14 (February 2023) and later.
 _OPSET, _IR_VERSION = 18, 8
 _INT = TensorProto.INT64
 
 
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
-    """The graph of a biLM with its weights.
+    """Return the graph of a biLM with its weights.
 
     The number of sentences, B, at least 1, and the length of the longest, T, are free. Its inputs and its output are:
 
-        ids      int64 (B, T, M), M being what `BiLM.token_ids` gives for a word; of a table of token vectors (B, T).
-                 Beyond the end of a sentence any that are valid.
-        lengths  int64 (B,): words of each sentence, 0 to T
-        layers   float32 (L+1, B, T, 2P): as of `BiLMOutput`; zeros beyond the end of a sentence
+        ids      int64 (B, T, M), with the M ids of each word (see `BiLM.token_ids`), or (B, T) for a table of token
+                 vectors; any valid ids beyond the end of a sentence
+        lengths  int64 (B,): the number of words of each sentence, 0 to T
+        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros beyond the end of a sentence
     """
     graph = _Graph()
     word = list(bilm.token_ids([]).shape[1:])
     tokens = _tokens(graph, bilm, word)
-    layers = [graph("Concat", tokens, tokens, axis=2), *_climb(graph, bilm, tokens)]
-    _finish(graph, layers)
+    layers = [graph("Concat", tokens, tokens, axis=2), *_lstm_layers(graph, bilm, tokens)]
+    _stack(graph, layers)
     inputs = [_value("ids", ["B", "T", *word], _INT), _value("lengths", ["B"], _INT)]
     outputs = [_value("layers", [bilm.config.layers + 1, "B", "T", bilm.config.width])]
     return helper.make_model(
@@ -50,10 +50,10 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 
 
 class _Graph:
-    """Nodes and constants. Values are known by their names.
+    """The nodes and constants of a graph under construction. Values are referred to by their names.
 
     Args:
-        prefix: of all names, which must not be those of a graph around this one.
+        prefix: the prefix of all names, to distinguish them from the names of an enclosing graph.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -62,7 +62,7 @@ class _Graph:
         self._prefix = prefix
 
     def constant(self, value: Tensor | list[int] | int | float) -> str:
-        """A tensor that is part of the file: float32, or int64 of integers."""
+        """Add a tensor to the file, float32 or, from integers, int64, and return its name."""
         if not isinstance(value, Tensor):
             value = torch.tensor(value)
         name = f"{self._prefix}constant.{len(self._constants)}"
@@ -71,7 +71,7 @@ class _Graph:
         return name
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """The output of a new node."""
+        """Add a node and return the name of its output."""
         name = f"{operator}.{len(self._nodes)}"
         (output,) = self.named([name], operator, *inputs, **attributes)
         return output
@@ -79,13 +79,13 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """The outputs of a new node, which are to have these names."""
+        """Add a node whose outputs have these names, and return them with the graph's prefix."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
 
     def proto(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> onnx.GraphProto:
-        """All of it, as ONNX holds it."""
+        """Return the graph as a message of ONNX."""
         return helper.make_graph(self._nodes, name, inputs, outputs, self._constants)
 
 
@@ -94,7 +94,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Vectors of all words: (T, B, P)."""
+    """Encode all words: (T, B, P)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     places = graph("Shape", "ids", start=0, end=2)
@@ -103,7 +103,7 @@ def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
 
 
 def _encode(graph: _Graph, encoder: TokenEncoder, ids: str) -> str:
-    """(N, ...) -> (N, P)."""
+    """Encode words: ids (N, ...) -> vectors (N, P)."""
     if isinstance(encoder, WordEncoder):
         return graph("Gather", graph.constant(encoder.words), ids)
     if isinstance(encoder, LexiconEncoder):
@@ -120,18 +120,18 @@ def _lexicon(graph: _Graph, encoder: LexiconEncoder, ids: str) -> str:
         row = graph("Gather", ids, graph.constant(0), axis=1)
         parts.append(graph("Gather", graph.constant(encoder.words), row))
     if encoder.cnn is not None:
-        spelling = _from(graph, ids, -encoder.config.max_characters, axis=1)
-        parts.append(_features(graph, encoder.cnn, spelling))
+        characters = _slice(graph, ids, -encoder.config.max_characters, axis=1)
+        parts.append(_features(graph, encoder.cnn, characters))
     return _affine(graph, encoder.projection, graph("Concat", *parts, axis=1))
 
 
 def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
-    """`CharacterCNN`, at all positions of a word: (N, max_characters) -> (N, n_filters)."""
+    """Apply `CharacterCNN` at all positions of a word: (N, max_characters) -> (N, n_filters)."""
     vectors = graph("Gather", graph.constant(cnn.characters), ids)
     x = graph("Transpose", vectors, perm=[0, 2, 1])
     pooled = []
     for weight, bias in zip(cnn.filters, cnn.filter_biases, strict=True):
-        # ONNX has a filter as (number, char_dim, width).
+        # ONNX's filters have the shape (number, char_dim, width).
         weights = [graph.constant(weight.permute(2, 1, 0)), graph.constant(bias)]
         features = graph("Conv", x, *weights)
         pooled.append(graph("ReduceMax", features, graph.constant([2]), keepdims=0))
@@ -145,27 +145,27 @@ def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
     return y
 
 
-def _affine(graph: _Graph, affine: Affine, x: str) -> str:
+def _affine(graph: _Graph, affine: Dense, x: str) -> str:
     product = graph("MatMul", x, graph.constant(affine.weight))
     return graph("Add", product, graph.constant(affine.bias))
 
 
-def _climb(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
-    """Layers 1 to L, (T, B, 2P) each. All that both directions read and say is (2, T+1, B, ·)."""
-    x = _readings(graph, bilm, tokens)
+def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
+    """Compute layers 1 to L, (T, B, 2P) each. Inputs and outputs of both directions are (2, T+1, B, ·)."""
+    x = _lstm_inputs(graph, bilm, tokens)
     layers = []
     for level, layer in enumerate(bilm.lstm):
         assert isinstance(layer, LSTMLayer)
-        y = _read(graph, layer, x, level)
+        y = _lstm(graph, layer, x, level)
         x = graph("Add", x, y) if bilm.config.skip and level else y
-        words = _from(graph, x, 1, axis=1)
+        words = _slice(graph, x, 1, axis=1)
         forward, backward = (graph("Gather", words, graph.constant(d), axis=0) for d in (0, 1))
         layers.append(graph("Concat", forward, _reversed(graph, backward), axis=2))
     return layers
 
 
-def _readings(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """What the directions read: the boundary that they start with, and the words in their order."""
+def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
+    """Put the boundary before the words of each direction, in its order: (T, B, P) -> (2, T+1, B, P)."""
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -177,13 +177,13 @@ def _readings(graph: _Graph, bilm: BiLM, tokens: str) -> str:
     return graph("Concat", starts, graph("Concat", *words, axis=0), axis=1)
 
 
-def _read(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
-    """`LSTMLayer`, from zeros: (2, T+1, B, P) -> (2, T+1, B, P)."""
+def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
+    """Apply `LSTMLayer` from a state of zeros: (2, T+1, B, P) -> (2, T+1, B, P)."""
     width, columns = layer.input.shape[1:]
     dim = columns // 4
     bias = layer.bias.clone()
     bias[:, 2 * dim : 3 * dim] += layer.forget_bias
-    # The input half of all steps is one product.
+    # The input half of all steps is one matrix product.
     product = graph(
         "MatMul",
         graph("Reshape", x, graph.constant([2, -1, width])),
@@ -213,7 +213,7 @@ def _read(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
 
 
 def _step(layer: LSTMLayer, prefix: str) -> onnx.GraphProto:
-    """One step of both directions: the formulas of `bilm/lstm.py`."""
+    """Return one step of both directions, with the formulas of `bilm/lstm.py`."""
     graph = _Graph(prefix)
     dim, width = layer.bias.shape[1] // 4, layer.input.shape[1]
     h, c, gates = (prefix + name for name in ("h", "c", "gates"))
@@ -246,8 +246,8 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
     return graph("Clip", x, graph.constant(-limit), graph.constant(limit))
 
 
-def _finish(graph: _Graph, layers: list[str]) -> None:
-    """Put the layers together, sentences first, and zeros where there is no word."""
+def _stack(graph: _Graph, layers: list[str]) -> None:
+    """Stack the layers, with sentences as the first axis of each, and zeros beyond the end of a sentence."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -259,16 +259,16 @@ def _finish(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """To sizes of which each may be 0, which otherwise means that of `x`."""
+    """Reshape to sizes that may be 0, which by default means the size of `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
 def _reversed(graph: _Graph, x: str) -> str:
-    """(T, B, ·), each sentence from its end."""
+    """Reverse each sentence of (T, B, ·)."""
     return graph("ReverseSequence", x, "lengths", time_axis=0, batch_axis=1)
 
 
-def _from(graph: _Graph, x: str, start: int, *, axis: int) -> str:
-    """The part of an axis that begins at `start`."""
+def _slice(graph: _Graph, x: str, start: int, *, axis: int) -> str:
+    """Return the part of an axis from `start` to its end."""
     end = torch.iinfo(torch.int64).max
     return graph("Slice", x, *(graph.constant([number]) for number in (start, end, axis)))

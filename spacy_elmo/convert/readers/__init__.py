@@ -1,1 +1,1 @@
-"""Readers of foreign file formats, none of which runs what is in a file."""
+"""Readers of foreign file formats; none of them executes code in a file."""

@@ -1,17 +1,15 @@
-"""Archives as folders: a .zip or .tar.gz is unpacked into a temporary folder, and only what is harmless in it.
+"""Archives as folders: a .zip or .tar.gz is unpacked into a temporary folder, if all of it is harmless.
 
-Nothing in an archive is trusted: neither its names (they could leave the folder) nor its sizes (a bomb of a megabyte
-claims, or without claiming becomes, a petabyte). What counts is the bytes that really come out, while they come.
+Nothing in an archive is trusted: neither its names (they could leave the folder) nor its sizes (a megabyte can unpack
+to a petabyte, whatever it declares). The limits apply to the bytes that are really unpacked, while they are.
 """
 
 from __future__ import annotations
 
 import gzip
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,42 +17,40 @@ from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
+from ... import limits
+from .boundary import one_error
+
 _ZIP, _TAR = (".zip",), (".tar.gz", ".tgz", ".tar")
-# The largest public model, a checkpoint with its optimizer, has 5 GB. Weights hardly shrink when they are packed,
-# vocabularies to a fifth; small archives may hold anything.
-_MAX_BYTES = 64 << 30
-_MAX_RATIO = 20
-_SMALL_BYTES = 64 << 20
-_MAX_MEMBERS = 10_000
 _CHUNK_BYTES = 1 << 20
 _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What a user gave, as something that readers of folders and files can read."""
+    """A folder or file given by the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file itself; of an archive, the folder of its files: where it holds one folder alone, that one."""
+    """The folder or file itself; for an archive, the folder of its files, or the only folder inside that one."""
     _given: Path
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """A path, or a message with paths, as the user knows them: `model.zip/options.json`."""
+        """Return a path, or a message with paths, with the archive in place of the temporary folder:
+        `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Opened]:
-    """A folder or file as it is; an archive unpacked, for as long as the context lasts, into the folder for temporary
-    files (the environment variable `TMPDIR` moves it).
+    """Yield a folder or file unchanged; unpack an archive for the duration of the context, into the folder for
+    temporary files (the environment variable `TMPDIR` moves it).
 
     Args:
-        path: ends in `.zip`, `.tar.gz`, `.tgz` or `.tar` if it is an archive.
+        path: a folder or file; an archive if it ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
-        OSError: there is no such archive, or no room for its files.
-        ValueError: it is damaged, encrypted or packed by a rare method; or it holds a link, a device, a path
+        OSError: the archive is missing, or there is no room for its files.
+        ValueError: it is damaged, encrypted or packed by a rare method; or it contains a link, a device, a path
             that leaves its folder, or far more bytes or files than a model. Errors (ValueError, OSError) that are
             raised inside the context show paths in the archive instead of temporary ones.
     """
@@ -79,39 +75,31 @@ def _top(folder: Path) -> Path:
 def _unpack(archive: Path, folder: Path) -> None:
     members = _zip_members if archive.name.lower().endswith(_ZIP) else _tar_members
     budget = _Budget(archive)
-    try:
+    with one_error(archive, "a readable archive"):
         for number, member in enumerate(members(archive, budget)):
-            if number == _MAX_MEMBERS:
-                raise ValueError(f"{archive}: more than {_MAX_MEMBERS} files, which no model has")
+            if number == limits.MAX_MEMBERS:
+                raise ValueError(f"more than {limits.MAX_MEMBERS:,} files, too many for a model")
             target = _target(archive, folder, member.name)
             if member.content is None:
                 target.mkdir(parents=True, exist_ok=True)
             elif _write(member.content, target) != member.size:
-                raise EOFError(f"{member.name} ends early")  # tarfile says nothing of it
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        gzip.BadGzipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        UnicodeDecodeError,
-    ) as error:
-        raise ValueError(
-            f"{archive}: not a readable archive, or truncated ({error or type(error).__name__})"
-        ) from error
+                raise EOFError(f"{member.name} ends early")  # tarfile does not report it
 
 
 def _target(archive: Path, folder: Path, name: str) -> Path:
-    # Windows' rules, on every system: they know both separators, and drives.
+    # Windows' rules on every system, because they include both separators, and drives.
     path = PureWindowsPath(name)
     if path.anchor or ".." in path.parts:
         raise ValueError(f"{archive}: {name!r} leaves the archive's folder; nothing is unpacked")
+    if len(path.parts) > limits.MAX_DEPTH:
+        raise ValueError(
+            f"{archive}: {name[:60]!r}... has more than {limits.MAX_DEPTH} folders inside each other"
+        )
     return folder.joinpath(*path.parts)
 
 
 def _write(content: IO[bytes] | _Metered, target: Path) -> int:
-    """Returns the bytes written."""
+    """Write a member to a file and return the number of bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as file:
         while chunk := content.read(_CHUNK_BYTES):
@@ -124,7 +112,7 @@ def _zip_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
         for member in file.infolist():
             if member.flag_bits & 1:
                 raise ValueError(f"{archive}: {member.filename!r} is encrypted; unpack it yourself")
-            # The others' decoders may give gigabytes for one call.
+            # The decoders of other methods may return gigabytes from one call.
             if member.compress_type not in _PLAIN_METHODS:
                 raise ValueError(
                     f"{archive}: {member.filename!r} is packed by a rare method"
@@ -144,7 +132,7 @@ def _zip_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
 def _tar_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
     packed = not archive.name.lower().endswith(".tar")
     with gzip.open(archive) if packed else archive.open("rb") as stream:
-        # What is metered is the stream, because tarfile also reads headers of any length.
+        # The stream is metered, not the members, because tarfile also reads headers of any length.
         metered: Any = _Metered(stream.read, budget)
         with tarfile.open(fileobj=metered, mode="r|") as file:
             for member in file:
@@ -155,7 +143,7 @@ def _tar_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
                 else:
                     raise ValueError(_no_plain_file(archive, member.name))
         while metered.read(_CHUNK_BYTES):
-            pass  # to the end, where gzip checks its sum
+            pass  # to the end, where gzip verifies its checksum
 
 
 def _no_plain_file(archive: Path, name: str) -> str:
@@ -166,7 +154,7 @@ def _no_plain_file(archive: Path, name: str) -> str:
 
 
 class _Member(NamedTuple):
-    """A file in an archive, or without content a folder."""
+    """A file in an archive or, without content, a folder."""
 
     name: str
     size: int = 0
@@ -174,19 +162,24 @@ class _Member(NamedTuple):
 
 
 class _Budget:
-    """The bytes that an archive may still give."""
+    """The number of bytes that may still be unpacked from an archive."""
 
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
         self._archive = archive
-        self._allowed = self._left = min(_MAX_BYTES, max(_SMALL_BYTES, _MAX_RATIO * size))
+        self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
+        """Subtract some bytes.
+
+        Raises:
+            ValueError: no bytes are left.
+        """
         self._left -= count
         if self._left < 0:
             raise ValueError(
-                f"{self._archive}: holds more than {self._allowed:,} bytes, which is no model's ratio of packing"
-                " (a zip bomb?); nothing is unpacked. If you trust it, unpack it yourself and give the folder"
+                f"{self._archive}: contains more than {self._allowed:,} bytes, too many for a model in an archive of"
+                " this size (a zip bomb?); nothing is unpacked. If you trust it, unpack it yourself and give the folder"
             )
 
 
@@ -198,6 +191,7 @@ class _Metered:
         self._budget = budget
 
     def read(self, size: int) -> bytes:
+        """Read at most `size` bytes; see `_Budget.spend`."""
         data = self._read(size)
         self._budget.spend(len(data))
         return data

@@ -1,9 +1,9 @@
 """The checksum CRC-32C of large arrays, in numpy.
 
-A checksum is the remainder of the data, read as a polynomial over two elements, by a fixed one (Castagnoli's).
-It needs no walk byte by byte: two words at a distance of k bits may be merged, the earlier one times x^k plus
-the later one, and the remainder stays. So a row is halved, the words of its first half being merged into those
-of the second all at once, until one word is left.
+The checksum is the remainder of the data, as a polynomial over GF(2), modulo a fixed one (Castagnoli's). It does
+not require a loop over bytes: two words at a distance of k bits can be merged, the earlier one times x^k plus the
+later one, without changing the remainder. So an array is halved repeatedly, all words of its first half being merged
+into those of the second at once, until one word is left.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import functools
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-"""Without its x^32. In a word, the highest bit is the lowest power (RFC 3720, appendix B.4)."""
+"""The polynomial without its x^32. The highest bit of a word is the lowest power (RFC 3720, appendix B.4)."""
 _ONE = 1 << 31  # x^0
 _BYTES_PER_BLOCK = 1 << 22
 
 
 def crc32c(data: bytes | np.ndarray) -> int:
-    """The checksum of some bytes, as RFC 3720 and TensorFlow's `crc32c::Value` define it.
+    """Compute the checksum of some bytes (RFC 3720; TensorFlow's `crc32c::Value`).
 
     Args:
         data: bytes, or a contiguous array.
@@ -32,26 +32,26 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """A checksum as it is stored beside its data in TensorFlow's files (`tensorflow/core/lib/hash/crc32c.h:Mask`)."""
+    """Mask a checksum for storage beside its data, as in TensorFlow's files (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _after(register: int, block: np.ndarray) -> int:
-    """The register after a block of bytes."""
+    """Return the register after a block of bytes."""
     whole = len(block) // 4 * 4
     if whole:
         words = block[:whole].view("<u4").astype(np.uint32)
         words[0] ^= np.uint32(register)
         register = _remainder(words)
     for byte in block[whole:].tolist():
-        # A byte comes into the places of the highest powers, then all moves by x^8.
+        # A byte is added to the highest powers, then all is multiplied by x^8.
         register = _times_power(register ^ byte, 8)
     return register
 
 
 def _remainder(words: np.ndarray) -> int:
-    """The remainder of a row of words, times x^32. Uses the row as scratch."""
+    """Return the remainder of an array of words, times x^32. Overwrites the array."""
     while len(words) > 1:
         kept = 1 << (len(words) - 1).bit_length() - 1
         upper, words = words[:-kept], words[-kept:]
@@ -62,7 +62,7 @@ def _remainder(words: np.ndarray) -> int:
 
 @functools.cache
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """The products of all lower and all upper halves of a word with x^(32 * 2^level)."""
+    """Return the products of all lower and of all upper halves of a word with x^(32 * 2^level)."""
     factor = _times_power(_ONE, 32)
     for _ in range(level):
         factor = _product(factor, factor)
@@ -76,14 +76,14 @@ def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _times_power(a: int, power: int) -> int:
-    """a * x^power."""
+    """Return a * x^power modulo the polynomial."""
     for _ in range(power):
         a = a >> 1 ^ (_POLYNOMIAL if a & 1 else 0)
     return a
 
 
 def _product(a: int, b: int) -> int:
-    """a * b, modulo the polynomial."""
+    """Return a * b modulo the polynomial."""
     result = 0
     for bit in range(31, -1, -1):  # from the coefficient of x^0 up
         if a >> bit & 1:

@@ -6,25 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .boundary import one_error
+
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds.
+    """Return the content of a JSON file.
 
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: it is no JSON.
     """
-    try:
+    with one_error(path, "a JSON file"):
         return json.loads(path.read_text("utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a JSON file ({error})") from error
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, if that is an object.
+    """Return the content of a JSON file that must be an object.
 
     Raises:
-        OSError, ValueError: as of `read_json`; or it is something else.
+        OSError: the file is missing or cannot be read.
+        ValueError: it is no JSON, or not an object.
     """
     content = read_json(path)
     if not isinstance(content, dict):

@@ -1,13 +1,15 @@
-"""Options of other programs, read one by one: what is missing, what is impossible, what was assumed or ignored."""
+"""A reader of other programs' options that collects missing, impossible, assumed and ignored ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+from ...limits import MAX_CLIP
+
 
 class OptionsReader:
-    """Reads options by their dotted path and keeps what is wrong or was assumed."""
+    """A reader of options by their dotted path, with the problems and the assumptions so far."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
@@ -16,7 +18,7 @@ class OptionsReader:
         self.notes: list[str] = []
 
     def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
-        """The option, or its default where it is missing or null. Without a default, that is a problem."""
+        """Return an option, or its default where it is missing or null; without a default, that is a problem."""
         self._read.add(path)
         value = self._options.get(path)
         if value is not None:
@@ -28,27 +30,31 @@ class OptionsReader:
         return default
 
     def whole(self, path: str, *, default: Any = ...) -> int:
-        """A whole number."""
+        """Return an option that must be a whole number."""
         value = self.value(path, default=default)
         if type(value) is int:
             return value
         if value is not ...:
-            self.problems.append(f"{path} = {value!r} (must be a whole number)")
+            self.problems.append(f"{path} = {value!r:.60} (must be a whole number)")
         return 0
 
     def clip(self, path: str) -> float | None:
-        """A positive number; 0, null and false switch a clip off."""
+        """Return an option that must be a positive number; 0, null and false switch a clip off."""
         value = self.value(path, default=None) or None
-        if value is None or (isinstance(value, int | float) and value > 0):
-            return value if value is None else float(value)
-        self.problems.append(f"{path} = {value!r} (must be a positive number, or null for none)")
+        if value is None:
+            return None
+        if isinstance(value, int | float) and 0 < value <= MAX_CLIP:
+            return float(value)
+        self.problems.append(
+            f"{path} = {value!r:.30} (must be a positive number, or null for none; the limit is {MAX_CLIP:,})"
+        )
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """A note on options that nobody knows: a typo, or another program's.
+        """Return a note on unknown options: typos, or options of another program.
 
         Args:
-            known: those that are passed over in silence, because no vector depends on them.
+            known: options that are ignored without a note, because no vector depends on them.
         """
         unknown = sorted(self._options.keys() - self._read - known)
         unknown = [
@@ -59,7 +65,7 @@ class OptionsReader:
 
 def _flat(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     sections = [("", options)]
-    while sections:  # a file may nest deeper than a function may call itself
+    while sections:  # no recursion: a file may nest deeper than Python's stack
         prefix, section = sections.pop()
         for key, value in section.items():
             yield prefix + key, value

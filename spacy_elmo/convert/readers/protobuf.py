@@ -1,4 +1,4 @@
-"""How TensorFlow writes numbers and small records: varints and protocol buffers."""
+"""TensorFlow's encoding of numbers and small records: varints and protocol buffers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def varint(data: bytes, start: int) -> tuple[int, int]:
-    """A number in groups of seven bits, the lowest first; the highest bit of a byte says that another one follows.
+    """Decode a number from groups of seven bits, lowest first; the highest bit of a byte marks that another follows.
 
     Args:
-        start: of the number's first byte.
+        start: the position of the number's first byte.
 
     Returns:
-        The number, 0 to 2^64 - 1, and the place after its last byte.
+        The number, 0 to 2^64 - 1, and the position after its last byte.
 
     Raises:
-        ValueError: the data end within it, or it has more than 64 bits.
+        ValueError: the data end inside the number, or it has more than 64 bits.
     """
     number = 0
     for place in range(start, min(start + 10, len(data))):
@@ -29,7 +29,7 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 class Message:
-    """A protocol buffer message, as the bytes alone tell it: whoever reads it knows what its fields are.
+    """A protocol buffer message without its schema: the caller knows the meaning of each field number.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 
@@ -56,7 +56,7 @@ class Message:
             content, place = data[place : place + size], place + size
             if len(content) < size:
                 raise ValueError(
-                    f"field {field} of {size} bytes, of which {len(content)} are there"
+                    f"field {field} of {size} bytes, of which {len(content)} are present"
                 )
             if kind == _BYTES:
                 self._parts.setdefault(field, []).append(content)
@@ -64,10 +64,10 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """A number, by that of its field. Those that are 0 are not written."""
+        """Return the number in a field; numbers that are 0 are not written."""
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 
     def parts(self, field: int) -> list[bytes]:
-        """The strings or inner messages of a field, in their order."""
+        """Return the strings or inner messages of a field, in their order."""
         return self._parts.get(field, [])

@@ -1,9 +1,8 @@
 """TensorFlow's checkpoints, format V2 ("tensor bundle"), read without TensorFlow.
 
-`PREFIX.index` is a table (see `tf_table`) of protocol buffers: under the empty key a `BundleHeaderProto`, under
-the name of each tensor a `BundleEntryProto`, which says where it lies in which of the files
-`PREFIX.data-00000-of-00001`. There it is nothing but its numbers, in C order. A text file `checkpoint` beside
-them names the newest prefix.
+`PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers: under the empty key a `BundleHeaderProto`, under
+the name of each tensor a `BundleEntryProto` with its place in one of the files `PREFIX.data-00000-of-00001`. These
+contain nothing but the numbers, in C order. A text file `checkpoint` beside them names the newest prefix.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...limits import MAX_AXES
+from .boundary import one_error
 from .crc32c import crc32c, masked
 from .protobuf import Message
 from .tensorflow_table import is_table, read_table
@@ -27,88 +28,92 @@ INDEX = ".index"
 _VERSION = 1
 _MOST_SHARDS = 99_999
 # By the number in `core/framework/types.proto`.
-_DTYPES = {1: "<f4", 3: "<i4", 9: "<i8", 19: "<f2"}
-_OTHER_DTYPES = {
-    2: "float64",
-    4: "uint8",
-    5: "int16",
-    6: "int8",
-    7: "string",
-    10: "bool",
-    14: "bfloat16",
-}
+_BFLOAT16 = 14
+_DTYPES = {1: "<f4", 3: "<i4", 9: "<i8", _BFLOAT16: "<u2", 19: "<f2"}
+_OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 10: "bool"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the index says of one tensor."""
+    """The record of one tensor in the index."""
 
     dtype: int
-    """Number of the type in TensorFlow's `types.proto`."""
+    """The number of the type in TensorFlow's `types.proto`."""
     shape: tuple[int, ...]
     shard: int
     offset: int
     size: int
-    """Bytes of the tensor, from `offset` in the file of the shard."""
+    """The number of bytes of the tensor, from `offset` in the file of the shard."""
     crc: int
-    """Their masked CRC-32C."""
+    """The masked CRC-32C of these bytes."""
     sliced: bool
-    """It lies in several pieces, as a partitioned variable does."""
+    """True if the tensor is stored in several slices (a partitioned variable)."""
+
+
+class V1Error(ValueError):
+    """The error about a checkpoint of TensorFlow's old format V1."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
+            " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
+        )
+
+
+def is_v1(path: Path) -> bool:
+    """Return True if a path is a checkpoint of format V1, which is one table without the suffix of an index."""
+    return path.suffix != INDEX and path.is_file() and is_table(path)
 
 
 class Checkpoint:
-    """A checkpoint on disk. Opening it reads the index alone; `read` fetches one tensor.
+    """A checkpoint on disk. Opening it reads only the index; `read` loads one tensor.
 
     Args:
-        prefix: path of the files without `.index` and `.data-00000-of-00001`.
+        prefix: the path of the files without `.index` and `.data-00000-of-00001`.
 
     Raises:
-        OSError: there is no index, or it cannot be read.
+        OSError: the index is missing or cannot be read.
         ValueError: the index is damaged, or of another format.
     """
 
     def __init__(self, prefix: str | Path) -> None:
         self.prefix = Path(prefix)
         self.index = _beside(self.prefix, INDEX)
-        if not self.index.exists() and self.prefix.is_file() and is_table(self.prefix):
-            raise ValueError(
-                f"{self.prefix}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
-                " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
-            )
+        if not self.index.exists() and is_v1(self.prefix):
+            raise V1Error(self.prefix)
         table = read_table(self.index)
-        try:
+        with one_error(self.index, "a readable index of a checkpoint"):
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
-            """By the tensor's name."""
+            """The entries by the names of their tensors."""
             _check_places(self.entries)
-        except ValueError as error:
-            raise ValueError(f"{self.index}: {error}") from error
 
     @property
     def files(self) -> list[Path]:
-        """Of which the checkpoint consists."""
+        """All files of the checkpoint."""
         return [self.index, *(self._shard(shard) for shard in range(self._shards))]
 
     def read(self, name: str) -> np.ndarray:
-        """One tensor, held against its checksum.
+        """Read one tensor and verify its checksum.
 
         Returns:
-            An array of its own, of the shape and type of the entry.
+            A new array of the shape and type of the entry; bfloat16, which NumPy lacks, as float32 of the same values.
 
         Raises:
             KeyError: there is no such tensor.
             OSError: its file is missing or cannot be read.
-            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, int32 and int64.
+            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, bfloat16, int32 and
+                int64.
         """
         entry = self.entries[name]
         if entry.sliced:
             raise ValueError(
-                f"{self.index}: {name} lies in several slices (a partitioned variable), which is not supported"
+                f"{self.index}: {name} is stored in several slices (a partitioned variable), which is not supported"
             )
         if entry.dtype not in _DTYPES:
             kind = _OTHER_DTYPES.get(entry.dtype, f"number {entry.dtype}")
             raise ValueError(
-                f"{self.index}: {name} is of type {kind}; supported are float32, float16, int32 and int64"
+                f"{self.index}: {name} is of type {kind}; supported are float32, float16, bfloat16, int32 and int64"
             )
         dtype = np.dtype(_DTYPES[entry.dtype])
         count = math.prod(entry.shape)
@@ -117,12 +122,12 @@ class Checkpoint:
                 f"{self.index}: {name} of shape {list(entry.shape)} and {dtype} has {entry.size} bytes"
             )
         if not 0 <= entry.shard < self._shards:
-            raise ValueError(f"{self.index}: {name} lies in file {entry.shard} of {self._shards}")
+            raise ValueError(f"{self.index}: {name} is in file {entry.shard} of {self._shards}")
         path = self._shard(entry.shard)
-        end, there = entry.offset + entry.size, path.stat().st_size
-        if entry.offset < 0 or end > there:
+        end, size = entry.offset + entry.size, path.stat().st_size
+        if entry.offset < 0 or end > size:
             raise ValueError(
-                f"{path}: {there} bytes, but {name} lies at bytes {entry.offset} to {end}: truncated, or of another"
+                f"{path}: {size} bytes, but {name} is at bytes {entry.offset} to {end}: truncated, or of another"
                 " checkpoint"
             )
         array = np.fromfile(path, dtype, count, offset=entry.offset)
@@ -130,6 +135,8 @@ class Checkpoint:
             raise ValueError(
                 f"{path}: {name} does not fit its checksum: damaged, or of another checkpoint"
             )
+        if entry.dtype == _BFLOAT16:  # the upper half of a float32
+            array = (array.astype("<u4") << 16).view("<f4")
         return array.reshape(entry.shape)
 
     def _shard(self, shard: int) -> Path:
@@ -137,7 +144,7 @@ class Checkpoint:
 
 
 def newest(folder: Path) -> Path:
-    """The prefix of a folder's newest checkpoint: the one that its file `checkpoint` names, or the only one there is.
+    """Return the prefix of a folder's newest checkpoint: the one that its file `checkpoint` names, or the only one.
 
     Raises:
         OSError: the folder cannot be read.
@@ -153,6 +160,8 @@ def newest(folder: Path) -> Path:
     if len(prefixes) == 1:
         return prefixes[0]
     if not prefixes:
+        if v1 := next(filter(is_v1, sorted(folder.iterdir())), None):
+            raise V1Error(v1)
         raise ValueError(
             f"{folder}: no checkpoint: there is no file *{INDEX} (and *.data-00000-of-00001)"
         )
@@ -164,7 +173,7 @@ def newest(folder: Path) -> Path:
 
 
 def _named(path: Path) -> str | None:
-    """The last part of the path in a file `checkpoint`: the rest tells where the files lay when they were written."""
+    """Return the last part of the path in a file `checkpoint`; the rest is the folder at the time of writing."""
     if not path.is_file():
         return None
     text = path.read_text("utf8", "replace")
@@ -173,7 +182,7 @@ def _named(path: Path) -> str | None:
 
 
 def _shards(header: bytes | None) -> int:
-    """The number of data files, from a checked `BundleHeaderProto`."""
+    """Return the number of data files, from a `BundleHeaderProto` that is checked."""
     if header is None:
         raise ValueError("a table of TensorFlow, but no index of a checkpoint: it has no header")
     message = Message(header)
@@ -183,7 +192,7 @@ def _shards(header: bytes | None) -> int:
         raise ValueError("a checkpoint of a big-endian machine, which is not supported")
     if oldest > _VERSION:
         raise ValueError(
-            f"a checkpoint for readers of version {oldest} or newer, this one is of version {_VERSION}"
+            f"a checkpoint for readers of version {oldest} or newer, but this reader has version {_VERSION}"
         )
     if not 1 <= shards <= _MOST_SHARDS:
         raise ValueError(f"a checkpoint of {shards} data files")
@@ -191,8 +200,10 @@ def _shards(header: bytes | None) -> int:
 
 
 def _entry(message: Message) -> Entry:
-    """An entry from its `BundleEntryProto`."""
+    """Return an entry from its `BundleEntryProto`."""
     dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
+    if len(dims) > MAX_AXES:
+        raise ValueError(f"a tensor of {len(dims):,} axes, the limit is {MAX_AXES}")
     return Entry(
         dtype=message.number(1),
         shape=tuple(Message(dim).number(1) for dim in dims),
@@ -205,7 +216,7 @@ def _entry(message: Message) -> Entry:
 
 
 def _check_places(entries: Mapping[str, Entry]) -> None:
-    """Tensors share no byte: or an index of a kilobyte could make a terabyte of a small file."""
+    """Check that tensors share no byte, or an index of a kilobyte could make a terabyte from a small file."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)
         for name, entry in entries.items()
@@ -213,14 +224,14 @@ def _check_places(entries: Mapping[str, Entry]) -> None:
     )
     for (shard, offset, size, name), (next_shard, next_offset, _, next_name) in pairwise(ordered):
         if shard == next_shard and next_offset < offset + size:
-            raise ValueError(f"{name} and {next_name} lie in the same place")
+            raise ValueError(f"{name} and {next_name} overlap")
 
 
 def _text(key: bytes) -> str:
-    # The keys of slices are no text; they are kept apart, and never asked for.
+    # The keys of slices are no text; they must stay distinct, but are never read.
     return key.decode("utf8", "backslashreplace")
 
 
 def _beside(prefix: Path, suffix: str) -> Path:
-    # Not with_suffix, which would take the number off model.ckpt-1250.
+    # Not with_suffix, which would remove a suffix of the prefix itself.
     return prefix.with_name(prefix.name + suffix)

@@ -1,10 +1,11 @@
-"""TensorFlow's table file: an immutable, sorted map from strings to strings, the format of LevelDB.
+"""TensorFlow's table file: an immutable, sorted map from strings to strings, in the format of LevelDB.
 
     file     data blocks, a metaindex block (empty), an index block, the footer
     footer   48 bytes: the handles of metaindex and index block, zeros up to byte 40, 8 bytes of magic
     handle   offset and size of a block, two varints
-    block    entries; the places of those that share nothing with their predecessor, 4 bytes each; the number of these
-             places, 4 bytes. After it, outside its size: 1 byte of compression, and 4 bytes of masked CRC-32C of both
+    block    entries; the offsets of those that share nothing with their predecessor ("restarts"), 4 bytes each; the
+             number of restarts, 4 bytes. After it, outside its size: 1 byte of compression, and 4 bytes of masked
+             CRC-32C of both
     entry    three varints (bytes of the key shared with the entry before, other bytes of the key, bytes of the value),
              those other bytes of the key, and the value
 
@@ -18,20 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...limits import MAX_NAME_BYTES, MAX_TENSORS
+from .boundary import one_error
 from .crc32c import crc32c, masked
 from .protobuf import varint
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER = 48
 _TRAILER = 5
-_LONGEST_KEY = 1 << 16
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file ends as a table does.
+    """Return True if a file ends in the magic number of a table.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -40,52 +42,49 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """All keys and values, in the order of the keys. Every block is held against its checksum.
+    """Read all keys and values, in the order of the keys, and verify the checksum of every block.
 
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: it is no table, truncated, damaged, or compressed.
     """
-    data = path.read_bytes()
-    try:
-        return _entries(data)
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: not a readable table of TensorFlow, or truncated ({error})"
-        ) from error
+    with one_error(path, "a readable table of TensorFlow"):
+        return _entries(path.read_bytes())
 
 
 def _entries(data: bytes) -> dict[bytes, bytes]:
     if not data.endswith(_MAGIC) or len(data) < _FOOTER:
         raise ValueError("it does not end in the format's footer")
-    _, _, after = _handle(data, len(data) - _FOOTER)  # of the metaindex block, which says nothing
-    offset, size, _ = _handle(data, after)
+    _, _, place = _handle(data, len(data) - _FOOTER)  # the metaindex block, which is empty
+    offset, size, _ = _handle(data, place)
     entries: dict[bytes, bytes] = {}
     last = b""
     for _, handle in _block_entries(_block(data, offset, size)):
         offset, size, _ = _handle(handle, 0)
         for key, value in _block_entries(_block(data, offset, size)):
-            # Also keeps a damaged index from leading to the same block again and again.
+            # This also refuses a damaged index that refers to the same block many times.
             if entries and key <= last:
-                raise ValueError(f"the key {key!r} stands after {last!r}")
+                raise ValueError(f"the key {key!r} comes after {last!r}")
             entries[key], last = value, key
+            if len(entries) > MAX_TENSORS:
+                raise ValueError(f"more than {MAX_TENSORS:,} keys")
     return entries
 
 
 def _handle(data: bytes, start: int) -> tuple[int, int, int]:
-    """Offset and size of a block, and the place after both numbers."""
+    """Return the offset and size of a block, and the position after both numbers."""
     offset, start = varint(data, start)
     size, start = varint(data, start)
     return offset, size, start
 
 
 def _block(data: bytes, offset: int, size: int) -> bytes:
-    """The content of a block, checked."""
+    """Return the content of a block after verifying its checksum."""
     end = offset + size
     if end + _TRAILER > len(data):
         raise ValueError(f"a block of {size} bytes at byte {offset} of {len(data)}")
-    found = int.from_bytes(data[end + 1 : end + _TRAILER], "little")
-    if masked(crc32c(data[offset : end + 1])) != found:
+    stored = int.from_bytes(data[end + 1 : end + _TRAILER], "little")
+    if masked(crc32c(data[offset : end + 1])) != stored:
         raise ValueError(f"the block at byte {offset} does not fit its checksum")
     if data[end]:
         raise ValueError(f"the block at byte {offset} is compressed, which is not supported")
@@ -100,11 +99,15 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     place, key = 0, b""
     while place < end:
         shared, place = varint(block, place)
-        own, place = varint(block, place)
+        unshared, place = varint(block, place)
         length, place = varint(block, place)
-        if shared > len(key) or own + length > end - place or shared + own > _LONGEST_KEY:
+        if shared > len(key) or unshared + length > end - place:
             raise ValueError(f"an impossible entry before byte {place} of a block")
-        key = key[:shared] + block[place : place + own]
-        place += own
+        if shared + unshared > MAX_NAME_BYTES:
+            raise ValueError(
+                f"a key of {shared + unshared:,} bytes, the limit is {MAX_NAME_BYTES:,}"
+            )
+        key = key[:shared] + block[place : place + unshared]
+        place += unshared
         yield key, block[place : place + length]
         place += length

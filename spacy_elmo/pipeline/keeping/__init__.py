@@ -1,1 +1,1 @@
-"""Where layers are kept: on Docs, between epochs, on disk."""
+"""Layers after they are computed: on Docs, in the cache of training, and in files."""

@@ -1,4 +1,4 @@
-"""`._.elmo` and `._.elmo_layers` of Doc, Span and Token, and where a Doc keeps its layers."""
+"""`._.elmo` and `._.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats1d, Floats2d, Floats3d
 from thinc.util import is_xp_array
 
-# As spaCy spells the values of extensions, so that `as_doc` and `from_docs` drop them as they do others. The name is
-# that of none, because a user may have an `elmo_layers` of their own.
+# In the form of spaCy's keys of extension values, so that `as_doc` and `from_docs` drop it like those. No extension has
+# this name, because a user may have an extension `elmo_layers` of their own.
 _KEY: Any = ("._.", "elmo_layers_by_component", None, None)
 _USER = ""
-"""Stands for the name of a component where a user has set the layers."""
+"""In place of the name of a component, for layers that a user has set."""
 
 
 def install_extensions() -> None:
-    """Register the extensions, unless they are there. Again in every process, because a spawned one starts without.
+    """Register `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
-    What somebody else has registered under one of these names stays theirs, with one warning.
+    A component does so when it is made. A process without one, such as a reader of a `DocBin` with vectors, calls this
+    function. Extensions of another package under these names stay as they are, with one warning.
     """
-    _install(Doc, "elmo_layers", doc_layers, _set_doc_layers)
+    _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
     _install(Span, "elmo_layers", _span_layers)
     _install(Token, "elmo_layers", _token_layers)
     _install(Doc, "elmo", _doc_vectors, _set_doc_vectors)
@@ -48,60 +49,98 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
         )
 
 
-def store_layers(doc: Doc, component: str, layers: Floats3d | Floats2d) -> None:
-    """Keep the layers that a component has computed for a Doc, or their average, beside those of any other component.
+class StoredLayers(dict[str, Any]):
+    """The arrays that components have stored on a Doc, by their names; the component that ran last is the last one.
 
-    They are in `user_data` as plain arrays, so `to_bytes`, `DocBin` and `n_process` carry them.
+    A Doc is saved with the arrays alone, and loaded with a plain dict of them: a version says nothing about the weights
+    of another process.
     """
-    stored = doc.user_data.setdefault(_KEY, {})
-    stored.pop(component, None)  # so that the last to write stands last
+
+    def __init__(self, *arrays: Any) -> None:
+        super().__init__(*arrays)
+        self.versions: dict[str, str] = {}
+        """The version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
+
+
+def store_layers(
+    doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
+) -> None:
+    """Store the layers that a component has computed for a Doc, or their average, beside those of other components.
+
+    They are plain arrays in `user_data`, so `to_bytes`, `DocBin` and `n_process` keep them.
+    """
+    stored = doc.user_data.get(_KEY)
+    if not isinstance(stored, StoredLayers):
+        stored = doc.user_data[_KEY] = StoredLayers(stored or {})
+    stored.pop(component, None)  # so that the component that ran last comes last
     stored[component] = layers
+    if version is not None:
+        stored.versions[component] = version
 
 
-def stored_layers(doc: Doc, component: str) -> Floats3d | None:
-    """The layers that a component, or the user, has put on a Doc; None: none, or they do not match its tokens."""
+def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
+    """Return the layers that a component, or the user, has stored on a Doc, if they match its tokens.
+
+    Args:
+        doc: a Doc.
+        component: name of the component.
+        version: the version of the weights that must have computed them; None: any. It does not exclude layers that a
+            user has set.
+    """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
-    fit = layers is not None and layers.ndim == 3 and layers.shape[1] == len(doc)
-    return layers if fit else None
+    if layers is None or layers.ndim != 3 or layers.shape[1] != len(doc):
+        return None
+    if version is not None and component in stored:
+        versions = getattr(stored, "versions", {})
+        return layers if versions.get(component) == version else None
+    return layers
 
 
-def doc_layers(doc: Doc) -> Floats3d | None:
-    """(layers, n_tokens, width), of the component that ran last, in its `dtype`. None: none did, or it keeps their
-    average alone.
+def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
+    """Return the layers of a Doc, (layers, n_tokens, width), in the `dtype` of the component that has stored them.
+
+    Args:
+        doc: a Doc.
+        name: name of the component, if several have stored their layers; None: the one that ran last, as for
+            `doc._.elmo_layers`.
+
+    Returns:
+        None if the component has stored no layers, or only their average.
 
     Raises:
-        ValueError: the Doc's tokens are no longer those that the component saw.
+        ValueError: the Doc was retokenized since the layers were computed.
     """
-    kept = _newest(doc)
-    return kept if kept is not None and kept.ndim == 3 else None
+    stored = _stored(doc, name)
+    return stored if stored is not None and stored.ndim == 3 else None
 
 
-def _newest(doc: Doc) -> Any:
-    """What the component that ran last has written: layers, or (n_tokens, width), their average."""
+def _stored(doc: Doc, name: str | None = None) -> Any:
+    """Return what a component, by default the one that ran last, has stored: layers, or their average."""
     stored = doc.user_data.get(_KEY)
-    if not stored:
+    if not stored or name not in (None, *stored):
         return None
-    component, kept = list(stored.items())[-1]
-    if kept.shape[-2] != len(doc):
+    component = next(reversed(stored)) if name is None else name
+    array = stored[component]
+    if array.shape[-2] != len(doc):
         raise ValueError(
-            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {kept.shape[-2]}: it was"
+            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {array.shape[-2]}: it was"
             f" retokenized since. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
         )
-    return kept
+    return array
 
 
 def _summands(doc: Doc) -> Any:
-    """(any, n_tokens, width), over the first axis of which to average, in float32 whatever they are kept in."""
-    kept = _newest(doc)
-    return kept[None] if kept is not None and kept.ndim == 2 else kept
+    """Return an array whose mean over the first axis is the average of the layers, (n_tokens, width)."""
+    stored = _stored(doc)
+    return stored[None] if stored is not None and stored.ndim == 2 else stored
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
-    """None drops what every component has written. A copy of an array takes its place, as float32.
+    """Replace the layers of all components by a float32 copy of an array; None: remove them.
 
     Raises:
-        ValueError: no array of numpy or cupy, or one of another shape than (layers, n_tokens, width).
+        ValueError: the value is not an array of numpy or cupy, or its shape is not (layers, n_tokens, width).
     """
     if layers is None:
         doc.user_data.pop(_KEY, None)
@@ -114,28 +153,28 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
         raise ValueError(
             f"doc._.elmo_layers must be (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
         )
-    own: Any = layers.astype("float32")
-    doc.user_data[_KEY] = {_USER: own}
+    copied: Any = layers.astype("float32")
+    doc.user_data[_KEY] = {_USER: copied}
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """None drops the layers, as `doc_cleaner` does.
+    """Remove the layers if the value is None, as `doc_cleaner` sets it.
 
     Raises:
-        ValueError: for anything else, because the vectors are the average of the layers.
+        ValueError: the value is not None: the vectors are the average of the layers and cannot be set.
     """
     if value is not None:
-        raise ValueError("doc._.elmo is the average of doc._.elmo_layers: set these")
+        raise ValueError("doc._.elmo is the average of doc._.elmo_layers: set doc._.elmo_layers")
     _set_doc_layers(doc, None)
 
 
 def _span_layers(span: Span) -> Floats3d | None:
-    layers = doc_layers(span.doc)
+    layers = layers_of(span.doc)
     return None if layers is None else layers[:, span.start : span.end]
 
 
 def _token_layers(token: Token) -> Floats2d | None:
-    layers = doc_layers(token.doc)
+    layers = layers_of(token.doc)
     return None if layers is None else layers[:, token.i]
 
 
@@ -145,13 +184,13 @@ def _doc_vectors(doc: Doc) -> Floats2d | None:
 
 
 def token_vector(token: Token) -> Floats1d | None:
-    """The average of a token's layers, `token._.elmo`. None: there are none."""
+    """Return the average of a token's layers, `token._.elmo`; None: there are no layers."""
     summands = _summands(token.doc)
     return None if summands is None else summands[:, token.i].mean(axis=0, dtype="float32")
 
 
 def span_vector(span: Span) -> Floats1d | None:
-    """The mean over tokens that are no whitespace, `span._.elmo`; zeros if there are none. None: no layers."""
+    """Return the mean vector of a span's tokens without whitespace, or zeros, `span._.elmo`; None: no layers."""
     summands = _summands(span.doc)
     if summands is None:
         return None

@@ -1,4 +1,4 @@
-"""`doc.vector`, `span.similarity(...)` and their like out of the ELMo vectors: the `hooks` option."""
+"""`doc.vector`, `span.similarity(...)` and the like from the ELMo vectors: the `hooks` option."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from .extensions import span_vector, token_vector
 
 
 def set_hooks(doc: Doc) -> None:
-    """Let the Doc, its spans and its tokens answer with their ELMo vectors: `vector`, `vector_norm`, `has_vector` and
-    `similarity`.
+    """Derive `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens from ELMo.
 
-    A Doc's vector is the mean over its tokens, as that of the span that holds them all. Without layers on the
-    Doc, as on what `as_doc` cuts out of it, everything answers as spaCy does where it has no vectors: with an
-    empty one, and a similarity of 0 with spaCy's warning W008.
+    A Doc's vector is the mean over its tokens, like that of the span of all its tokens. Without layers on the Doc, as
+    after `as_doc`, the results are those of spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's
+    warning W008.
 
-    Hooks are functions, so neither `to_bytes`, `DocBin` nor `nlp.pipe(n_process=2)` carries them (spaCy warns:
-    W109), though all three carry the layers. Call this on Docs that have come that way.
+    Hooks are functions, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` drop them (spaCy warns: W109), but keep the
+    layers. Call this function again on such Docs.
     """
     doc.user_hooks |= {"vector": _doc_vector, "vector_norm": _norm, **_COMMON}
-    # No norm for spans: spaCy has its own from the vector, and calls the "vector" hook where there is one for it.
+    # No norm for spans: spaCy computes it from the vector, for which it calls the "vector" hook.
     doc.user_span_hooks |= {"vector": _span_vector, **_COMMON}
     doc.user_token_hooks |= {"vector": _token_vector, "vector_norm": _norm, **_COMMON}
 
@@ -59,10 +58,10 @@ def _has_vector(thing: Any) -> bool:
 
 
 def _similarity(thing: Any, other: Any) -> float:
-    """The cosine. Equal words give no 1 unasked, because what they mean depends on where they stand.
+    """Return the cosine. It is not 1 by definition for equal words, because their vectors depend on the context.
 
     Raises:
-        ValueError: the other's vector is of another kind.
+        ValueError: the vectors have different widths.
     """
     one, two = thing.vector, other.vector
     if not (one.any() and two.any()):
@@ -71,7 +70,7 @@ def _similarity(thing: Any, other: Any) -> float:
     if one.shape != two.shape:
         raise ValueError(
             f"An ELMo vector of width {one.shape[0]} cannot be compared with one of width {two.shape[0]}: the other"
-            f" {type(other).__name__} has its vector from somewhere else. Run the same elmo component on both"
+            f" {type(other).__name__} has its vector from another source. Run the same elmo component on both"
         )
     return float(one @ two) / (_norm(thing) * _norm(other))
 

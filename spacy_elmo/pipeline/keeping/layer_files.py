@@ -1,36 +1,35 @@
-"""A folder of layers: what the cache keeps beyond its memory and beyond the run."""
+"""A folder of layers, which the cache stores beyond its memory and beyond the run."""
 
 from __future__ import annotations
 
-import os
-import threading
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from ... import __version__
+from ...about import __version__
+from ...files import atomic_write
 
 _DIGEST_BYTES = 16
 
 
 class LayerFiles:
-    """The layers of one biLM, a `.npy` file for each Doc, with a checksum after the array.
+    """The layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
 
-    They stand in a folder of their own, named after the version of this package and their kind, so that
-    nobody reads what others would have computed. Several processes may use it: a file appears in one move.
+    They have a folder of their own, named by the version of this package and by their kind, so that no layers are read
+    that would be computed differently now. Several processes may use it: a file appears whole or not at all.
 
     Args:
-        folder: holds such a folder for each biLM. It is made when something is written.
-        kind: what they are and of which weights; part of a file name.
+        folder: contains such a folder for each biLM. It is created when a file is written.
+        kind: number type and weights of the layers; part of a file name.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """The array under a key; None: there is none, or its file is damaged."""
+        """Return the array of a key; None: there is none, or its file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -41,7 +40,7 @@ class LayerFiles:
         return np.load(BytesIO(array))
 
     def write(self, key: bytes, array: np.ndarray) -> None:
-        """Put an array under a key.
+        """Write the array of a key.
 
         Raises:
             OSError: the disk is full, or not writable.
@@ -50,13 +49,9 @@ class LayerFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.save(content, array)
-        # No fsync, as of weights: what a crash leaves half written, the checksum tells.
-        partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.partial")
-        try:
-            partial.write_bytes(content.getvalue() + _digest(content.getvalue()))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        data = content.getvalue()
+        # Flushing each small file would be slow, and the checksum finds what a crash leaves incomplete.
+        atomic_write(path, data + _digest(data), durable=False)
 
     def _path(self, key: bytes) -> Path:
         return self._folder / f"{key.hex()}.npy"

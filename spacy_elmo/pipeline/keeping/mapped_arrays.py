@@ -1,4 +1,4 @@
-"""Arrays that stay on Docs for a while, in memory that goes back to the system with them."""
+"""Arrays in anonymous memory maps, which return their memory to the system as soon as they are deleted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from thinc.api import get_array_module
 
-# Below it, what is lost to whole pages would weigh more.
+# Smaller arrays would waste more in partly used pages than a memory map saves.
 _LEAST_BYTES = 32 * 1024
 
 
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """An array of zeros that on the CPU does not come from the heap, unless it is small.
+    """Return an array of zeros that, on the CPU and unless it is small, is not allocated from the heap.
 
-    Layers are dropped long before their Docs, and in a heap the gaps that they leave between Docs stay with the
-    process: more memory than the Docs take themselves.
+    Layers are deleted long before their Docs, and the gaps that they leave between Docs in the heap would stay with
+    the process: more memory than the Docs themselves need.
 
     Args:
         xp: numpy or cupy.
@@ -30,16 +30,16 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
         if sys.platform == "win32":
             memory = mmap.mmap(-1, size)
         else:
-            # Private, or a forked process would write into its parent's Docs.
+            # Private, because otherwise a forked process would write into its parent's Docs.
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
-        # Linux allows 65,530 mappings, and as many gaps may stand between Docs that were dropped.
+        # Linux allows 65,530 mappings, and there may be as many gaps between mappings that were deleted.
         return xp.zeros(shape, dtype=dtype)
     return np.ndarray(shape, dtype, buffer=memory)
 
 
 def mapped_copy(array: Any) -> Any:
-    """A copy as of `mapped_zeros`. A slice would keep the whole array alive."""
+    """Return a copy in memory of `mapped_zeros`. A slice would keep the whole array alive."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoEnhanced.v1`: ELMo beside what an encoder reads, beside what it writes, or both."""
+"""`spacy-elmo.ElmoEnhanced.v1`: ELMo concatenated with the input of an encoder, with its output, or with both."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,32 +16,32 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """[x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3): (n_tokens, width) per Doc.
+    """Build [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3): (n_tokens, width) per Doc.
 
-    Each ELMo is a layer of its own, and so a mix with weights of its own; the refs "input" and "output" of the
-    model are the two. What `encode` reads is `fitted` to it. The width is that of `encode`, with `output` that
-    of its ELMo more.
+    Each ELMo is a separate layer, with a mix and weights of its own; the model's refs "input" and "output" are the
+    two. The input of `encode` is `fitted` to its width. The output's width is that of `encode`, plus the width of ELMo
+    if there is an `output`.
 
     Args:
         encode: h from the vectors of each Doc, such as `spacy.TorchBiLSTMEncoder.v1`.
-        embed: x, such as `spacy.MultiHashEmbed.v2`; null: `encode` reads ELMo alone.
-        input: ELMo beside x, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: `encode` reads x alone.
-        output: ELMo beside h, likewise; null: the vectors are h.
+        embed: x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is ELMo alone.
+        input: ELMo beside x, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of `encode` is x alone.
+        output: ELMo beside h, likewise; null: the output is h.
 
     Raises:
-        ValueError: there is no ELMo, or nothing for `encode` to read.
+        ValueError: there is no ELMo, or no input for `encode`.
     """
     if input is None and output is None:
         raise ValueError(
             "ElmoEnhanced has neither input nor output, and so no ELMo: give it a block [...input], [...output] or"
             ' both with @architectures = "spacy-elmo.ElmoListener.v1", or use spacy.Tok2Vec.v2'
         )
-    read = [layer for layer in (embed, input) if layer is not None]
-    if not read:
+    inputs = [layer for layer in (embed, input) if layer is not None]
+    if not inputs:
         raise ValueError(
             "ElmoEnhanced has neither embed nor input, and so nothing to encode: give it one of them"
         )
-    model: Model[list[Doc], list[Floats2d]] = chain(concatenate(*read), fitted(encode), encode)
+    model: Model[list[Doc], list[Floats2d]] = chain(concatenate(*inputs), fitted(encode), encode)
     if output is not None:
         h, elmo = encode.maybe_get_dim("nO"), output.maybe_get_dim("nO")
         model = concatenate(model, output)
@@ -53,9 +53,11 @@ def ElmoEnhanced_v1(
 
 
 def fitted(encode: Model[list[Floats2d], list[Floats2d]]) -> Model[list[Floats2d], list[Floats2d]]:
-    """Bring vectors to the width that an encoder reads: its nI; where that is open its nO, because spaCy's window
-    encoders add what they read to what they write. By the Maxout layer that ends spaCy's embeddings; vectors
-    that have this width already pass as they are, and so do all where the encoder states none.
+    """Build a layer that projects vectors to the input width of an encoder, by the Maxout layer that ends spaCy's
+    embeddings.
+
+    The width is the encoder's nI; if that is not set its nO, because spaCy's window encoders add their input to their
+    output. Vectors that already have this width pass unchanged, and so do all vectors if the encoder sets neither.
     """
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
     # dropout = 0.0 lets [training] dropout reach it; None would not.
@@ -64,7 +66,7 @@ def fitted(encode: Model[list[Floats2d], list[Floats2d]]) -> Model[list[Floats2d
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Decide from a sample whether the Maxout layer is needed. One that is not is left without weights."""
+    """Initialize the Maxout layer if a sample has another width. A layer that is not needed has no weights."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 
@@ -72,7 +74,7 @@ def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats2d], list[Floats2d]], X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """The Maxout layer, if it has weights."""
+    """Apply the Maxout layer if it has weights."""
     maxout = model.layers[0]
     return maxout(X, is_train) if maxout.has_dim("nI") else (X, _same)
 

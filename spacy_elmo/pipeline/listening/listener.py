@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoListener.v1`: the layer inside a consumer that reads the vectors of an elmo component."""
+"""`spacy-elmo.ElmoListener.v1`: the layer of a consumer that outputs the vectors of an elmo component."""
 
 import weakref
 from collections.abc import Callable
@@ -8,36 +8,37 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..options import flatten_options
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
-from .scalar_mix import Layers, MixOptions, scalar_mix
+from .scalar_mix import MixOptions, scalar_mix
 
 _SENTINEL = "elmo_listener"
 
 
-class Upstream(Protocol):
-    """What a listener asks of its elmo component."""
+class LayerProvider(Protocol):
+    """The interface of the elmo component that a listener uses."""
 
     name: str
 
     def layers_and_width(self) -> tuple[int, int]:
-        """L + 1 and the width of its biLM."""
+        """Return the number of layers, L + 1, and their width."""
 
-    def stored_layers(self, doc: Doc) -> Floats3d | None:
-        """The layers that it has written on a Doc, if they still fit."""
+    def stored_layers(self, doc: Doc, *, train: bool) -> Floats3d | None:
+        """Return the layers that it has stored on a Doc, if they match its tokens, and in training its weights."""
 
-    def compute_missing(self, docs: list[Doc], *, train: bool, expected: bool) -> list[Floats3d]:
-        """Compute the layers of Docs on which it did not run, and keep them there."""
+    def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool) -> list[Floats3d]:
+        """Compute the layers of Docs on which it did not run, and store them there."""
 
     def mark_training(self, docs: list[Doc]) -> None:
-        """Take note that it ran on Docs that are in training now."""
+        """Mark Docs on which it ran as training data."""
 
 
 class ListenerState(Unsaved):
-    """What a listener knows beside its parameters. None of it is saved with the model.
+    """State of a listener beside its parameters. None of it is saved with the model.
 
-    A copy, such as the one that `nlp.rehearse` takes of a consumer's model, is linked as its original is. When a
-    whole pipeline is copied or unpickled, the component in there links its listeners again.
+    A copy, such as the one that `nlp.rehearse` makes of a consumer's model, is linked to the same component. When a
+    whole pipeline is copied or unpickled, the copied component links its listeners again.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
@@ -45,70 +46,65 @@ class ListenerState(Unsaved):
         self.width = width
         """The width that the config states."""
         self.batch: ListenerBatch | None = None
-        """The update that is under way. Only the component ends it: between its `update` and the consumer's, others
-        may predict."""
+        """The batch of the present update. Only the component removes it: between its `update` and the consumer's,
+        others may predict."""
         self.sample: ListenerBatch | None = None
-        """The Docs of `initialize`, until it is over: its values are no vectors."""
-        self.own_docs = False
-        """Whether the consumer makes Docs of its own for its model: `EntityLinker` trains on copies and predicts on
-        excerpts."""
+        """The Docs of `initialize`, until it has finished: their layers are zeros."""
+        self.gets_copies = False
+        """True if the consumer passes copies or excerpts of its Docs to its model: `EntityLinker` trains on copies and
+        predicts on excerpts."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
     def linked_to(self) -> Any:
-        """The component; None: there is none, or it is gone."""
+        """The component that it is linked to; None: there is none, or it no longer exists."""
         return self._upstream() if self._upstream is not None else None
 
     @property
-    def upstream(self) -> Upstream:
-        """The component.
+    def upstream(self) -> LayerProvider:
+        """The component that it is linked to.
 
         Raises:
             ValueError: there is none.
         """
         upstream = self.linked_to
         if upstream is None:
-            wanted = "an elmo component" if self.upstream_name == "*" else repr(self.upstream_name)
+            expected = (
+                "an elmo component" if self.upstream_name == "*" else repr(self.upstream_name)
+            )
             raise ValueError(
-                f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {wanted} must"
+                f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must"
                 " stand before its component in the pipeline. To use a component without it, put the biLM"
                 " inside first: nlp.replace_listeners"
             )
         return upstream
 
     def link(self, upstream: Any) -> None:
-        """Listen to a component; None: to nobody."""
+        """Link to a component; None: unlink."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
-        self.sample = None  # spaCy links the pipeline again when it has initialized it
+        self.sample = None  # spaCy links the pipeline again after it has initialized it
 
     def __getstate__(self) -> dict[str, Any]:
-        # A batch in training stays with the original, and references cannot be pickled.
+        # The batch of an update belongs to the original, and weak references cannot be pickled.
         return {**self.__dict__, "batch": None, "sample": None, "_upstream": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
-        copied._upstream, copied.own_docs = self._upstream, self.own_docs
+        copied._upstream, copied.gets_copies = self._upstream, self.gets_copies
         return copied
 
 
+@flatten_options
 def ElmoListener_v1(
-    *,
-    width: int | None = None,
-    upstream: str = "*",
-    layers: Layers = "mix",
-    grad_factor: float = 1.0,
-    dropout: float = 0.0,
-    l2: float = 0.0,
-    layer_norm: bool = False,
+    *, width: int | None = None, upstream: str = "*", options: MixOptions
 ) -> Model[list[Doc], list[Floats2d]]:
-    """The vectors of an elmo component that stands earlier in the pipeline: (n_tokens, width) per Doc.
+    """Build a layer that outputs the vectors of an elmo component earlier in the pipeline: (n_tokens, width) per Doc.
 
     Args:
-        width: of the biLM's layers; null: taken from the component at `initialize`, later from the saved pipeline.
+        width: width of the biLM's layers; null: taken from the component at `initialize`, later from the saved bytes.
         upstream: the name of the component; "*": the nearest one before.
-        layers, grad_factor, dropout, l2, layer_norm: see `MixOptions`.
+        options: every field is an argument.
     """
-    options = MixOptions(layers, grad_factor, dropout, l2, layer_norm)
     return Model(
         "elmo-listener",
         forward,
@@ -120,32 +116,32 @@ def ElmoListener_v1(
 
 
 def is_listener(model: Model) -> bool:
-    """Whether a layer of a consumer is an `ElmoListener_v1`."""
+    """Return True if a layer of a consumer is an `ElmoListener_v1`."""
     return _SENTINEL in model.attrs
 
 
 def state_of(listener: Model) -> ListenerState:
-    """The state of a listener."""
+    """Return the state of a listener."""
     return listener.attrs[_SENTINEL]
 
 
 def mix_of(listener: Model[list[Doc], list[Floats2d]]) -> Model[list[Floats3d], list[Floats2d]]:
-    """The mix of a listener."""
+    """Return the mix of a listener."""
     return listener.layers[0]
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Take the shape of the linked biLM.
+    """Set the shape to that of the linked biLM.
 
     Raises:
-        ValueError: no component is linked, or its width is not the stated one.
+        ValueError: no component is linked, or its width differs from the one in the config.
     """
     state = state_of(model)
     layers, width = state.upstream.layers_and_width()
     if state.width not in (None, width):
         raise ValueError(
             f"ElmoListener(width={state.width}), but {state.upstream.name!r} has layers of width {width}."
-            " Leave width at null to take what is there"
+            " Leave width at null to use the width of the component"
         )
     model.set_dim("nO", width)
     mix_of(model).initialize(X=[model.ops.alloc3f(layers, 0, width)])
@@ -156,20 +152,20 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs: those of the update under way, else those on the Doc, else those that the component
-    computes on demand (for `as_doc`, `rehearse`, a disabled component)."""
+    """Mix the layers of Docs: those of the present update, otherwise those stored on the Doc, otherwise layers that the
+    component computes on demand (for `as_doc`, `rehearse`, a disabled component)."""
     state = state_of(model)
     docs = list(docs)
     if is_train:
         state.sample = None  # still there if the component was disabled in `initialize`
     batch = state.batch or state.sample
-    if batch and state.own_docs:
+    if batch and state.gets_copies:
         docs = [batch.original(doc) for doc in docs]
     layers: list[Any] = [batch.layers_of(doc) if batch else None for doc in docs]
-    in_batch = [found is not None for found in layers]
+    in_batch = [array is not None for array in layers]
     if not all(in_batch):
         state.sample = None
-        _from_docs(state, docs, layers, is_train)
+        _fill_from_docs(state, docs, layers, is_train)
     mixed, unmix = mix_of(model)(layers, is_train)
 
     def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
@@ -184,18 +180,20 @@ def forward(
     return mixed, backprop
 
 
-def _from_docs(state: ListenerState, docs: list[Doc], layers: list[Any], is_train: bool) -> None:
-    """Fill the gaps in `layers`."""
+def _fill_from_docs(
+    state: ListenerState, docs: list[Doc], layers: list[Any], is_train: bool
+) -> None:
+    """Replace every None in `layers` by the layers stored on its Doc, or by computed ones."""
     upstream = state.upstream
-    gaps = [place for place, found in enumerate(layers) if found is None]
+    gaps = [place for place, array in enumerate(layers) if array is None]
     for place in gaps:
-        layers[place] = upstream.stored_layers(docs[place])
+        layers[place] = upstream.stored_layers(docs[place], train=is_train)
     missing = [place for place in gaps if layers[place] is None]
     if is_train and len(missing) < len(gaps):
         upstream.mark_training([docs[place] for place in gaps if layers[place] is not None])
     if missing:
-        supplied = upstream.compute_missing(
-            [docs[place] for place in missing], train=is_train, expected=state.own_docs
+        computed = upstream.compute_missing(
+            [docs[place] for place in missing], train=is_train, warn=not state.gets_copies
         )
-        for place, found in zip(missing, supplied, strict=True):
-            layers[place] = found
+        for place, array in zip(missing, computed, strict=True):
+            layers[place] = array

@@ -1,4 +1,4 @@
-"""The task's own mix of a biLM's layers, as a native thinc layer."""
+"""The mix of a biLM's layers that a task learns, as a native thinc layer."""
 
 import itertools
 from collections.abc import Callable
@@ -14,26 +14,31 @@ _EPSILON = 1e-12  # bilm-tf's, under the root of the variance
 _NAME = "elmo-mix"
 _NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.initialize()"
 
-Layers = Literal["mix", "average", "top"] | int
+LayerChoice = Literal["mix", "average", "top"] | int
 
 
 @dataclass(frozen=True)
 class MixOptions(Unsaved):
-    """How layers become one vector. It stands in the config, so it is not saved with the model, or an old value
-    would win."""
+    """Options of a listener: how it combines the layers to one vector per token. They are not saved with the model,
+    because they stand in the config, and an old value would override it.
 
-    layers: Layers = "mix"
-    """"mix": γ Σ softmax(s)_l h_l, with s and γ learnt; "average"; "top"; or one layer's number, 0 the
+    Raises:
+        ValueError: some values are impossible; the message names all of them.
+    """
+
+    layers: LayerChoice = "mix"
+    """"mix": γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of one layer, 0 being the
     context-free one."""
     grad_factor: float = 1.0
-    """Scales what flows back into the biLM, not what s and γ learn."""
+    """Factor of the gradient that flows back into the biLM, not of those of s and γ. It weighs this listener against
+    the others of the same biLM; Adam cancels a factor that all gradients of a parameter share."""
     dropout: float = 0.0
-    """Share of the output's numbers set to zero in training. `[training] dropout` leaves it alone."""
+    """Share of the output's numbers that are set to zero in training. `[training] dropout` does not change it."""
     l2: float = 0.0
-    """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. That loss is a
-    mean in the paper, and in most components of spaCy a sum over words, against which a λ of 1 is nothing."""
+    """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. The loss is a
+    mean in the paper but a sum over words in most components of spaCy, so that a λ of 1 has hardly any effect."""
     layer_norm: bool = False
-    """Normalise each token's vector in each layer over its width, without learnt scale. bilm-tf and AllenNLP
+    """Normalise each token's vector in each layer over its width, without a learnt scale. bilm-tf and AllenNLP
     take mean and variance over all words of the batch, which makes a vector depend on its batch mates."""
 
     def __post_init__(self) -> None:
@@ -51,11 +56,11 @@ class MixOptions(Unsaved):
 
 
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
-    """Mix the layers of each token: γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
+    """Build the mix of the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
 
-    (layers, n, width) per Doc -> (n, width) per Doc. Starts as the average. γ is stored as 1 + "scale", because
-    spaCy's optimizer decays every parameter towards 0. The backward pass gives the gradient of the layers
-    too; its `inputs=False` leaves that out, since for a frozen biLM it costs more than all the rest.
+    (layers, n, width) per Doc -> (n, width) per Doc. It is initialized as the average. γ is stored as 1 + "scale",
+    because spaCy's optimizer decays every parameter towards 0. The backward pass also returns the gradient with
+    respect to the layers, except with `inputs=False`: for a frozen biLM it would cost more than everything else.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -69,7 +74,7 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
 
 
 def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Take the number of layers and the width from a sample, which may be empty."""
+    """Set the number of layers and the width from a sample, which may contain no tokens."""
     if not X:
         return
     layers, _, width = X[0].shape
@@ -84,8 +89,8 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix, in float32 also what is kept in float16. Docs are laid end to end, so the cost in Python does not grow with
-    their number."""
+    """Mix the layers in float32, also if they are stored as float16. Docs are concatenated, so that the cost in Python
+    does not grow with their number."""
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
@@ -115,10 +120,11 @@ def forward(
 
 
 def _check_shapes(model: Model, X: list[Floats3d]) -> None:
-    """Without weights of its own, a mix would take the layers of any biLM, and the consumer fail far from here.
+    """Compare the shape of layers with that of the mix, which without weights would accept the layers of any biLM, and
+    the consumer would fail with an error about something else.
 
     Raises:
-        ValueError: the layers are not of the shape that the mix was made for.
+        ValueError: the layers do not have the shape that the mix was initialized for.
     """
     layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
     if None in (layers, width):
@@ -128,20 +134,20 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
             raise ValueError(
                 f"The mix is for {layers} layers of width {width}, and a Doc has {len(x)} of width {x.shape[2]}."
                 " They come from another biLM: drop them (doc._.elmo_layers = None) and run the elmo component"
-                " again, or call nlp.initialize() if its weights are others now"
+                " again, or call nlp.initialize() if its weights have changed"
             )
 
 
 def is_mix(model: Model) -> bool:
-    """Whether a layer is a `scalar_mix`."""
+    """Return True if a layer is a `scalar_mix`."""
     return model.name == _NAME
 
 
 def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """What a mix makes of the layers: the weight of each, (layers,), which sum to 1, and γ.
+    """Return the weight of each layer in a mix, (layers,), which sum to 1, and γ.
 
     Raises:
-        ValueError: the mix was never initialized.
+        ValueError: the mix was not initialized yet.
     """
     layers = mix.maybe_get_dim("nL")
     if layers is None:
@@ -176,7 +182,7 @@ def _chosen_layer(model: Model, layers: int) -> int | None:
 
 
 def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool], Any]]:
-    """(L, N, W) -> (N, W), and the way back."""
+    """Return the mix (N, W) of layers (L, N, W), and the backward pass."""
     ops, layers = model.ops, len(h)
     if (chosen := _chosen_layer(model, layers)) is not None:
 
@@ -187,7 +193,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
             dh[chosen] = dy
             return dh
 
-        # Owned, because `h` may be what the cache or a Doc keeps, and what comes next may write into its input.
+        # A copy, because `h` may be an array of the cache or of a Doc, and the next layer may write into its input.
         return h[chosen].copy(), backprop_chosen
     weights, gamma = _weights(model, layers)
     scalars = model.get_param("scalars") if "scalars" in model.param_names else None
@@ -195,7 +201,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
     def backprop(dy: Floats2d, inputs: bool) -> Floats3d | None:
         if scalars is not None:
-            # d_weights: what each layer alone would have been worth.
+            # The gradient with respect to the softmaxed weights.
             d_weights = gamma * ops.xp.tensordot(h, dy, axes=((1, 2), (0, 1)))
             d_scalars = weights * (d_weights - (weights * d_weights).sum())
             model.inc_grad("scalars", d_scalars + 2 * model.attrs["options"].l2 * scalars)
@@ -206,7 +212,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Softmax(s) and γ, those of an average where none are learnt."""
+    """Return softmax(s) and γ; those of an average if none are learnt."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
     if not model.has_param("scalars"):
@@ -220,7 +226,7 @@ def _softmax(ops: Ops, scalars: Any) -> Floats1d:
 
 
 def _normalise(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Mean 0 and variance 1 over the last axis; a row of zeros, as whitespace has, stays one."""
+    """Normalise to mean 0 and variance 1 over the last axis. A row of zeros, as for whitespace, stays zeros."""
     centred = x - x.mean(axis=-1, keepdims=True)
     inverse = 1 / ops.xp.sqrt((centred**2).mean(axis=-1, keepdims=True) + _EPSILON)
     normed = centred * inverse

@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoTok2Vec.v1`: a biLM and its mix inside one consumer, and the change from a listener to it."""
+"""`spacy-elmo.ElmoTok2Vec.v1`: a biLM and its mix inside one consumer, and the replacement of a listener by it."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -9,60 +9,36 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ...bilm.matmul_precision import Precision
-from ..options import DEFAULT_WEIGHTS, MAX_BATCH_TOKENS, DType, Start
+from ..options import BiLMOptions, flatten_options
 from ..reading.encoder import configure, layers_and_width, shim_of
-from ..reading.spans import SpanGetter
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
 from .listener import mix_of
-from .scalar_mix import Layers, MixOptions, scalar_mix
+from .scalar_mix import MixOptions, scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"
 
 
+@flatten_options
 def ElmoTok2Vec_v1(
-    *,
-    bilm: Model[list[Doc], list[Floats3d]],
-    weights: str | None = DEFAULT_WEIGHTS,
-    frozen: bool = True,
-    trainable: str = "all",
-    unfreeze_at: int = 0,
-    max_batch_tokens: int = MAX_BATCH_TOKENS,
-    get_spans: SpanGetter | None = None,
-    dtype: DType = "float32",
-    start: Start = "zero",
-    precision: Precision = "float32",
-    layers: Layers = "mix",
-    grad_factor: float = 1.0,
-    dropout: float = 0.0,
-    l2: float = 0.0,
-    layer_norm: bool = False,
+    *, bilm: Model[list[Doc], list[Floats3d]], bilm_options: BiLMOptions, mix_options: MixOptions
 ) -> Model[list[Doc], list[Floats2d]]:
-    """A biLM of the consumer's own, with its mix: (n_tokens, width) per Doc, from the Doc's words alone.
+    """Build a layer with a biLM of its own and a mix: (n_tokens, width) per Doc, from the Doc's words alone.
 
-    The options are those of the `elmo` component, then those of `ElmoListener_v1`. `unfreeze_at` counts the
-    consumer's steps; a biLM that `replace_listeners` copies keeps its count until the pipeline is saved and loaded.
+    Args:
+        bilm: a `spacy-elmo.BiLM.v1`.
+        bilm_options: every field is an argument, as in the `elmo` component. `unfreeze_at` counts the consumer's steps;
+            a biLM that `replace_listeners` copies keeps its count until the pipeline is saved and loaded.
+        mix_options: every field is an argument, as in `ElmoListener_v1`.
     """
-    configure(
-        bilm,
-        weights=weights,
-        frozen=frozen,
-        trainable=trainable,
-        unfreeze_at=unfreeze_at,
-        max_batch_tokens=max_batch_tokens,
-        get_spans=get_spans,
-        dtype=dtype,
-        start=start,
-        precision=precision,
-    )
-    return _chain(bilm, scalar_mix(MixOptions(layers, grad_factor, dropout, l2, layer_norm)))
+    configure(bilm, bilm_options)
+    return _chain(bilm, scalar_mix(mix_options))
 
 
 @dataclass
-class Initializing(Unsaved):
-    """What is known between `initialize` and the first step of training."""
+class Initialization(Unsaved):
+    """The sample that `initialize` passed, until the first step of training."""
 
     sample: ListenerBatch | None = None
 
@@ -74,12 +50,12 @@ def _chain(bilm: Model, mix: Model) -> Model[list[Doc], list[Floats2d]]:
         init=init,
         dims={"nO": mix.maybe_get_dim("nO")},
         layers=[bilm, mix],
-        attrs={"initializing": Initializing()},
+        attrs={"initializing": Initialization()},
     )
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM and take its shape."""
+    """Load the biLM and set the shape to its shape."""
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)
@@ -92,14 +68,14 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Read and mix."""
+    """Compute the layers and mix them."""
     bilm, mix = model.layers
-    initializing = model.attrs["initializing"]
-    if initializing.sample is not None and not is_train:
-        zeros = [initializing.sample.layers_of(doc) for doc in docs]
+    initialization = model.attrs["initializing"]
+    if initialization.sample is not None and not is_train:
+        zeros = [initialization.sample.layers_of(doc) for doc in docs]
         if all(layers is not None for layers in zeros):
             return mix.predict(zeros), lambda d_mixed: []
-    initializing.sample = None
+    initialization.sample = None
     layers, backprop_bilm = bilm(docs, is_train)
     mixed, unmix = mix(layers, is_train)
 
@@ -113,31 +89,32 @@ def forward(
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
-    """Build what stands in for a listener (`model.attrs["replace_listener"]`): the copied biLM, and its own mix."""
+    """Build what replaces a listener (`model.attrs["replace_listener"]`): the copied biLM and the listener's mix."""
     return _chain(copied, mix_of(listener).copy())
 
 
 @dataclass
 class ReplaceListenerConfig:
-    """Write the config that rebuilds what `replace_listener` builds (`model.attrs["replace_listener_cfg"]`).
+    """The function that writes the config of a replaced listener (`model.attrs["replace_listener_cfg"]`).
 
-    spaCy hands over the `model` blocks alone, so the component's other options are kept here.
+    spaCy passes it the `model` blocks only, so the component's other options are stored in it.
     """
 
     upstream: str
     """The name of the component."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Its options, as they stand in the config."""
+    """The options of its biLM, as they stand in the config."""
     any_upstream: bool = True
-    """Whether a listener to "*" listens to it. If none does, those that stand in a config are another elmo's."""
+    """True if a listener to "*" is linked to it. Otherwise those in a config belong to another elmo."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
-        """
+        """Return the block of an `ElmoTok2Vec_v1` that replaces a listener.
+
         Args:
             bilm: the `model` block of the component.
-            consumer: the block of the consumer that holds the listener, at any depth. spaCy does not say which
-                listener it means: the first one that still stands there is taken. So paths must be given in
-                the order of the blocks; where it matters, a warning says so.
+            consumer: the block of the consumer that contains the listener, at any depth. spaCy does not say which
+                listener it replaces, so it must be the first one that is left. So paths must be given in the order of
+                the blocks; a warning says so if it makes a difference.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())

@@ -1,4 +1,4 @@
-"""What makes a component one that listeners can listen to, in the form that spaCy looks for."""
+"""The part of a component that links listeners to it, in the form that spaCy's pipeline expects."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .listener import is_listener, state_of
 
 
 class Upstream:
-    """A component that knows its listeners (spaCy's protocol `ListenedToComponent`)."""
+    """Base class of a component that listeners are linked to (spaCy's protocol `ListenedToComponent`)."""
 
     name: str
 
     def linked(self) -> None:
-        """Called when spaCy links the pipeline anew."""
+        """Update what depends on the pipeline. Called whenever spaCy links the pipeline."""
 
     def is_disabled(self) -> bool:
-        """Whether it stands in its pipeline, disabled, as far as it knows."""
+        """Return True if it is a disabled component of its pipeline, as far as it can know."""
         return False
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """The listeners in each component. spaCy empties it before it links a pipeline."""
+        """The listeners by the name of their component. spaCy empties it before it links a pipeline."""
         return self._listener_map
 
     @listener_map.setter
@@ -38,29 +38,29 @@ class Upstream:
 
     @property
     def listeners(self) -> list[Model]:
-        """All layers that listen."""
-        return [listener for own in self.listener_map.values() for listener in own]
+        """The listeners of all components."""
+        return [listener for listeners in self.listener_map.values() for listener in listeners]
 
     @property
     def listening_components(self) -> list[str]:
-        """The components that have one."""
+        """The names of the components that have a listener."""
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Take in a listener."""
-        own = self.listener_map.get(component_name, [])
-        if not any(listener is known for known in own):
-            self.listener_map[component_name] = [*own, listener]
+        """Link a listener to this component."""
+        listeners = self.listener_map.get(component_name, [])
+        if not any(listener is known for known in listeners):
+            self.listener_map[component_name] = [*listeners, listener]
         state_of(listener).link(self)
 
     def remove_listener(
         self, listener: Model[list[Doc], list[Floats2d]], component_name: str
     ) -> bool:
-        """Dismiss a listener. Whether it was there."""
-        own = self.listener_map.get(component_name, [])
-        # A new list, because `nlp.replace_listeners` walks over the old one while it calls this.
-        rest = [known for known in own if known is not listener]
-        if len(rest) == len(own):
+        """Unlink a listener. Return True if it was linked."""
+        listeners = self.listener_map.get(component_name, [])
+        # A new list, because `nlp.replace_listeners` iterates over the old one while it calls this.
+        rest = [known for known in listeners if known is not listener]
+        if len(rest) == len(listeners):
             return False
         if rest:
             self.listener_map[component_name] = rest
@@ -70,10 +70,10 @@ class Upstream:
         return True
 
     def find_listeners(self, component: Any) -> None:
-        """Take in the listeners of a component that stands later in the pipeline.
+        """Link the listeners of a component that stands later in the pipeline.
 
-        spaCy asks in the order of the pipeline, so another elmo that was met before is nearer to
-        the component: a listener to "*" is left to it. spaCy passes over one that is disabled, which keeps its own.
+        spaCy calls this in the order of the pipeline, so another elmo that was passed before is nearer to the component
+        and gets a listener to "*". spaCy skips a disabled elmo, which keeps its listeners.
         """
         if isinstance(component, Upstream):
             self._nearer.append(component.name)
@@ -82,19 +82,19 @@ class Upstream:
         for node in component.model.walk():
             if not is_listener(node):
                 continue
-            wanted, linked_to = state_of(node).upstream_name, state_of(node).linked_to
-            if wanted not in ("*", self.name):
+            name, linked_to = state_of(node).upstream_name, state_of(node).linked_to
+            if name not in ("*", self.name):
                 if linked_to is self:
                     self.warn_once(
-                        f"{wanted} {self.name} {component.name}",
-                        f"{component.name!r} listens to {wanted!r}, which is called {self.name!r} now, so"
+                        f"{name} {self.name} {component.name}",
+                        f"{component.name!r} listens to {name!r}, which is called {self.name!r} now, so"
                         f" {self.name!r} no longer learns from it, and the saved pipeline will not work. Name the"
-                        f" component {wanted!r} again: nlp.rename_pipe({self.name!r}, {wanted!r})",
+                        f" component {name!r} again: nlp.rename_pipe({self.name!r}, {name!r})",
                     )
                 continue
-            if wanted == "*" and _keeps(linked_to, node):
+            if name == "*" and _is_kept_by(linked_to, node):
                 continue
-            if wanted == "*" and self._nearer:
+            if name == "*" and self._nearer:
                 self.warn_once(
                     f"* {component.name}",
                     f'{component.name!r} listens to any elmo (upstream = "*"), and there are several:'
@@ -103,26 +103,28 @@ class Upstream:
                 )
             else:
                 self.add_listener(node, component.name)
-                state_of(node).own_docs = isinstance(component, EntityLinker)
+                state_of(node).gets_copies = isinstance(component, EntityLinker)
 
-    def adopt_listeners(self) -> None:
-        """Link the listeners of a component that is a copy, or was unpickled: with it, or with its whole pipeline,
-        they were copied too. A shallow copy shares them with the original, whose they stay."""
+    def relink_listeners(self) -> None:
+        """Link the listeners again after this component was copied or unpickled together with them.
+
+        A shallow copy shares the listeners with the original, to which they stay linked.
+        """
         for listener in self.listeners:
             state = state_of(listener)
             if not any(listener is known for known in getattr(state.linked_to, "listeners", ())):
                 state.link(self)
 
-    def warn_once(self, about: str, message: str) -> None:
-        """Warn, if it is the first time that this component warns about this."""
+    def warn_once(self, key: str, message: str) -> None:
+        """Give a warning unless this component has given one with the same key before."""
         warned = self.__dict__.setdefault("_warned", set())
-        if about not in warned:
-            warned.add(about)
+        if key not in warned:
+            warned.add(key)
             warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def _keeps(component: Any, listener: Model) -> bool:
-    """Whether a component that is disabled has a listener. One that was removed from the pipeline has none."""
+def _is_kept_by(component: Any, listener: Model) -> bool:
+    """Return True if a listener is linked to a disabled component, which was not removed from the pipeline."""
     return (
         isinstance(component, Upstream)
         and component.is_disabled()

@@ -1,8 +1,7 @@
-"""`spacy-elmo.BiLM.v1`: Docs -> the layers of their tokens."""
+"""`spacy-elmo.BiLM.v1`, the model of the component: Docs -> the layers of their tokens."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,15 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
-from ...bilm.matmul_precision import PRECISIONS, Precision
 from ...bilm.model import BiLM
 from ..keeping.mapped_arrays import mapped_copy, mapped_zeros
-from ..options import MAX_BATCH_TOKENS, DType, Start
-from ..unsaved import Unsaved
+from ..options import BiLMOptions
 from .sequences import Sequences
 from .shim import BiLMShim
-from .spans import SpanGetter, rule_spans
 
 # Docs are read in groups of this many batches: enough for batches of sentences of one length, few enough that
 # the layers of a whole nlp.pipe buffer need not exist twice.
 _BATCHES_PER_GROUP = 8
-
-
-@dataclass
-class ReadingOptions(Unsaved):
-    """How Docs are read, and what of it is kept. It stands in the config, so it is not saved with the model, or an old
-    value would win."""
-
-    get_spans: SpanGetter = rule_spans
-    max_batch_tokens: int = MAX_BATCH_TOKENS
-    dtype: DType = "float32"
-    """In which layers and averages are rounded. Whoever reads them computes in float32."""
 
 
 def BiLM_v1(
@@ -56,98 +41,69 @@ def BiLM_v1(
     symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
-    """A biLM over Docs: (layers, n_tokens, width) for each, whitespace tokens zero.
+    """Build a biLM over Docs: (layers, n_tokens, width) for each Doc, zeros for whitespace tokens.
 
-    Every number that is null is taken from the weights file or from the saved pipeline, and one that is given
-    must agree with them; with random weights those not given are `BiLMConfig`'s, which explains them all.
-    A clip of 0 says that there is none.
+    Every number that is null is taken from the weights file or from the saved pipeline, and a number that is given
+    must agree with them. For random weights, those not given are the defaults of `BiLMConfig`, which explains all of
+    them. A clip of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {
         n: None if n.endswith("_clip") and value == 0 else value for n, value in stated.items()
     }
-    return Model(
-        "elmo-bilm",
-        forward,
-        init=init,
-        shims=[BiLMShim(shape)],
-        attrs={"options": ReadingOptions()},
-    )
+    shim = BiLMShim(shape)
+    return Model("elmo-bilm", forward, init=init, shims=[shim], attrs={"options": shim.options})
 
 
 def configure(
-    model: Model[list[Doc], list[Floats3d]],
-    *,
-    weights: str | None,
-    frozen: bool,
-    trainable: str,
-    unfreeze_at: int,
-    max_batch_tokens: int,
-    get_spans: SpanGetter | None,
-    dtype: DType,
-    start: Start,
-    precision: Precision,
-    lang: str | None = None,
+    model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Give a biLM the options that stand beside it in the config.
+    """Pass the options of the config on to a biLM.
 
     Raises:
-        ValueError: for one that is impossible, or a model that is no `spacy-elmo.BiLM.v1`.
+        ValueError: the model is not a `spacy-elmo.BiLM.v1`.
     """
     if "options" not in model.attrs:
         raise ValueError(
             f"The model of elmo must be spacy-elmo.BiLM.v1, and this is {model.name!r}"
         )
-    if max_batch_tokens < 1:
-        raise ValueError(f"max_batch_tokens = {max_batch_tokens}: it must be at least 1")
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision = {precision!r}: expected one of {', '.join(PRECISIONS)}")
-    shim = shim_of(model)
-    shim.weights, shim.lang, shim.start, shim.precision = weights, lang, start, precision
-    shim.set_trainable(trainable, unfreeze_at)  # checked even when it is not used yet
-    if frozen:
-        if unfreeze_at:
-            raise ValueError(
-                f"frozen = true and unfreeze_at = {unfreeze_at}: a biLM that is to be trained from a step on is not"
-                " frozen. Set frozen = false, or unfreeze_at = 0"
-            )
-        shim.set_trainable(None)
-    model.attrs["options"] = ReadingOptions(get_spans or rule_spans, max_batch_tokens, dtype)
+    model.attrs["options"] = options
+    shim_of(model).configure(options, lang)
 
 
 def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
-    """The shim of a `BiLM_v1` model."""
+    """Return the shim of a `BiLM_v1` model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
 
 
 def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]:
-    """L + 1 and 2P of a `BiLM_v1` model, whose weights are loaded if need be."""
+    """Return the number of layers, L + 1, and their width, 2P. Loads the weights if necessary."""
     config = shim_of(model).config
     return config.layers + 1, config.width
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Read the weights, or draw them."""
+    """Read the weights file, or draw random weights."""
     shim_of(model).initialize()
 
 
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Layers of each Doc, in arrays of its own. The backward pass takes gradients of the same shapes, in float32; it
-    passes over the rounding to `dtype`."""
-    options: ReadingOptions = model.attrs["options"]
-    shim = shim_of(model)
+    """Compute the layers of each Doc, in arrays that share no memory with those of other Docs. The backward pass takes
+    float32 gradients of the same shapes and ignores the rounding to `dtype`."""
+    options: BiLMOptions = model.attrs["options"]
     docs = list(docs)
-    if is_train and shim.trainable and docs:
+    if is_train and shim_of(model).trainable and docs:
         return _begin_update(model, docs, options)
     return _predict(model, docs, options, average=False), _no_gradient
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """The average of the layers of each Doc, (n_tokens, width). No Doc has all of its layers in memory at any time."""
+    """Compute the average of the layers of each Doc, (n_tokens, width). All layers of a Doc are never in memory at
+    once."""
     return _predict(model, docs, model.attrs["options"], average=True)
 
 
@@ -156,7 +112,7 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Docs in order, together about as many tokens."""
+    """Yield Docs in their order, in groups of about as many tokens."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -170,27 +126,29 @@ def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
 
 
 def _predict(
-    model: Model, docs: Sequence[Doc], options: ReadingOptions, *, average: bool
+    model: Model, docs: Sequence[Doc], options: BiLMOptions, *, average: bool
 ) -> list[Any]:
-    kept: list[Any] = []
+    outputs: list[Any] = []
     for group in _groups(docs, options.max_batch_tokens * _BATCHES_PER_GROUP):
         flat = _predict_group(model, group, options, average)
-        alone = len(group) == 1
-        kept += [flat] if alone else [mapped_copy(flat[..., s:e, :]) for s, e in _bounds(group)]
-    return kept
+        if len(group) == 1:
+            outputs.append(flat)
+        else:
+            outputs += [mapped_copy(flat[..., start:end, :]) for start, end in _bounds(group)]
+    return outputs
 
 
-def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, average: bool) -> Any:
-    """(layers, T, width) of the T tokens of some Docs; or (T, width), their average."""
+def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average: bool) -> Any:
+    """Compute (layers, T, width) for the T tokens of some Docs; or (T, width), their average."""
     n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
-    # A word that several spans hold gets the mean of what they say, which is rounded when it is complete.
+    # A word in several spans gets the mean of its vectors there, which is rounded only when it is complete.
     dtype = "float32" if sequences.overlap else options.dtype
     shape = (sequences.tokens, width) if average else (n_layers, sequences.tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     shim = shim_of(model)
 
-    def read(bilm: BiLM) -> Tensor:
+    def compute(bilm: BiLM) -> Tensor:
         target = torch.from_dlpack(flat)  # the same memory
         for words, layers in _pieces(shim, bilm, sequences, options.max_batch_tokens):
             if average:
@@ -199,50 +157,52 @@ def _predict_group(model: Model, docs: list[Doc], options: ReadingOptions, avera
                 _write(target, layers, sequences, words)
         return target
 
-    shim.predict(read)
+    shim.predict(compute)
     return flat.astype(options.dtype, copy=False)
 
 
 def _pieces(
     shim: BiLMShim, bilm: BiLM, sequences: Sequences, max_words: int
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """(2, m) which words the two directions have read, and (2, m, P) what they say of them in each layer."""
+    """Yield (2, m) indices of the words that each direction has read, and (2, m, P) outputs for each layer."""
     types = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = shim.first_state(len(lengths))
-        for piece in bilm.pieces(types, sequences.rows[batch], lengths, max_words, state=state):
+        for piece in bilm.forward_chunks(
+            types, sequences.rows[batch], lengths, max_words, state=state
+        ):
             yield batch[piece.words], piece.layers
 
 
 def _write(
     target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
 ) -> None:
-    """Each direction has read words of its own, and fills its half of their vectors."""
+    """Write the outputs of each direction, which has read words of its own, into its half of their vectors."""
     halves = target.split(target.shape[2] // 2, dim=2)
     for direction, half in enumerate(halves):
         places = torch.from_numpy(sequences.places[words[direction]]).to(target.device)
-        for kept, said in zip(half, layers, strict=True):
-            values = said[direction].to(target)
+        for target_layer, layer in zip(half, layers, strict=True):
+            values = layer[direction].to(target)
             if sequences.overlap:
                 counts = torch.from_numpy(sequences.counts[words[direction]])
-                kept.index_add_(0, places, values / counts.to(values)[:, None])
+                target_layer.index_add_(0, places, values / counts.to(values)[:, None])
             else:
-                kept.index_copy_(0, places, values)
+                target_layer.index_copy_(0, places, values)
 
 
 def _begin_update(
-    model: Model, docs: list[Doc], options: ReadingOptions
+    model: Model, docs: list[Doc], options: BiLMOptions
 ) -> tuple[list[Floats3d], Callable]:
     sequences = Sequences.of(docs, options.get_spans)
     shim = shim_of(model)
 
-    def read(bilm: BiLM) -> Tensor:
+    def compute(bilm: BiLM) -> Tensor:
         n_layers, width = bilm.config.layers + 1, bilm.config.width
         target = torch.zeros((n_layers, sequences.tokens, width), device=bilm.device)
         types = bilm.token_ids(sequences.words)
         for lengths, batch in sequences.batches(options.max_batch_tokens):
             # A long span is read in one piece here: no gradient flows out of the state that a piece would leave, so
-            # it would only be right with the graph of the whole span, and that is what fills the memory.
+            # pieces would only be right with the graph of the whole span, which is what fills the memory.
             rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
             state = shim.first_state(len(lengths))
             layers = bilm(types[rows], words.numpy(), lengths, state).layers
@@ -252,7 +212,7 @@ def _begin_update(
             target = target.index_add(1, places, layers)
         return target
 
-    output, backprop_flat = shim.begin_update(read)
+    output, backprop_flat = shim.begin_update(compute)
     flat: Any = torch2xp(output, ops=model.ops).astype(options.dtype, copy=False)
 
     def backprop(d_layers: list[Floats3d]) -> list[Doc]:

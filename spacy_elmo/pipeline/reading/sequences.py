@@ -1,4 +1,4 @@
-"""Docs as a biLM reads them: distinct words, and for each span the rows of its words."""
+"""Docs in the form that a biLM reads: distinct words, and for each span the rows of its words."""
 
 from __future__ import annotations
 
@@ -10,55 +10,56 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from ...text.sentences import SPACE, word_kinds
+from ..options import SpanGetter
 from .distinct_words import distinct_words
-from .spans import SpanGetter
+from .spans import rule_spans
 
 
 @dataclass
 class Sequences:
-    """The spans of some Docs, whitespace tokens left out."""
+    """The spans of some Docs, without whitespace tokens."""
 
     words: list[str]
     """K distinct words."""
     lengths: np.ndarray
-    """(S,) words of each span, at least 1."""
+    """(S,) number of words of each span, at least 1."""
     rows: np.ndarray
-    """(N,) row of `words` for every word, span after span."""
+    """(N,) row in `words` of every word, span after span."""
     places: np.ndarray
-    """(N,) where each of these words stands in the Docs laid end to end. Overlapping spans name a place twice."""
+    """(N,) index of each of these words in the concatenated tokens of the Docs. Overlapping spans repeat an index."""
     tokens: int
-    """T, the tokens of the Docs, whitespace included."""
+    """T, the number of tokens of the Docs, whitespace included."""
 
     @classmethod
-    def of(cls, docs: Sequence[Doc], get_spans: SpanGetter) -> Sequences:
-        """Lay out Docs.
+    def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
+        """Cut Docs into the spans of a getter (see `spans_of`).
 
         Raises:
             ValueError: see `spans_of`.
         """
         words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
-        owner, places = _ranges(starts, ends)
-        read = (word_kinds(words) & SPACE == 0)[rows[places]]
-        lengths = np.bincount(owner[read], minlength=len(starts))
-        return cls(words, lengths[lengths > 0], rows[places[read]], places[read], len(rows))
+        spans, places = _ranges(starts, ends)
+        is_word = (word_kinds(words) & SPACE == 0)[rows[places]]
+        lengths = np.bincount(spans[is_word], minlength=len(starts))
+        return cls(words, lengths[lengths > 0], rows[places[is_word]], places[is_word], len(rows))
 
     @functools.cached_property
     def counts(self) -> np.ndarray:
-        """(N,) how many times the place of each word is named."""
+        """(N,) how often the index of each word occurs in `places`."""
         return np.bincount(self.places, minlength=self.tokens)[self.places]
 
     @functools.cached_property
     def overlap(self) -> bool:
-        """Whether several spans hold the same word."""
+        """True if several spans contain the same word."""
         return bool((self.counts > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Cut into batches of at most `max_tokens` words, a longer span alone; longest spans first, so that
-        the sequences of a batch are of near-equal length.
+        """Yield batches of at most `max_tokens` words, or of one longer span. The longest spans come first, so that the
+        sequences of a batch have nearly equal lengths.
 
         Yields:
-            lengths (s,) of the spans of a batch, and (n,) which of the N words they are.
+            (s,) lengths of the spans of a batch, and (n,) indices of their words among the N words.
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
@@ -67,13 +68,13 @@ class Sequences:
             yield self.lengths[group], places
 
 
-def spans_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Iterable[Span]]:
-    """What a getter, which may be a user's, says of Docs.
+def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
+    """Return the spans of each Doc by a getter, which may be a user's; None: by `rule_spans`.
 
     Raises:
-        ValueError: it does not answer with as many lists of spans as there are Docs.
+        ValueError: the getter does not return one list of spans per Doc.
     """
-    spans = list(get_spans(list(docs)))
+    spans = list((get_spans or rule_spans)(list(docs)))
     if len(spans) != len(docs):
         raise ValueError(
             f"get_spans gave spans for {len(spans)} of {len(docs)} Docs; it must give one list per Doc"
@@ -81,27 +82,27 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Iterable[Span]]
     return spans
 
 
-def _borders(docs: Sequence[Doc], get_spans: SpanGetter) -> tuple[np.ndarray, np.ndarray]:
-    offset, borders = 0, []
-    for doc, own in zip(docs, spans_of(docs, get_spans), strict=True):
-        borders += [(offset + span.start, offset + span.end) for span in own]
+def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndarray, np.ndarray]:
+    offset, pairs = 0, []
+    for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
+        pairs += [(offset + span.start, offset + span.end) for span in spans]
         offset += len(doc)
-    both = np.array(borders, dtype=np.int64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+    borders = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return borders[:, 0], borders[:, 1]
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All numbers of all ranges, one after the other, and which range each is of."""
+    """Return for each number of the concatenated ranges the index of its range, and the number."""
     sizes = ends - starts
-    owner = np.repeat(np.arange(len(sizes)), sizes)
+    ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
-    return owner, np.arange(len(owner)) + shift[owner]
+    return ranges, np.arange(len(ranges)) + shift[ranges]
 
 
-def _cut(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
+def _cut(order: np.ndarray, lengths: np.ndarray, max_tokens: int) -> Iterator[np.ndarray]:
     start = total = 0
     for stop, length in enumerate(lengths[order].tolist()):
-        if total and total + length > most:
+        if total and total + length > max_tokens:
             yield order[start:stop]
             start, total = stop, 0
         total += length

@@ -1,4 +1,4 @@
-"""The biLM inside a thinc model: loading, training, averaging, copying and saving its parameters."""
+"""The shim that holds a biLM in a thinc model: loading, training, averaging, copying and saving its parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -18,51 +18,52 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.kernels.prepacked import check_precision
-from ...bilm.matmul_precision import Precision
 from ...bilm.model import BiLM
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ..bundled import find_weights
-from ..options import Start
+from ..options import BiLMOptions, Trainable
+from .parameters import (
+    change_counters,
+    factors_by_layer,
+    layer_of,
+    narrowest_exact_dtype,
+    new_version,
+    require_gradients,
+)
 
-TRAINABLE = ("all", "lstm", "top")
-
-# One lock for all, because a lock as an attribute cannot be copied.
+# One lock for all shims, because an attribute that is a lock cannot be copied.
 _LOADING = threading.RLock()
+_RANDOM = BiLMOptions(weights=None)
 
 
-# Parameters that are made inside could never be trained.
+# Parameters that are created in inference mode could never be trained.
 _outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(Shim):
-    """A biLM that comes into being at its first use.
+    """A biLM that is loaded at its first use, as a thinc shim.
 
-    thinc's own `PyTorchShim` keeps its id when copied, so that a copy and its original share the optimizer's
-    moments; looks for averages under keys that the optimizer does not write; and switches the module to
-    training mode and back under the feet of other threads. This one does none of that: the module is in evaluation mode
-    for good, since no layer of a biLM behaves otherwise in training.
+    thinc's own `PyTorchShim` keeps its id when it is copied, so that a copy and its original share the optimizer's
+    moments; it looks up averages under keys that the optimizer does not write; and it switches the module to training
+    mode and back while other threads use it. This class does none of that: the module always stays in evaluation
+    mode, because no layer of a biLM behaves differently in training.
 
     Args:
-        shape: the numbers of `BiLMConfig` that the config states; the file must agree with them.
+        shape: the numbers of `BiLMConfig` that the config states; the weights must agree with them.
     """
 
     def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
         super().__init__(None)
         self.shape = dict(shape or {})
-        self.weights: str | None = None
-        """A bundled name or a path; null: random, and only when asked (`initialize`)."""
+        self.options = _RANDOM
+        """Its options. Until `configure` sets others: random weights, frozen."""
         self.lang: str | None = None
-        """The language of the pipeline."""
-        self.start: Start = "zero"
-        """What every sequence starts from: zeros, or the state that the weights file keeps for it."""
-        self.precision: Precision = "float32"
-        """Of the LSTM's products in prediction."""
-        self.version = object()
-        """Another one whenever the values of the parameters are others."""
-        self._ready: tuple[object, BiLM] | None = None
-        self._trainable: str | None = None
-        self._unfreeze_at = self._steps = 0
+        """Language of the pipeline, which is compared with that of the weights."""
+        self._version = new_version()
+        self._counters: list[tuple[int, int]] = []
+        self._ready: tuple[str, BiLM] | None = None
+        self._steps = 0
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
         self._card: dict[str, Any] = {}
@@ -70,10 +71,10 @@ class BiLMShim(Shim):
 
     @property
     def bilm(self) -> BiLM:
-        """The network, loaded if need be; its first use may come from several threads at once.
+        """The network, which is loaded at its first use, even if several threads use it at once.
 
         Raises:
-            OSError, ValueError: the weights cannot be had (see `initialize`), or none were ever asked for.
+            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random ones were not drawn yet.
         """
         if self._model is None:
             with _LOADING:
@@ -83,26 +84,46 @@ class BiLMShim(Shim):
 
     @property
     def config(self) -> BiLMConfig:
-        """The shape of the network, which is loaded if need be."""
+        """The shape of the network, which is loaded if necessary."""
         return self.bilm.config
 
     @property
-    def trainable(self) -> str | None:
-        """What the present step trains: one of `TRAINABLE`; null: nothing."""
-        return self._trainable if self._steps >= self._unfreeze_at else None
+    def trainable(self) -> Trainable | None:
+        """The part of the network that the present step trains; None: nothing."""
+        options = self.options
+        frozen = options.frozen or self._steps < options.unfreeze_at
+        return None if frozen else options.trainable
 
     @property
     def card(self) -> dict[str, Any]:
-        """What the weights file says of itself."""
+        """The card of the weights file: its name, language, licence and so on."""
         self.bilm  # noqa: B018 - loads
         return self._card
 
+    @property
+    def version(self) -> str:
+        """A name for the values of the parameters, replaced whenever they change, also in place from outside."""
+        counters = [] if self._model is None else change_counters(self._model)
+        if counters != self._counters:
+            self._counters, self._version = counters, new_version()
+        return self._version
+
+    def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
+        """Set the options, and the language of the pipeline if it is known.
+
+        Parameters that are not trained get no gradient, and the optimizer passes over them. Steps are counted from 0
+        since `initialize` or the loading of a saved pipeline, as spaCy's schedules count them: no file stores them.
+        """
+        self.options, self.lang = options, lang
+        if self._model is not None:
+            require_gradients(self._model, self.trainable)
+
     def checksum(self) -> str:
-        """Of all that the layers of a sentence follow from: shape, parameters, precision, vocabulary, alphabet, and the
-        state that it starts from if that is not zero. 32 hexadecimal digits."""
+        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits: shape,
+        parameters, precision, vocabulary, alphabet, and the start state if it is not zero."""
         digest = hashlib.blake2b(digest_size=16)
-        stated = [self.config.to_dict(), self._vocabulary, self.precision]
-        digest.update(json.dumps(stated).encode())
+        settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
+        digest.update(json.dumps(settings).encode())
         digest.update(self.bilm.encoder.alphabet.encode("utf8", "surrogatepass"))
         for name, tensor in self.bilm.state_dict().items():
             digest.update(name.encode())
@@ -113,124 +134,108 @@ class BiLMShim(Shim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """What the network starts from, as `BiLM.read` takes it for so many sequences; None: zeros."""
-        if self.start == "zero":
+        """Return the start state for a number of sequences, as `BiLM.read` takes it; None: zeros."""
+        if self.options.start == "zero":
             return None
         bilm = self.bilm
         assert self._start_state is not None, "checked when the weights were loaded"
-        return self._start_state.repeated(sequences, bilm.device)
+        return self._start_state.for_batch(sequences, bilm.device)
 
     @_outside_inference_mode
     def initialize(self) -> None:
-        """Read the weights file (again), or draw random weights where there is none, and count the steps anew.
+        """Read the weights file (again), or draw random weights if there is none, and count the steps from 0.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is no weights file, its shape is not that of the config, or it keeps no start state for
-                `start = "warm"`.
+            ValueError: it is not a weights file, its shape is not that of the config, or it contains no start state
+                for `start = "warm"`.
         """
         self._steps = 0
         with _LOADING:
-            if self.weights is None:
+            if self.options.weights is None:
                 self._adopt(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
-    def set_trainable(self, trainable: str | None, unfreeze_at: int = 0) -> None:
-        """Choose what is trained. Parameters that are not get no gradient and are left alone by the optimizer.
-
-        Args:
-            trainable: one of `TRAINABLE`; null: nothing.
-            unfreeze_at: the first step that trains it. Steps are counted from 0 and from `initialize`, or from
-                the loading of a saved pipeline, as spaCy's schedules count them: no file keeps the number.
-
-        Raises:
-            ValueError: for an unknown choice, or a step that never comes.
-        """
-        if trainable is not None and trainable not in TRAINABLE:
-            raise ValueError(f"trainable = {trainable!r}: expected one of {', '.join(TRAINABLE)}")
-        if unfreeze_at < 0:
-            raise ValueError(f"unfreeze_at = {unfreeze_at}: it must be a step, 0 or more")
-        self._trainable, self._unfreeze_at = trainable, unfreeze_at
-        if self._model is not None:
-            _require_gradients(self._model, self.trainable)
-
     def begin_update(
-        self, read: Callable[[BiLM], Tensor]
+        self, compute: Callable[[BiLM], Tensor]
     ) -> tuple[Tensor, Callable[[Tensor], None]]:
         """Run the network with a graph. The callback adds to the gradients of the parameters.
 
         Args:
-            read: what to do with the network.
+            compute: the forward pass, given the network.
         """
         with torch.enable_grad():
-            output = read(self.bilm)
+            output = compute(self.bilm)
 
         def backprop(gradient: Tensor) -> None:
-            # Without words, or when the graph ends above all that is trained, there is nothing to walk.
+            # Without words, or when the graph ends above everything that is trained, there is no backward pass.
             if output.requires_grad:
                 output.backward(gradient)
 
         return output.detach(), backprop
 
-    def predict(self, read: Callable[[BiLM], Tensor]) -> Tensor:
-        """Run the network without a graph, its matrices made ready once for these values of the parameters."""
-        # What a caller has switched on must neither round what is remembered nor leave it unusable outside.
+    def predict(self, compute: Callable[[BiLM], Tensor]) -> Tensor:
+        """Run the network without a graph, with weights that are prepacked once for these values of the parameters."""
+        # The caller's inference mode or autocast must neither round the cached tokens nor make them unusable outside.
         with torch.inference_mode(False), torch.no_grad():
             bilm = self._ready_bilm()
             with torch.autocast(bilm.device.type, enabled=False):
-                return read(bilm)
+                return compute(bilm)
 
     def _ready_bilm(self) -> BiLM:
         self.bilm  # noqa: B018 - loads
-        # The version first: whoever changes the parameters meanwhile sets it after them.
+        # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
         version, bilm, ready = self.version, self.bilm, self._ready
-        if ready is None or ready[0] is not version:
-            ready = self._ready = version, bilm.ready(self.precision)
+        if ready is None or ready[0] != version:
+            ready = self._ready = version, bilm.prepare_for_inference(self.options.precision)
         return ready[1]
 
     def forget(self) -> None:
-        """Forget the words read before, on which may depend how the vector of a word is rounded in its last digit."""
+        """Empty the token cache, on which the rounding of a word's vector in its last digit may depend."""
         if self._ready is not None:
-            self._ready[1].forget()
+            self._ready[1].clear_cache()
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Let the optimizer take its step with the gradients gathered."""
+        """Let the optimizer take a step with the accumulated gradients."""
         self._steps += 1
         if self._model is None:
             return
+        factors = factors_by_layer(self.options.learn_rate_factor, self.config)
         for name, param in self._model.named_parameters():
             if param.grad is not None and param.requires_grad:
-                # Adam writes into these arrays, and on the CPU they are the parameter's own memory.
+                # Adam writes into these arrays, which on the CPU share the parameter's memory.
                 data: Any = torch2xp(param.data)
                 gradient: Any = torch2xp(param.grad.contiguous())
-                value, _ = optimizer((self.id, name), data, gradient)
+                factor = factors[layer_of(name)]
+                scale = {} if factor == 1 else {"lr_scale": factor}  # not every optimizer takes it
+                value, _ = optimizer((self.id, name), data, gradient, **scale)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self.version, self._ready = object(), None
+                self._version, self._ready = new_version(), None
             param.grad = None
-        if self._steps == self._unfreeze_at:
-            _require_gradients(self._model, self.trainable)
+        if self._steps == self.options.unfreeze_at:
+            require_gradients(self._model, self.trainable)
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Stand in other values, such as the optimizer's averages, under the keys that it uses: (id, name)."""
-        own = self._model.named_parameters() if self._model is not None else ()
+        """Replace values of parameters within the context, for example by averages, under the optimizer's keys."""
+        named = self._model.named_parameters() if self._model is not None else ()
         changed = [
-            (param, params[self.id, name]) for name, param in own if (self.id, name) in params
+            (param, params[self.id, name]) for name, param in named if (self.id, name) in params
         ]
         kept, version = [param.data for param, _ in changed], self.version
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self.version, self._ready = object(), None
+                self._version, self._ready = new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self.version, self._ready = version, None if changed else self._ready
+            self._version, self._ready = version, None if changed else self._ready
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Follow the ops of the thinc model."""
+        """Move the network to the device of the thinc model's ops."""
         self._device = (
             torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu")
         )
@@ -239,22 +244,22 @@ class BiLMShim(Shim):
             self._ready = None
 
     def to_bytes(self) -> bytes:
-        """A whole weights file: bytes suffice to rebuild the network without any other file."""
+        """Return a whole weights file, from which the network can be rebuilt without any other file."""
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
-        weights = Weights.of(
+        weights = Weights.from_bilm(
             bilm,
             vocabulary=self._vocabulary,
             card=self._card,
-            start=start,
-            dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
+            start_state=start,
+            dtype=narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
         )
         return weights.to_bytes()
 
     @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
-        """The inverse of `to_bytes`.
+        """Load what `to_bytes` returned.
 
         Raises:
             ValueError: damaged bytes, a shape that is not that of the config, or no start state for `start = "warm"`.
@@ -264,53 +269,58 @@ class BiLMShim(Shim):
         return self
 
     def copy(self) -> BiLMShim:
-        """An independent copy under an id of its own, so that the optimizer keeps its moments apart."""
+        """Return an independent copy under a new id, so that the optimizer keeps separate moments for it."""
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.weights is not None:
-            self.bilm  # noqa: B018 - what is copied or pickled holds its weights, not the hope of a file
+        if self.options.weights is not None:
+            self.bilm  # noqa: B018 - a copy or a pickle contains the weights, not a path that may be gone
         return {n: value for n, value in self.__dict__.items() if n not in ("id", "_ready")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)
         self.__dict__.update(state)
-        self._ready = None
+        self._version, self._ready = new_version(), None
 
     def __copy__(self) -> BiLMShim:
         return self.copy()
 
     @_outside_inference_mode
     def _load(self) -> None:
-        if self.weights is None:
+        name = self.options.weights
+        if name is None:
             raise ValueError(
                 "This biLM has no weights: the config says weights = null, which means random ones, and"
                 " they are only drawn by nlp.initialize(). Call it, or name a weights file"
             )
-        weights = Weights.read(find_weights(self.weights)).without_head()
-        self._adopt(self._checked(weights, self.weights))
+        weights = Weights.load(find_weights(name)).without_head()
+        self._adopt(self._checked(weights, name))
         language = weights.card.get("language")
         if language and self.lang and "xx" not in (language, self.lang) and language != self.lang:
             warnings.warn(
-                f"The biLM of weights={self.weights!r} was trained on language {language!r}, and this pipeline's"
+                f"The biLM of weights={name!r} was trained on language {language!r}, and this pipeline's"
                 f" language is {self.lang!r}. Name a biLM of that language: weights=PATH",
                 stacklevel=2,
             )
 
     def _checked(self, weights: Weights, source: str) -> Weights:
-        found = vars(weights.config)
-        stated = vars(BiLMConfig(**{**found, **self.shape}))
-        if wrong := [
-            f"{k} = {stated[k]} (it has {found[k]})" for k in found if stated[k] != found[k]
-        ]:
+        actual = vars(weights.config)
+        stated = vars(BiLMConfig(**{**actual, **self.shape}))
+        mismatches = [
+            f"{name} = {stated[name]} (it has {actual[name]})"
+            for name in actual
+            if stated[name] != actual[name]
+        ]
+        if mismatches:
             raise ValueError(
-                f"The config of the biLM does not fit {source}: it says {', '.join(wrong)}. Leave these"
-                " at null to take what is there"
+                f"The config of the biLM does not fit {source}: it says {', '.join(mismatches)}. Leave these"
+                " at null to take the numbers of the weights"
             )
-        if self.start == "warm" and weights.start is None:
+        factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises
+        if self.options.start == "warm" and weights.start_state is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
-                ' --warm TEXT` estimates one and keeps it in the file; start = "zero" needs none'
+                ' --warm TEXT` estimates one and stores it in the file; start = "zero" needs none'
             )
         return weights
 
@@ -318,32 +328,19 @@ class BiLMShim(Shim):
         for field, names in (("words", "vocabulary"), ("symbols", "alphabet")):
             if self.shape.get(field):
                 raise ValueError(
-                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs a file, because its"
-                    f" {names} is in there"
+                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs a weights file, which"
+                    f" contains its {names}"
                 )
         bilm = BiLM(BiLMConfig(**self.shape))
-        return Weights.of(bilm)
+        return Weights.from_bilm(bilm)
 
     def _adopt(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
-        check_precision(self.precision, device)
-        bilm = weights.bilm().to(device)
-        _require_gradients(bilm, self.trainable)
+        check_precision(self.options.precision, device)
+        bilm = weights.build_bilm().to(device)
+        require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
-        self._start_state = weights.start
-        # After all that other threads look at when they see it.
+        self._start_state = weights.start_state
+        # Last, because other threads use everything else as soon as they see the network.
         self._model = bilm
-        self.version = object()
-
-
-def _require_gradients(bilm: BiLM, trainable: str | None) -> None:
-    last = f"lstm.{bilm.config.layers - 1}."
-    start = {"all": "", "lstm": "lstm.", "top": last}.get(trainable or "")
-    for name, param in bilm.named_parameters():
-        param.requires_grad_(start is not None and name.startswith(start))
-
-
-def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """float16 if every weight survives it, as those of an untrained float16 file do; else float32."""
-    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
-    return torch.float16 if exact else torch.float32
+        self._version = new_version()

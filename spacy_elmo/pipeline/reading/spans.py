@@ -1,26 +1,26 @@
-"""Which spans of a Doc the biLM reads as sequences of their own: the getters of the `get_spans` option."""
+"""Span getters for the `get_spans` option: the spans of a Doc that the biLM reads as separate sequences."""
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 from spacy.tokens import Doc, Span
 
 from ...text.sentences import starts_of_kinds, word_kinds
+from ..options import SpanGetter
 from .distinct_words import distinct_words
-
-SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
-"""Docs -> the spans of each; the form of the span getters of spacy-transformers, which fit as they are."""
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """The default: sentences by the rule of `bilm.sentences`, which reads no annotation."""
+    """Return the sentences of each Doc by the rule of `text.sentences`, which uses no annotation: the default."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
-    return [_cut(doc, np.flatnonzero(own).tolist()) for doc, own in zip(docs, starts, strict=False)]
+    return [
+        _cut(doc, np.flatnonzero(is_start).tolist())
+        for doc, is_start in zip(docs, starts, strict=False)
+    ]
 
 
 def _cut(doc: Doc, starts: list[int]) -> list[Span]:
@@ -28,17 +28,17 @@ def _cut(doc: Doc, starts: list[int]) -> list[Span]:
 
 
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """The sentences that a component has set, `doc.sents`."""
+    """Return the sentences that a component has set, `doc.sents`."""
     return [list(doc.sents) for doc in docs]
 
 
 def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Each Doc as one sequence."""
+    """Return each Doc as one span."""
     return [[doc[:]] for doc in docs]
 
 
 def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
-    """Windows of `size` tokens, one every `stride` tokens, up to the one that ends the Doc, which may be shorter."""
+    """Return windows of `size` tokens, one every `stride` tokens. The last one ends with the Doc and may be shorter."""
     return [
         [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
         for doc in docs
@@ -46,26 +46,27 @@ def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Sp
 
 
 def sents_v1() -> SpanGetter:
-    """`@misc = "spacy-elmo.sents.v1"`: `sentence_spans`. Whatever sets the sentences must come before elmo, in
-    training too (`annotating_components`)."""
+    """Return `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"`. The component that sets the sentences must come
+    before elmo, in training as well (`annotating_components`)."""
     return sentence_spans
 
 
 def doc_v1() -> SpanGetter:
-    """`@misc = "spacy-elmo.doc.v1"`: `whole_docs`."""
+    """Return `whole_docs`, for `@misc = "spacy-elmo.doc.v1"`."""
     return whole_docs
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """`@misc = "spacy-elmo.windows.v1"`: `window_spans`. A token in several windows gets the mean of its vectors there.
+    """Return `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several windows gets the mean of its
+    vectors in them.
 
     Raises:
-        ValueError: there would be nothing in a window, or tokens in none.
+        ValueError: windows would be empty, or would leave out tokens.
     """
     if not 1 <= stride <= size:
         raise ValueError(
             f"Windows of size = {size} with stride = {stride}: stride must be at least 1, and at most size, or some"
             " tokens would be in no window"
         )
-    # No function in here, because it could not be pickled.
+    # Not a nested function, because it could not be pickled.
     return functools.partial(window_spans, size=size, stride=stride)

@@ -1,1 +1,1 @@
-"""From raw text to a prepared corpus: types, counts and memory-mapped ids."""
+"""Prepared corpora: types, counts and memory-mapped ids, made from raw text."""

@@ -1,4 +1,4 @@
-"""Text -> prepared corpus: a table of types with counts, and memory-mapped arrays of ids."""
+"""Preparation of text: it becomes a table of types with counts and memory-mapped arrays of ids."""
 
 from __future__ import annotations
 
@@ -7,138 +7,120 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS, UNK
+from ...files import atomic_folder, remove_partial
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
 from ...text.files import text_files
 from ..config import Paths, Prepare
 from .prepared import FILES, FORMAT, Corpus
 from .processes import in_order
-from .tokenize import DocumentTokenizer, Numbers, Piece
+from .tokenize import DocumentTokenizer, TokenizedText, WordIndex
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
-_CHARACTERS_PER_PIECE = 1 << 20
+_CHARACTERS_PER_TASK = 1 << 20
 _SENTENCES_PER_CHUNK = 1 << 16
 
 
 def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
-    Types are numbered by falling count in the training part, so that a vocabulary of any size is the head
-    of the table. What is written follows from the text and the settings alone, not from the number of processes.
+    Types are numbered by falling count in the training part, so a vocabulary of any size is the beginning of the table.
+    The result depends on the text and the settings alone, not on the number of processes.
 
     Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
-    per process its tokenizer and two pieces of a million characters: 0.6 GB in all for 22 million words of English
-    and two processes. A single line, JSON record or `.spacy` file has to fit as well. The text is never held whole.
+    per process its tokenizer and two batches of a million characters: 0.6 GB in all for 22 million words of English and
+    two processes. A single line, JSON record or `.spacy` file must fit as well; the whole text never has to.
 
     Raises:
         FileExistsError: `out` exists.
-        FileNotFoundError: no text.
-        OSError: naming `out`, it cannot be written (a full disk); a process died.
-        ValueError: the text holds no sentence, or not enough to hold some out; a file or a line that cannot be read;
-            a language without a tokenizer.
+        FileNotFoundError: there is no text.
+        OSError: `out` cannot be written (it is named), for example on a full disk; or a process died.
+        ValueError: the text has no sentence, or too few to hold some out; a file or a line cannot be read; the language
+            has no tokenizer.
     """
     out = Path(out)
     if out.exists():
         raise FileExistsError(f"{out} exists; delete it, or choose another folder")
     if paths.raw_text is None:
-        raise ValueError("paths.raw_text is needed: a file, a directory or a glob pattern")
-    # Whatever a typing mistake can spoil comes first, before hours of tokenizing.
-    files = text_files(paths.raw_text)
-    dev_files = None if paths.dev_text is None else text_files(paths.dev_text)
-    cutter = DocumentTokenizer(settings)
-    partial = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed here
-    partial.mkdir(parents=True)
-    try:
-        table = Numbers([BOS, EOS, UNK])
-        train = _Part(partial / "raw-train.bin", table)
-        with contextlib.closing(cut_files(files, cutter, settings)) as pieces:
-            train.add(pieces)
-        if not train.lengths:
+        raise ValueError("paths.raw_text is required: a file, a directory or a glob pattern")
+    # Everything that a typing error can break comes before hours of tokenizing.
+    text_files(paths.raw_text)
+    if paths.dev_text is not None:
+        text_files(paths.dev_text)
+    tokenizer = DocumentTokenizer(settings)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    remove_partial(out.parent, out.name)
+    with atomic_folder(out) as folder:
+        index = WordIndex([BOS, EOS, UNK])
+        train = _IndexedText(folder / "raw-train.bin", index)
+        if not train.fill(paths.raw_text, tokenizer, settings):
             raise ValueError(f"No sentence in the text of {paths.raw_text!r}")
         dev = None
-        if dev_files is not None:
-            dev = _Part(partial / "raw-dev.bin", table)
-            with contextlib.closing(cut_files(dev_files, cutter, settings)) as pieces:
-                dev.add(pieces)
-            if not dev.lengths:
+        if paths.dev_text is not None:
+            dev = _IndexedText(folder / "raw-dev.bin", index)
+            if not dev.fill(paths.dev_text, tokenizer, settings):
                 raise ValueError(f"No sentence in the held-out text of {paths.dev_text!r}")
-        fresh = _fresh(train, dev, settings.dedup)
-        if not fresh.any():
+        is_new = _first_occurrences(train, dev, settings.dedup)
+        if not is_new.any():
             raise ValueError(
-                f"All of {paths.raw_text!r} stands in {paths.dev_text!r} too, and prepare.dedup ="
-                f" {settings.dedup!r} leaves nothing to train on"
+                f"All of {paths.raw_text!r} is also in {paths.dev_text!r}, and prepare.dedup = {settings.dedup!r}"
+                " leaves nothing to train on"
             )
-        if dev is not None:
-            parts = {"train": _Choice(train, fresh), "dev": _Choice.all(dev)}
-        else:
-            held_out = _held_out(train, fresh, settings.seed)
-            parts = {
-                "train": _Choice(train, fresh & ~held_out),
-                "dev": _Choice(train, fresh & held_out),
-            }
-        _write(parts, [*table], partial)
-        for raw in partial.glob("raw-*.bin"):
+        parts = _split(train, dev, is_new, settings.seed)
+        _write(parts, [*index], folder)
+        for raw in folder.glob("raw-*.bin"):
             raw.unlink()
         lengths = np.asarray(train.lengths)
-        statement = {
+        description = {
             "format": FORMAT,
             "paths": paths.model_dump(include={"raw_text", "dev_text"}),
             "prepare": settings.model_dump(exclude={"n_process"}),
-            "dropped": {"sentences": int((~fresh).sum()), "words": int(lengths[~fresh].sum())},
+            "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
         }
-        (partial / "corpus.json").write_text(json.dumps(statement, indent=2), encoding="utf8")
-        partial.rename(out)
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(out)) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        (folder / "corpus.json").write_text(json.dumps(description, indent=2), encoding="utf8")
     return Corpus.open(out)
 
 
-def cut_files(
-    files: list[Path], cutter: DocumentTokenizer, settings: Prepare
-) -> Generator[Piece, None, None]:
-    """The sentences of text files, in pieces of about a million characters. Close it when you stop early."""
+def tokenize_files(
+    files: list[Path], tokenizer: DocumentTokenizer, settings: Prepare
+) -> Generator[TokenizedText, None, None]:
+    """Yield the sentences of text files, about a million characters at a time. Close the generator to stop early."""
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
-    return in_order(cutter, _tasks(documents(files, settings.encoding_errors)), n_process)
+    return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
 
 
-def _tasks(found: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents, in lists worth handing to another process."""
+def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield lists of documents that are large enough to be worth sending to another process."""
     task: list[Document] = []
     characters = 0
-    for document in found:
+    for document in texts:
         task.append(document)
         characters += sum(map(len, document.text))
-        if characters >= _CHARACTERS_PER_PIECE:
+        if characters >= _CHARACTERS_PER_TASK:
             yield task
             task, characters = [], 0
     if task:
         yield task
 
 
-def _write(parts: dict[str, _Choice], types: list[str], folder: Path) -> None:
+def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None:
     counts = np.zeros(len(types), dtype=np.int64)
     for ids in parts["train"].ids():
         counts += np.bincount(ids, minlength=len(types))
-    # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies want them.
+    # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies require.
     order = np.concatenate([[0, 1, 2], 3 + np.argsort(-counts[3:], kind="stable")])
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
     for name, part in parts.items():
         np.save(folder / FILES[name].offsets, part.offsets)
         with (folder / FILES[name].ids).open("wb") as file:
-            # Written, not mapped: on a full disk a write is an error, a mapped page kills the process.
+            # Written, not mapped: on a full disk a failed write raises an error, but a mapped page kills the process.
             header = {"descr": "<i4", "fortran_order": False, "shape": (int(part.offsets[-1]),)}
             np.lib.format.write_array_header_1_0(file, header)
             for ids in part.ids():
@@ -147,96 +129,111 @@ def _write(parts: dict[str, _Choice], types: list[str], folder: Path) -> None:
     np.save(folder / "counts.npy", counts[order])
 
 
-class _Part:
+class _IndexedText:
     """One text: the ids of its words on disk, a few numbers per sentence and document in memory."""
 
-    def __init__(self, path: Path, table: Numbers) -> None:
+    def __init__(self, path: Path, index: WordIndex) -> None:
         self.path = path
-        self.table = table
+        self.index = index
         self.lengths = array.array("i")
-        """(sentences,) words of each."""
+        """(sentences,) the number of words of each sentence."""
         self.sizes = array.array("i")
-        """(documents,) sentences of each."""
+        """(documents,) the number of sentences of each document."""
         self.document_digests = array.array("Q")
         self.sentence_digests = array.array("Q")
 
-    def add(self, pieces: Iterable[Piece]) -> None:
-        with self.path.open("wb") as file:
-            for piece in pieces:
-                numbers = np.array([self.table[word] for word in piece.types], dtype=np.int32)
-                file.write(numbers[piece.words].data)
-                self.lengths.frombytes(piece.lengths.tobytes())
-                self.sizes.frombytes(piece.documents.tobytes())
-                self.document_digests.frombytes(piece.document_digests.tobytes())
-                self.sentence_digests.frombytes(piece.sentence_digests.tobytes())
+    def fill(self, source: str, tokenizer: DocumentTokenizer, settings: Prepare) -> bool:
+        """Add the text of `source`; return True if it has a sentence."""
+        chunks = tokenize_files(text_files(source), tokenizer, settings)
+        with contextlib.closing(chunks), self.path.open("wb") as file:
+            for chunk in chunks:
+                ids = np.array([self.index[word] for word in chunk.types], dtype=np.int32)
+                file.write(ids[chunk.words].data)
+                self.lengths.frombytes(chunk.lengths.tobytes())
+                self.sizes.frombytes(chunk.documents.tobytes())
+                self.document_digests.frombytes(chunk.document_digests.tobytes())
+                self.sentence_digests.frombytes(chunk.sentence_digests.tobytes())
+        return len(self.lengths) > 0
 
 
-class _Choice:
-    """Some sentences of a text."""
+class _Selection:
+    """Some sentences of a text.
 
-    def __init__(self, part: _Part, chosen: np.ndarray) -> None:
-        self._path = part.path
-        self._lengths = np.asarray(part.lengths, dtype=np.int64)
-        self._chosen = chosen
-        self.offsets = np.concatenate([[0], np.cumsum(self._lengths[chosen])])
+    Args:
+        selected: (sentences,) bool.
+    """
 
-    @classmethod
-    def all(cls, part: _Part) -> _Choice:
-        """Every sentence."""
-        return cls(part, np.ones(len(part.lengths), dtype=bool))
+    def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
+        self._path = text.path
+        self._lengths = np.asarray(text.lengths, dtype=np.int64)
+        self._selected = selected
+        self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
 
     def ids(self) -> Iterator[np.ndarray]:
-        """Provisional ids of the chosen sentences' words, end to end, in pieces that fit into memory."""
+        """Yield the provisional ids of the words of the selected sentences, in chunks that fit into memory."""
         with self._path.open("rb") as file:
             for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
                 rows = slice(first, first + _SENTENCES_PER_CHUNK)
                 lengths = self._lengths[rows]
                 ids = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
-                yield ids[np.repeat(self._chosen[rows], lengths)]
+                yield ids[np.repeat(self._selected[rows], lengths)]
 
 
-def _fresh(train: _Part, dev: _Part | None, dedup: str) -> np.ndarray:
-    """(sentences,) bool: the training sentences that stand neither earlier in the text nor in held-out text of its
-    own, or whose documents do not."""
+def _split(
+    train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
+) -> dict[str, _Selection]:
+    """Return the training part and the held-out part; without held-out text, a share of the documents is held out."""
+    if dev is not None:
+        everything = np.ones(len(dev.lengths), dtype=bool)
+        return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
+    held_out = _held_out(train, is_new, seed)
+    return {
+        "train": _Selection(train, is_new & ~held_out),
+        "dev": _Selection(train, is_new & held_out),
+    }
+
+
+def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
+    """Return (sentences,) bool, true for the training sentences that occur neither earlier in the training text nor in
+    the separate held-out text; with `dedup` = "documents", for the sentences of such documents."""
     if dedup == "none":
         return np.ones(len(train.lengths), dtype=bool)
     level = "document_digests" if dedup == "documents" else "sentence_digests"
     before = array.array("Q") if dev is None else getattr(dev, level)
     digests = np.concatenate([np.asarray(before), np.asarray(getattr(train, level))])
-    fresh = np.zeros(len(digests), dtype=bool)
-    fresh[np.unique(digests, return_index=True)[1]] = True
-    fresh = fresh[len(before) :]
-    return np.repeat(fresh, train.sizes) if dedup == "documents" else fresh
+    is_first = np.zeros(len(digests), dtype=bool)
+    is_first[np.unique(digests, return_index=True)[1]] = True
+    is_first = is_first[len(before) :]
+    return np.repeat(is_first, train.sizes) if dedup == "documents" else is_first
 
 
-def _held_out(part: _Part, fresh: np.ndarray, seed: int) -> np.ndarray:
-    """(sentences,) bool: the documents of the smallest seeded hashes, until both minima are met.
+def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
+    """Return (sentences,) bool, true for the documents with the smallest seeded hashes, as many as both minima require.
 
     Args:
-        fresh: (sentences,) bool, those that count.
+        is_new: (sentences,) bool, true for the sentences that count.
     """
-    owners = np.repeat(np.arange(len(part.sizes)), part.sizes)
-    sizes = np.bincount(owners[fresh], minlength=len(part.sizes))
+    document_of_sentence = np.repeat(np.arange(len(text.sizes)), text.sizes)
+    sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sizes))
     salt = seed.to_bytes(16, "little")
     keys = [
         hashlib.blake2b(digest.to_bytes(8, "little"), salt=salt).digest()
-        for digest in part.document_digests
+        for digest in text.document_digests
     ]
-    remaining = np.flatnonzero(sizes)
-    chosen = np.zeros(len(sizes), dtype=bool)
+    candidates = np.flatnonzero(sizes)
+    min_documents = _HELD_OUT_SHARE * len(candidates)
+    is_held_out = np.zeros(len(sizes), dtype=bool)
     sentences = 0
-    for number in sorted(remaining.tolist(), key=keys.__getitem__):
-        if sentences >= _MIN_HELD_OUT_SENTENCES and chosen.sum() >= _HELD_OUT_SHARE * len(
-            remaining
-        ):
+    for number in sorted(candidates.tolist(), key=keys.__getitem__):
+        if sentences >= _MIN_HELD_OUT_SENTENCES and is_held_out.sum() >= min_documents:
             break
-        chosen[number] = True
+        is_held_out[number] = True
         sentences += sizes[number]
-    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > fresh.sum() // 2:
+    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > is_new.sum() // 2:
         raise ValueError(
-            f"The text has {fresh.sum()} sentences in {len(remaining)} documents (in plain text a blank line ends one,"
-            f" and {LINES_PER_DOCUMENT} lines do): too few, or too few documents, to hold out"
+            f"The text has {is_new.sum()} sentences in {len(candidates)} documents (in plain text a document ends at a"
+            f" blank line or after {LINES_PER_DOCUMENT} lines): too few, or too few documents, to hold out"
             f" {_MIN_HELD_OUT_SENTENCES} sentences and train on the rest."
-            " Give more text, or held-out text of its own as paths.dev_text"
+            " Give more text, or separate held-out text as paths.dev_text"
         )
-    return chosen[owners]
+    return is_held_out[document_of_sentence]

@@ -1,4 +1,4 @@
-"""A prepared corpus on disk, and the batches of an epoch."""
+"""Prepared corpora on disk, and the batches of an epoch."""
 
 from __future__ import annotations
 
@@ -28,53 +28,51 @@ FILES = {name: PartFiles(f"{name}-ids.npy", f"{name}-offsets.npy") for name in (
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences as ids of types, end to end."""
+    """Sentences as ids of types, concatenated."""
 
     ids: np.ndarray
     """(words,) int32, memory-mapped."""
     offsets: np.ndarray
-    """(sentences + 1,) int64: sentence i is ids[offsets[i]:offsets[i + 1]]."""
+    """(sentences + 1,) int64, the borders: sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """(sentences,) words of each."""
+        """(sentences,) the number of words of each sentence."""
         return np.diff(self.offsets)
 
-    def pieces(self) -> Iterator[np.ndarray]:
-        """All ids in their order, in pieces, so that a corpus larger than memory is only read through."""
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Yield all ids in order, in chunks, so that a corpus may be larger than memory."""
         for start in range(0, len(self.ids), _IDS_PER_READ):
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """The same words, sentences longer than `max_length` cut into pieces of at most that."""
-        pieces = -(-self.lengths // max_length)
-        starts = np.repeat(self.offsets[:-1], pieces)
-        place = np.arange(len(starts)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        return Sentences(self.ids, np.append(starts + place * max_length, self.offsets[-1]))
+        """Return the same words with longer sentences split into sentences of at most `max_length` words."""
+        splits = -(-self.lengths // max_length)
+        starts = np.repeat(self.offsets[:-1], splits)
+        number = np.arange(len(starts)) - np.repeat(np.cumsum(splits) - splits, splits)
+        return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """The sentences from the start that together have at least `words` words, or all."""
+        """Return the fewest first sentences that have at least `words` words together, or all sentences."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
     def words(self, rows: np.ndarray) -> int:
-        """Words of these sentences together."""
+        """Return the total number of words of the sentences with these indices."""
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(words of these sentences, end to end; (len(rows),) their lengths)."""
-        # Not `self.lengths`: a step wants a hundred rows, not the differences of millions.
+        """Return the concatenated words of the sentences with these indices, and (len(rows),) their lengths."""
+        # `self.lengths` would compute the differences of millions of offsets, for the hundred rows of a step.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
         ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
-            starts - (ends - lengths), lengths
-        )
-        return self.ids[places], lengths
+        positions = np.arange(ends[-1] if len(ends) else 0)
+        return self.ids[positions + np.repeat(starts - (ends - lengths), lengths)], lengths
 
 
 class Dropped(NamedTuple):
-    """What `dedup` took from the training text."""
+    """Amount of training text that `dedup` has removed."""
 
     sentences: int = 0
     words: int = 0
@@ -82,18 +80,18 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """What `prepare` wrote."""
+    """A prepared corpus, as `prepare` writes it."""
 
     types: list[str]
-    """`<S>`, `</S>`, `<UNK>`, then every type by falling count in the training part."""
+    """`<S>`, `</S>`, `<UNK>`, then all types by falling count in the training part."""
     counts: np.ndarray
-    """(types,) occurrences in the training part."""
+    """(types,) int64, the number of occurrences in the training part."""
     train: Sentences
     dev: Sentences
     lang: str
     """Language of the tokenizer."""
     tokenizer: str
-    """What made the words, as the card of weights says it."""
+    """Description of the tokenizer for the card of weights; see `Prepare.description`."""
     dropped: Dropped
 
     @classmethod
@@ -102,63 +100,66 @@ class Corpus:
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
-            ValueError: the folder is of another format, or damaged.
+            ValueError: the folder has another format, or is damaged.
         """
         folder = Path(folder)
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(
-                f"No prepared corpus at {folder}: `python -m spacy elmo prepare` makes one"
+                f"No prepared corpus at {folder}: `python -m spacy elmo prepare` creates one"
             )
         try:
             return cls._read(folder)
         except (ValueError, LookupError, TypeError, EOFError) as error:
             raise ValueError(
-                f"{folder}: damaged, or no corpus of this version ({error}). Delete it and prepare it again"
+                f"{folder}: damaged, or not a corpus of this version ({error}). Delete it and prepare it again"
             ) from error
 
     @classmethod
     def _read(cls, folder: Path) -> Corpus:
-        statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
-        if not isinstance(statement, dict) or statement.get("format") != FORMAT:
-            raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {statement!r:.100}")
+        description = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
+        if not isinstance(description, dict) or description.get("format") != FORMAT:
+            raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {description!r:.100}")
         types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
         counts = np.load(folder / "counts.npy")
         if len(types) != len(counts):
             raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
         parts = {name: _part(folder, name, len(types)) for name in FILES}
-        settings = Prepare(**statement["prepare"])
+        settings = Prepare(**description["prepare"])
         return cls(
             types,
             counts,
             **parts,
             lang=settings.lang,
-            tokenizer=settings.made_by,
-            # A corpus made before there was `dedup` says nothing of it.
-            dropped=Dropped(**statement.get("dropped", {})),
+            tokenizer=settings.description,
+            # The entry is missing in a corpus that is older than the setting `dedup`.
+            dropped=Dropped(**description.get("dropped", {})),
         )
 
     def vocabulary(self, size: int) -> list[str]:
-        """The words of a softmax of `size` classes; fewer, if fewer types were seen in training."""
-        seen = 3 + int((self.counts[3:] > 0).sum())
-        return self.types[: min(size, seen)]
+        """Return the words of a softmax of `size` classes; fewer, if the training part has fewer types."""
+        in_training = 3 + int((self.counts[3:] > 0).sum())
+        return self.types[: min(size, in_training)]
 
 
 def _part(folder: Path, name: str, types: int) -> Sentences:
     files = FILES[name]
     part = Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
     if len(part.ids) != part.offsets[-1]:
-        raise ValueError(f"{name} has {len(part.ids)} words, its offsets say {part.offsets[-1]}")
-    largest = max((int(ids.max()) for ids in part.pieces()), default=-1)
+        raise ValueError(
+            f"{name} has {len(part.ids)} words, but its offsets end at {part.offsets[-1]}"
+        )
+    largest = max((int(ids.max()) for ids in part.chunks()), default=-1)
     if largest >= types:
-        raise ValueError(f"{name} has a word of type {largest}, types.txt has {types} types")
+        raise ValueError(f"{name} has a word of type {largest}, but types.txt has {types} types")
     return part
 
 
 class Epoch:
-    """The batches of one pass over the corpus: sentences of like length, in an order drawn from (seed, epoch).
+    """Batches of one pass over the corpus: sentences of similar length, in an order drawn from (seed, epoch).
 
-    Sentences are shuffled, dealt into pools of a hundred batches, sorted by length within a pool and cut
-    into batches, which are shuffled again. Any batch can be had by its number, so a position is a number.
+    Sentences are shuffled, divided into pools of a hundred batches, sorted by length within each pool and divided into
+    batches, which are shuffled again. Each batch can be computed from its number, so a number is a position in the
+    epoch.
     """
 
     _BATCHES_PER_POOL = 100
@@ -183,6 +184,6 @@ class Epoch:
         return len(self._order)
 
     def __getitem__(self, number: int) -> np.ndarray:
-        """Rows of the sentences of a batch."""
+        """Return the indices of the sentences of a batch."""
         batch = self._order[number]
         return self._rows[self._borders[batch] : self._borders[batch + 1]]

@@ -1,4 +1,4 @@
-"""One function in several processes, its results in the order of its arguments."""
+"""Parallel map over several processes, with the results in the order of the arguments."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import Any, TypeVar
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-_AHEAD = 2
+_TASKS_PER_PROCESS = 2
 _work: Callable[[Any], Any]
 
 
 def in_order(
     work: Callable[[_Task], _Result], tasks: Iterable[_Task], n_process: int
 ) -> Generator[_Result, None, None]:
-    """`map(work, tasks)`, by `n_process` processes; one: by this process.
+    """Yield `map(work, tasks)`, computed by `n_process` processes; if 1, by this process.
 
-    Tasks are taken from their iterable as they are needed: for each process one is being worked on and one waits, so
-    memory is bounded. Processes start as Python's default has it, as in spaCy's `nlp.pipe`, and end with this one,
-    however it ends.
+    Memory is bounded: tasks are taken from the iterable only as needed, so that for each process one is running and one
+    is waiting. Processes start by Python's default method, as in spaCy's `nlp.pipe`, and end with this process, however
+    it ends.
 
     Raises:
         ChildProcessError: a process died.
@@ -35,29 +35,30 @@ def in_order(
     if n_process == 1:
         yield from map(work, tasks)
         return
-    pool = ProcessPoolExecutor(n_process, initializer=_start, initargs=(work,))
+    pool = ProcessPoolExecutor(n_process, initializer=_initialize, initargs=(work,))
     try:
         remaining = iter(tasks)
-        ahead: collections.deque[Future[_Result]] = collections.deque(
-            pool.submit(_run, task) for task in itertools.islice(remaining, _AHEAD * n_process)
+        first = itertools.islice(remaining, _TASKS_PER_PROCESS * n_process)
+        pending: collections.deque[Future[_Result]] = collections.deque(
+            pool.submit(_run, task) for task in first
         )
-        while ahead:
-            result = ahead.popleft().result()
-            ahead.extend(pool.submit(_run, task) for task in itertools.islice(remaining, 1))
+        while pending:
+            result = pending.popleft().result()
+            pending.extend(pool.submit(_run, task) for task in itertools.islice(remaining, 1))
             yield result
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            f"One of {n_process} processes died: for want of memory, or it could not start. Set prepare.n_process"
-            " to less; with 1 no other is started"
+            f"One of {n_process} processes died: it ran out of memory, or could not start. Reduce prepare.n_process;"
+            " with 1, no other process is started"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _start(work: Callable[[Any], Any]) -> None:
+def _initialize(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
-    # Ctrl-C reaches every process of the terminal: the parent's to handle.
+    # Ctrl-C is sent to every process of the terminal; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

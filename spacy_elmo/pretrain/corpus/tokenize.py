@@ -1,4 +1,4 @@
-"""Documents to sentences of numbered words: the part of preparing that can run in several processes."""
+"""Tokenization of documents into numbered words: the part of preparing that can run in several processes."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ...text.documents import Document
 from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..config import Prepare
 
-_WORDS_KEPT = 100_000
+_MAX_STRINGS = 100_000
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 
 @dataclass(frozen=True)
-class Piece:
+class TokenizedText:
     """N words in S sentences of D documents. Documents without a word are left out."""
 
     types: list[str]
-    """The distinct words, in the order of first sight."""
+    """The distinct words, in order of first occurrence."""
     words: np.ndarray
-    """(N,) int32, which of the types."""
+    """(N,) int32, the index of each word in `types`."""
     lengths: np.ndarray
-    """(S,) int32, words of each sentence."""
+    """(S,) int32, the number of words of each sentence."""
     documents: np.ndarray
-    """(D,) int32, sentences of each document."""
+    """(D,) int32, the number of sentences of each document."""
     document_digests: np.ndarray
-    """(D,) uint64, equal for the same sentences."""
+    """(D,) uint64, equal for documents of equal sentences."""
     sentence_digests: np.ndarray
-    """(S,) uint64, equal for the same words."""
+    """(S,) uint64, equal for sentences of equal words."""
 
 
 class DocumentTokenizer:
-    """Tokenizes documents and cuts them into sentences, by the rule that the component uses (bilm/sentences.py).
+    """Tokenizer and sentence splitter for documents, by the same rule as the component (`text/sentences.py`).
 
     Raises:
-        ValueError: `lang` or `tokenizer` names none that spaCy can make.
+        ValueError: spaCy has no tokenizer for `lang` or `tokenizer`.
     """
 
     def __init__(self, settings: Prepare) -> None:
@@ -51,52 +51,53 @@ class DocumentTokenizer:
         self._nlp = None if settings.tokenized else _blank(settings)
 
     def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare]]:
-        # A new process makes its own tokenizer.
+        # A new process creates its own tokenizer.
         return DocumentTokenizer, (self._settings,)
 
-    def __call__(self, documents: Sequence[Document]) -> Piece:
-        """The sentences of some documents, end to end."""
-        numbers = Numbers()
+    def __call__(self, documents: Sequence[Document]) -> TokenizedText:
+        """Return the sentences of some documents, concatenated."""
+        index = WordIndex()
         if self._nlp is None:
-            words, sizes = _numbered(
-                documents, numbers, lambda line: map(numbers.__getitem__, line.split())
+            words, sizes = _index_words(
+                documents, index, lambda line: map(index.__getitem__, line.split())
             )
         else:
-            with self._memory(self._nlp):
-                words, sizes = _numbered(documents, numbers, _reader(self._nlp, numbers))
-        types = [*numbers]
-        kinds = word_kinds(types)
-        space = kinds & SPACE > 0
-        kinds = kinds[words]
+            with self._memory_zone(self._nlp):
+                words, sizes = _index_words(documents, index, _line_tokenizer(self._nlp, index))
+        types = [*index]
+        type_kinds = word_kinds(types)
+        is_space_type = type_kinds & SPACE > 0
+        kinds, is_word = type_kinds[words], ~is_space_type[words]
         if self._settings.tokenized:
-            # A line is a sentence. Words of no kind do not start another.
-            lines = np.array([not document.words for document in documents], dtype=bool)
-            kinds[np.repeat(lines, sizes) & ~space[words]] = 0
+            # A line is a sentence, so its words must not start another one. Kind 0 starts none.
+            is_lines = np.array([not document.words for document in documents], dtype=bool)
+            kinds[np.repeat(is_lines, sizes) & is_word] = 0
         starts = starts_of_kinds(kinds)
-        kept = ~space[words]
-        lengths = np.bincount((np.cumsum(starts) - 1)[kept], minlength=int(starts.sum()))
-        owners = np.repeat(np.arange(len(documents)), sizes)[starts]
-        per_document = np.bincount(owners[lengths > 0])
-        rank = np.cumsum(~space, dtype=np.int32) - 1
-        return _piece(
-            [word for word, is_space in zip(types, space, strict=True) if not is_space],
-            rank[words[kept]],
+        lengths = np.bincount((np.cumsum(starts) - 1)[is_word], minlength=int(starts.sum()))
+        document_of_sentence = np.repeat(np.arange(len(documents)), sizes)[starts]
+        sentences_per_document = np.bincount(document_of_sentence[lengths > 0])
+        index_without_space = np.cumsum(~is_space_type, dtype=np.int32) - 1
+        return _with_digests(
+            [word for word, is_space in zip(types, is_space_type, strict=True) if not is_space],
+            index_without_space[words[is_word]],
             lengths[lengths > 0].astype(np.int32),
-            per_document[per_document > 0].astype(np.int32),
+            sentences_per_document[sentences_per_document > 0].astype(np.int32),
         )
 
     @staticmethod
-    def _memory(nlp: Language) -> AbstractContextManager[object]:
-        """Let a vocabulary that knows enough words forget the next ones again, or it would grow with the text.
+    def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
+        """Return a context in which a vocabulary that is large enough forgets new words, so that it does not grow with
+        the text.
 
-        Not from the start: in a memory zone the tokenizer's cache learns nothing, which makes it three times slower.
+        Below that size words are kept: in a memory zone the tokenizer's cache learns nothing, which makes it three
+        times slower.
         """
-        known = len(nlp.vocab.strings) >= _WORDS_KEPT
-        return nlp.memory_zone() if known else contextlib.nullcontext()
+        is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
+        return nlp.memory_zone() if is_large else contextlib.nullcontext()
 
 
-class Numbers(dict[str, int]):
-    """Word -> number, in the order of first sight. Words given at the start have the first numbers."""
+class WordIndex(dict[str, int]):
+    """Index of each word, in order of first occurrence. Words given at construction have the first indices."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         super().__init__((word, number) for number, word in enumerate(words))
@@ -106,61 +107,61 @@ class Numbers(dict[str, int]):
         return number
 
 
-def _numbered(
-    documents: Sequence[Document],
-    numbers: Numbers,
-    read: Callable[[str], Any],
+def _index_words(
+    documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(words with a newline after each line and each document, (D,) how many of each document)."""
-    newline = numbers["\n"]
+    """Return the word indices of all documents, with a newline after each line, and (D,) the number per document."""
+    newline = index["\n"]
     words: list[int] = []
     ends = [0]
     for document in documents:
         if document.words:
-            words.extend(map(numbers.__getitem__, document.text))
+            words.extend(map(index.__getitem__, document.text))
             words.append(newline)
         else:
             for line in document.text:
-                words.extend(read(line))
+                words.extend(tokenize(line))
                 words.append(newline)
         ends.append(len(words))
     return np.array(words, dtype=np.int32), np.diff(ends)
 
 
-def _reader(nlp: Language, numbers: Numbers) -> Callable[[str], Any]:
-    """A function from a line to the numbers of its tokens. It asks for a token's text once per distinct token."""
+def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
+    """Return a function from a line to the indices of its tokens. It looks up the text once per distinct token."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
 
-    class ByHash(dict[int, int]):
+    class IndexByHash(dict[int, int]):
         def __missing__(self, key: int) -> int:
-            self[key] = number = numbers[strings[key]]
+            self[key] = number = index[strings[key]]
             return number
 
-    by_hash = ByHash()
+    by_hash = IndexByHash()
     return lambda line: map(by_hash.__getitem__, tokenizer(line).to_array([ORTH]).tolist())
 
 
-def _piece(
+def _with_digests(
     types: list[str], words: np.ndarray, lengths: np.ndarray, documents: np.ndarray
-) -> Piece:
-    text = [types[word] for word in words.tolist()]
-    sentences = []
+) -> TokenizedText:
+    texts = [types[word] for word in words.tolist()]
+    sentence_texts = []
     start = 0
     for length in lengths.tolist():
-        sentences.append(" ".join(text[start : start + length]).encode("utf8"))
+        sentence_texts.append(" ".join(texts[start : start + length]).encode("utf8"))
         start += length
-    whole = []
+    document_texts = []
     start = 0
     for size in documents.tolist():
-        whole.append(b"\n".join([*sentences[start : start + size], b""]))
+        document_texts.append(b"\n".join([*sentence_texts[start : start + size], b""]))
         start += size
-    return Piece(types, words, lengths, documents, _digests(whole), _digests(sentences))
+    return TokenizedText(
+        types, words, lengths, documents, _digests(document_texts), _digests(sentence_texts)
+    )
 
 
 def _digests(texts: list[bytes]) -> np.ndarray:
-    """(texts,) uint64. Of 64 bits: two of a million different texts are taken for one with a chance of 3e-8."""
+    """Return (texts,) uint64. With 64 bits, the chance that two of a million different texts collide is 3e-8."""
     return np.frombuffer(
         b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), dtype="<u8"
     )
@@ -174,7 +175,7 @@ def _blank(settings: Prepare) -> Language:
         return spacy.blank(settings.lang, config=config)
     except (ImportError, ValueError) as error:  # an ImportError also for an unknown language
         raise ValueError(
-            f"prepare.lang = {settings.lang!r}, tokenizer = {settings.tokenizer!r}: spaCy gives no tokenizer. Choose"
-            " another, install what it needs, or give text of words and set prepare.tokenized to true:\n"
+            f"prepare.lang = {settings.lang!r}, tokenizer = {settings.tokenizer!r}: spaCy cannot create the tokenizer."
+            " Choose another one, install what it requires, or give tokenized text and set prepare.tokenized to true:\n"
             + str(error).strip()
         ) from error

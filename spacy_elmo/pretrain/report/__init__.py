@@ -1,1 +1,1 @@
-"""What a run tells its user: statistics, estimates, and the page with its curves."""
+"""Reports for the user of a run: statistics, estimates, and the page with its curves."""

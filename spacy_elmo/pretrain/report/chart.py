@@ -1,4 +1,4 @@
-"""A line chart as places in a drawing; the template of the report turns it into SVG."""
+"""Layout of a line chart in drawing coordinates; the template of the report renders it as SVG."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-# In units of the drawing, which scales with the page.
+# Sizes are in units of the drawing, which scales with the page.
 WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
-"""Edges of the plot inside the drawing; above it is room for the values under the pointer."""
+"""Edges of the plot inside the drawing. The space above it shows the values at the pointer."""
 MAX_POINTS = 240
-"""More would be less than two units apart."""
-_FEW = 40
+"""Largest number of points of a curve; more would be less than two units apart."""
+_MAX_MARKED_POINTS = 40
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled place on an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
@@ -29,34 +29,34 @@ class Curve:
 
     name: str
     path: str
-    """The `d` of an SVG path; it has a gap where a value cannot be drawn."""
+    """Attribute `d` of an SVG path, with a gap where a value cannot be drawn."""
     dots: str
-    """Another, which marks the points: those that stand alone, and all if they are few."""
+    """Attribute `d` of a second path, which marks isolated points, or all points if they are few."""
 
 
 @dataclass(frozen=True)
-class Stop:
-    """A stripe of the plot, and what to show while the pointer is in it."""
+class HoverStripe:
+    """A vertical stripe of the plot, and the text that is shown while the pointer is in it."""
 
     left: float
     width: float
     at: float
-    """x of the point that it is about."""
+    """x of the point that the text describes."""
     text: str
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What there is to draw; without curves if no value can be drawn."""
+    """The parts of a drawing; without curves if no value can be drawn."""
 
     title: str
     unit: str
     curves: list[Curve]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
-    stops: list[Stop]
+    stripes: list[HoverStripe]
     undrawn: int
-    """Values that are infinite or no numbers, or not positive on a logarithmic scale."""
+    """Number of values that are infinite, not numbers, or not positive on a logarithmic scale."""
 
 
 def line_chart(
@@ -69,25 +69,25 @@ def line_chart(
     log: bool = False,
     from_zero: bool = False,
 ) -> Chart:
-    """Lay out curves over a common x, which begins at 0.
+    """Return the layout of curves over a common x axis, which begins at 0.
 
     Args:
-        x: rising.
-        curves: name -> as many values as `x`.
-        describe: number of a point -> its values in words.
-        log: a logarithmic y axis.
+        x: ascending values.
+        curves: by name, as many values as `x` has.
+        describe: returns a description of the values at a point from its number.
+        log: the y axis is logarithmic.
         from_zero: the y axis begins at 0.
     """
     drawable = {
         name: [value if _drawable(value, log) else math.nan for value in values]
         for name, values in curves.items()
     }
-    found = [value for values in drawable.values() for value in values if not math.isnan(value)]
-    undrawn = len(x) * len(curves) - len(found)
-    if not found:
+    drawn = [value for values in drawable.values() for value in values if not math.isnan(value)]
+    undrawn = len(x) * len(curves) - len(drawn)
+    if not drawn:
         return Chart(title, unit, [], [], [], [], undrawn)
     across = _Axis(0.0, x[-1], LEFT, RIGHT)
-    up = _Axis(0.0 if from_zero else min(found), max(found), BOTTOM, TOP, log=log)
+    up = _Axis(0.0 if from_zero else min(drawn), max(drawn), BOTTOM, TOP, log=log)
     kept = thinned(next(iter(drawable.values())), MAX_POINTS)
     places = [across(x[point]) for point in kept]
     return Chart(
@@ -99,33 +99,33 @@ def line_chart(
         ],
         x_ticks=across.ticks(),
         y_ticks=up.ticks(),
-        stops=_stops(places, [describe(point) for point in kept]),
+        stripes=_stripes(places, [describe(point) for point in kept]),
         undrawn=undrawn,
     )
 
 
 def thinned(values: Sequence[float], most: int) -> list[int]:
-    """Numbers of at most `most` points that keep the line's shape: the first, the last, and in each of many equal
-    stretches the lowest and the highest, so that a spike of one point stays.
+    """Return the indices of at most `most` points that keep the shape of a line: the first, the last, and in each of
+    many equal intervals the lowest and the highest, so that a spike of one point remains.
 
     Args:
-        values: NaN is neither low nor high.
+        values: values, in which NaN is neither low nor high.
         most: at least 4.
     """
     if len(values) <= most:
         return list(range(len(values)))
-    stretches = (most - 2) // 2
+    intervals = (most - 2) // 2
     kept = {0, len(values) - 1}
-    for number in range(stretches):
-        first, end = (len(values) * edge // stretches for edge in (number, number + 1))
+    for number in range(intervals):
+        first, end = (len(values) * edge // intervals for edge in (number, number + 1))
         drawn = [i for i in range(first, end) if not math.isnan(values[i])] or [first]
         kept |= {min(drawn, key=values.__getitem__), max(drawn, key=values.__getitem__)}
     return sorted(kept)
 
 
 def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
-    """Three to eight round numbers from `low` to `high`, for the ticks of an axis. `low < high`, and both positive if
-    `log`."""
+    """Return three to eight round numbers from `low` to `high`, for the ticks of an axis. `low < high`, and both are
+    positive if `log` is true."""
     if log:
         exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for digits in ((1,), (1, 2, 5), range(1, 10)):
@@ -141,7 +141,7 @@ def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number as an axis shows it: 0.003, 800, 25k, 1.5M."""
+    """Return a number as an axis shows it: 0.003, 800, 25k, 1.5M."""
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / min(size, size if letter != 'k' else 1e3):.4g}{letter}"
@@ -149,10 +149,10 @@ def short(value: float) -> str:
 
 
 class _Axis:
-    """Values -> places, from `start` to `end` in the drawing."""
+    """Mapping from values to positions between `start` and `end` in the drawing."""
 
     def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False):
-        if low == high:  # a single value stands in the middle
+        if low == high:  # a single value is drawn in the middle
             low, high = (
                 (low / 2, high * 2) if log else (low - (abs(low) or 1), high + (abs(high) or 1))
             )
@@ -180,16 +180,16 @@ def _curve(name: str, x: Sequence[float], y: Sequence[float]) -> Curve:
             pieces[-1].append(f"{place:.1f} {height:.1f}")
         elif pieces[-1]:
             pieces.append([])
-    few = len(x) <= _FEW
-    # "h0" is a line of no length: with round ends, a dot.
-    dots = [f"M{point}h0" for piece in pieces for point in piece if few or len(piece) == 1]
+    mark_all = len(x) <= _MAX_MARKED_POINTS
+    # "h0" is a line of length 0, which is a dot, because its ends are round.
+    dots = [f"M{point}h0" for piece in pieces for point in piece if mark_all or len(piece) == 1]
     return Curve(name, "".join("M" + "L".join(piece) for piece in pieces if piece), "".join(dots))
 
 
-def _stops(places: Sequence[float], texts: Sequence[str]) -> list[Stop]:
-    """Stripes whose borders are half way between neighbouring points."""
+def _stripes(places: Sequence[float], texts: Sequence[str]) -> list[HoverStripe]:
+    """Return stripes with borders half way between neighbouring points."""
     borders = [LEFT, *((a + b) / 2 for a, b in zip(places, places[1:], strict=False)), RIGHT]
     return [
-        Stop(left, right - left, at, text)
+        HoverStripe(left, right - left, at, text)
         for left, right, at, text in zip(borders, borders[1:], places, texts, strict=False)
     ]

@@ -1,4 +1,4 @@
-"""How long a run will take and how much memory it needs: measured, by its first steps."""
+"""Estimated time and memory of a run, measured on its first steps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from ...bilm.weights import Weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
 from ..training.loop import pretrain
@@ -20,25 +21,32 @@ _EVAL_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would be like on this machine, as busy as it is now."""
+    """Estimated speed, time and memory of a run on this machine under its present load."""
 
     words_per_second: float
     words: int | None
-    """Read by the whole run; None: its limits do not say."""
+    """Number of words of the whole run; None: its limits do not determine it."""
     minutes: float | None
-    """Of training steps, without evaluations and checkpoints; None: not known."""
+    """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
     memory: int | None
-    """Peak in bytes: of the GPU's, or of this process, all that it did before included; None: the system does not say.
+    """Peak memory in bytes, of the GPU or else of this process, including all earlier work; None: the system does not
+    report it.
     """
 
 
-def estimate(config: PretrainConfig, corpus: Corpus, device: torch.device) -> Estimate:
-    """Take a few steps of a run and one small evaluation, and throw them away.
+def estimate(
+    config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None = None
+) -> Estimate:
+    """Return an estimate from a few steps of the run and one small evaluation, which are then discarded.
 
-    Not arithmetic: half of a step is no matrix product, and how much of it depends on the machine and the shape.
+    The time is measured and not derived from the matrix products, because half of a step is something else, and how
+    much depends on the machine and the sizes.
+
+    Args:
+        initial: the weights of `paths.init`, if they have been read; None: they are read here.
 
     Raises:
-        OSError, ValueError: as of `pretrain`, which the run would raise too.
+        OSError, ValueError: see `pretrain`; the run itself would raise them too.
     """
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)
@@ -47,9 +55,13 @@ def estimate(config: PretrainConfig, corpus: Corpus, device: torch.device) -> Es
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         config = config.model_copy(update={"training": trial})
-        rows = [*itertools.islice(pretrain(config, corpus, Path(folder), device=device), steps)]
+        rows = [
+            *itertools.islice(
+                pretrain(config, corpus, Path(folder), initial=initial, device=device), steps
+            )
+        ]
     first, last = rows[0], rows[-1]
-    # The first step also warms up caches and allocates.
+    # The first step is left out, because it also fills caches and allocates memory.
     if last.step > 1:
         speed = (last.tokens - first.tokens) / max(60 * (last.minutes - first.minutes), 1e-9)
     else:

@@ -1,9 +1,8 @@
-"""The report of a run: `log.jsonl` and `config.cfg` as one HTML page that needs nothing else, no network either."""
+"""Report of a run: `log.jsonl` and `config.cfg` as one HTML page, which requires no other files and no network."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,20 @@ from confection import Config
 
 from ...bilm.config import BiLMConfig
 from ...bilm.head import Head
-from ...bilm.meta import shells
+from ...bilm.meta import on_meta_device
 from ...bilm.model import BiLM
+from ...files import atomic_write
 from ..config import PretrainConfig
 from . import chart
 
 Row = Mapping[str, Any]
-"""A row of `log.jsonl`, the fields of `Progress`."""
+"""A row of `log.jsonl`, with the fields of `Progress`."""
 
 _MB = 1e6
 
 
 def write_report(out: Path) -> Path:
-    """Write `report.html` of the run in `out`, as far as its log goes. The page appears whole or not at all.
+    """Write `report.html` of the run in `out` up to the last row of its log. The page appears whole or not at all.
 
     Raises:
         OSError: the log or the config is missing, or the disk is full.
@@ -34,22 +34,18 @@ def write_report(out: Path) -> Path:
     """
     rows = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
     config = PretrainConfig.of(Config().from_disk(out / "config.cfg"))
-    page, partial = out / "report.html", out / f".report.html.{os.getpid()}.partial"
-    try:
-        partial.write_text(report(rows, config), "utf8")
-        partial.replace(page)
-    finally:
-        partial.unlink(missing_ok=True)
+    page = out / "report.html"
+    atomic_write(page, report(rows, config).encode("utf8"))
     return page
 
 
 def report(rows: Sequence[Row], config: PretrainConfig) -> str:
-    """The page: the figures so far, curves over the words read, and the model card.
+    """Return the page: the values so far, curves over the words read, and the model card.
 
     Args:
-        rows: at least one.
+        rows: the rows of the log, at least one.
     """
-    # Whatever a card or a path holds is text, never markup.
+    # The content of a card or a path is text, never markup.
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -66,7 +62,7 @@ def report(rows: Sequence[Row], config: PretrainConfig) -> str:
 
 
 def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """(what, value, remark)."""
+    """Return rows of name, value and remark."""
     last = rows[-1]
     of_steps = f" of {last['steps']:,}" if last["steps"] else ""
     figures = []
@@ -108,15 +104,15 @@ def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
 
     def perplexities(number: int) -> str:
         dev = scored[number]["dev"]
-        return f"forward {dev['forward']:,.1f}, backward {dev['backward']:,.1f}, {_place(scored[number])}"
+        return f"forward {dev['forward']:,.1f}, backward {dev['backward']:,.1f}, {_position(scored[number])}"
 
-    def of_rows(title: str, unit: str, field: str, **options: bool) -> chart.Chart:
+    def row_chart(title: str, unit: str, field: str, **options: bool) -> chart.Chart:
         return chart.line_chart(
             title,
             unit,
             [row["tokens"] for row in rows],
             {field: [row[field] for row in rows]},
-            lambda number: f"{rows[number][field]:,.4g}, {_place(rows[number])}",
+            lambda number: f"{rows[number][field]:,.4g}, {_position(rows[number])}",
             **options,
         )
 
@@ -129,22 +125,22 @@ def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
             perplexities,
             log=True,
         ),
-        of_rows("Training loss", "nats per target, of the softmax trained with", "loss"),
-        of_rows("Speed", "words per second", "tokens_per_second", from_zero=True),
-        of_rows("Learning rate", "", "learn_rate", from_zero=True),
-        of_rows("Gradient norm", "before clipping, logarithmic", "grad_norm", log=True),
+        row_chart("Training loss", "nats per target, of the softmax trained with", "loss"),
+        row_chart("Speed", "words per second", "tokens_per_second", from_zero=True),
+        row_chart("Learning rate", "", "learn_rate", from_zero=True),
+        row_chart("Gradient norm", "before clipping, logarithmic", "grad_norm", log=True),
     ]
 
 
-def _place(row: Row) -> str:
+def _position(row: Row) -> str:
     return f"step {row['step']:,}, {chart.short(row['tokens'])} words"
 
 
 def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     shape = config.bilm
-    with shells():
-        network = _numbers(BiLM(shape))
-        head = _numbers(Head(best["vocab_size"], shape.projection)) if best else 0
+    with on_meta_device():
+        network = _parameter_count(BiLM(shape))
+        head = _parameter_count(Head(best["vocab_size"], shape.projection)) if best else 0
     rows = [
         (
             "network",
@@ -158,12 +154,12 @@ def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[
             f"{4 * (network + head) / _MB:,.1f} MB with the head in float32,"
             f" {2 * network / _MB:,.1f} MB without it in float16",
         ),
-        ("tokenizer", config.prepare.made_by),
+        ("tokenizer", config.prepare.description),
     ]
     return rows + [(name, _shown(value)) for name, value in config.card.items()]
 
 
-def _numbers(module: torch.nn.Module) -> int:
+def _parameter_count(module: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -176,7 +172,7 @@ def _input(shape: BiLMConfig) -> str:
 
 
 def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
-    """Section -> settings, those that were left out too."""
+    """Return the settings of each section, including those with default values."""
     sections = {**config.model_dump(exclude={"card"}), "model": config.bilm.to_dict()}
     return {
         section: [(key, _shown(value)) for key, value in values.items()]
@@ -185,5 +181,5 @@ def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
 
 
 def _shown(value: object) -> str:
-    """As in a `.cfg`, but text without its quotation marks."""
+    """Return a value as in a `.cfg`, but text without quotation marks."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

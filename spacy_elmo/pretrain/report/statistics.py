@@ -1,4 +1,4 @@
-"""What a config makes of a corpus, in numbers."""
+"""Statistics of a corpus under the settings of a run."""
 
 from __future__ import annotations
 
@@ -6,41 +6,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilm.weights import Weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus, Sentences
-from ..training.initial_weights import given_weights
+from ..training.initial_weights import read_initial_weights
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Shares are of words, unless they say otherwise; of the training part, unless they say otherwise."""
+    """Shares of the words of the training part, except where another base is named."""
 
     vocab_size: int
-    """Classes of the softmax."""
+    """Number of softmax classes."""
     covered: float
-    """Words that are a class of their own. Others are `<UNK>` as a target, and themselves as input."""
+    """Share of words with a softmax class. The others are `<UNK>` as targets; as input they remain themselves."""
     held_out_covered: float
-    """The same of the held-out part."""
+    """Share of the words of the held-out part with a softmax class."""
     long_words: float
-    """Words of more bytes than `model.max_characters` leaves room for: their ends are not read."""
+    """Share of words with more bytes than `model.max_characters` allows; their ends are ignored."""
     long_sentences: float
-    """Sentences of more than `training.max_length` words, which are read in pieces: a share of the sentences."""
+    """Share of the training sentences with more than `training.max_length` words, which are split."""
 
 
-def statistics(config: PretrainConfig, corpus: Corpus) -> Statistics:
-    """Count a corpus as `config` would read it.
+def statistics(
+    config: PretrainConfig, corpus: Corpus, initial: Weights | None = None
+) -> Statistics:
+    """Return the statistics of a corpus under the settings of a run.
+
+    Args:
+        initial: the weights of `paths.init`, if they have been read; None: they are read here, if their vocabulary is
+            used.
 
     Raises:
-        OSError, ValueError: the vocabulary is that of `paths.init`, which cannot be read.
+        OSError, ValueError: see `read_initial_weights`.
     """
-    size = config.training.vocab_size
-    given = given_weights(config) if size is None else None
-    vocabulary = corpus.vocabulary(size) if size is not None else given.vocabulary if given else []
+    vocabulary = _vocabulary(config, corpus, initial)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
-    known[:3] = False  # the text's own <UNK> is one
-    room = config.bilm.max_characters - 2
-    long = np.fromiter((len(word.encode()) > room for word in corpus.types), bool, len(known))
+    known[:3] = False  # an <UNK> in the text itself is not known
+    max_bytes = config.bilm.max_characters - 2
+    long = np.fromiter((len(word.encode()) > max_bytes for word in corpus.types), bool, len(known))
     words = max(len(corpus.train.ids), 1)
     held_out = _counts(corpus.dev, len(corpus.types))
     return Statistics(
@@ -52,8 +57,16 @@ def statistics(config: PretrainConfig, corpus: Corpus) -> Statistics:
     )
 
 
+def _vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:
+    if config.training.vocab_size is not None:
+        return corpus.vocabulary(config.training.vocab_size)
+    if initial is None:
+        _, initial = read_initial_weights(config)
+    return [] if initial is None else initial.vocabulary
+
+
 def _counts(sentences: Sentences, types: int) -> np.ndarray:
     counts = np.zeros(types, dtype=np.int64)
-    for ids in sentences.pieces():
+    for ids in sentences.chunks():
         counts += np.bincount(ids, minlength=types)
     return counts

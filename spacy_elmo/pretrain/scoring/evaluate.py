@@ -1,4 +1,4 @@
-"""The perplexity of text files, whatever their size."""
+"""Perplexity of text files of any size."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.likelihood import language_model
+from ...bilm.likelihood import build_language_model
 from ...bilm.weights import Weights
 from ..config import Prepare
-from ..corpus.prepare import cut_files
+from ..corpus.prepare import tokenize_files
 from ..corpus.prepared import Sentences
 from ..corpus.tokenize import DocumentTokenizer
 from ..objective import Batcher
@@ -23,18 +23,19 @@ _CPU = torch.device("cpu")
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """How the text that weights were trained on became words, by their card.
+    """Return the settings by which the training text of weights was tokenized, from their card.
 
     Raises:
-        ValueError: the card does not say, or names a tokenizer that is more than a language's own.
+        ValueError: the card does not name a tokenizer, or names one that is not the default of a language.
     """
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
         return Prepare(tokenized=True)
     if lang is None or tokenizer != f"spacy.blank({lang!r})":
         raise ValueError(
-            f"The card of the weights says language {lang!r}, tokenizer {tokenizer!r}: that makes no words here. Give"
-            " --lang for the tokenizer of a language, or --tokenized for text of words separated by spaces"
+            f"The card of the weights has language {lang!r} and tokenizer {tokenizer!r}, from which no tokenizer can be"
+            " created here. Give --lang for the tokenizer of a language, or --tokenized for text of words separated by"
+            " spaces"
         )
     return Prepare(lang=lang)
 
@@ -42,23 +43,23 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Score text files, one after the other, in memory that does not grow with them.
+    """Yield the scores of text files, in memory that does not depend on their size.
 
     Args:
-        weights: with a head. Its vocabulary may stand in any order.
-        settings: how text becomes words.
+        weights: weights with a head, with its vocabulary in any order.
+        settings: the settings by which text is tokenized.
 
     Raises:
         ValueError: the weights have no head; a file cannot be read.
     """
-    bilm, head = language_model(weights)
+    bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
-    cutter = DocumentTokenizer(settings)
+    tokenizer = DocumentTokenizer(settings)
     for file in files:
         total = NOTHING
-        with contextlib.closing(cut_files([file], cutter, settings)) as pieces:
-            for piece in pieces:
-                sentences = Sentences(piece.words, np.append(0, np.cumsum(piece.lengths)))
-                batcher = Batcher(bilm, piece.types, weights.vocabulary)
+        with contextlib.closing(tokenize_files([file], tokenizer, settings)) as texts:
+            for text in texts:
+                sentences = Sentences(text.words, np.append(0, np.cumsum(text.lengths)))
+                batcher = Batcher(bilm, text.types, weights.vocabulary)
                 total += tally(bilm, head, batcher, sentences)
         yield file, total

@@ -1,4 +1,4 @@
-"""Held-out perplexity: how well a biLM foresees text, under the full softmax."""
+"""Held-out perplexity of a biLM under the full softmax."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ _BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Held-out full-softmax perplexity. Targets are the words and the closing boundary of each sentence; `<UNK>` is
-    one class."""
+    """Held-out perplexity under the full softmax. Targets are the words and the closing boundary of each sentence;
+    `<UNK>` is one class."""
 
     forward: float
     backward: float
     mean: float
     """exp of the average of both cross-entropies."""
     targets: int
-    """Per direction."""
+    """Number of targets per direction."""
     unk_share: float
-    """Of the targets, in either direction."""
+    """Share of `<UNK>` among the targets, the same in both directions."""
     forward_known: float
     backward_known: float
     mean_known: float
-    """The same with `<UNK>` targets left out of the mean."""
+    """`forward_known`, `backward_known`, `mean_known`: the same without `<UNK>` targets."""
     vocab_size: int
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over targets, from which a perplexity follows; those of several texts add up."""
+    """Sums over targets, from which a perplexity is computed; the sums of several texts can be added."""
 
     loss: np.ndarray
-    """(2,) float64, cross-entropy in nats of all targets, forward and backward."""
+    """(2,) float64, sum of the cross-entropies in nats of all targets, forward and backward."""
     loss_known: np.ndarray
-    """(2,) float64, without `<UNK>` targets."""
+    """(2,) float64, the same without `<UNK>` targets."""
     targets: int
-    """Per direction."""
+    """Number of targets per direction."""
     known: int
-    """Targets that are not `<UNK>`."""
+    """Number of targets per direction that are not `<UNK>`."""
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -57,10 +57,10 @@ class Tally:
         )
 
     def perplexity(self, vocab_size: int) -> Perplexity:
-        """What the sums mean.
+        """Return the perplexity of the counted targets.
 
         Raises:
-            ValueError: they are of nothing.
+            ValueError: there are none.
         """
         if not self.targets:
             raise ValueError("No held-out sentence to score")
@@ -82,7 +82,7 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Score every target of `sentences` in both directions."""
+    """Return the sums over all targets of `sentences`, in both directions."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -90,12 +90,12 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
     number = (np.cumsum(sentences.lengths[rows]) - 1) // _BATCH_TOKENS
     for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
         batch = batcher(*sentences.take(part))
-        found = log_probabilities(
+        scores = log_probabilities(
             bilm, head, batch.token_ids, batch.classes, batch.words, batch.lengths,
             max_words=_BATCH_TOKENS,
         )  # fmt: skip
         known = batch.classes[batch.words] != batcher.unk
-        words, closing = found.words.astype(np.float64), found.closing.astype(np.float64).sum(1)
+        words, closing = scores.words.astype(np.float64), scores.closing.astype(np.float64).sum(1)
         total += Tally(
             -words.sum(1) - closing,
             -words[:, known].sum(1) - closing,
@@ -106,7 +106,7 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
 
 
 def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
-    """The perplexity of `sentences`.
+    """Return the perplexity of `sentences`.
 
     Raises:
         ValueError: there is no sentence.
@@ -115,6 +115,6 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def _exp(mean_loss: float) -> float:
-    """A model that has diverged is infinitely perplexed; `math.exp` would raise."""
+    """Return e to this power; infinity for a model that has diverged, where `math.exp` would raise an error."""
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

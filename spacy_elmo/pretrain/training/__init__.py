@@ -1,1 +1,1 @@
-"""The training loop and its parts: initial weights, gradients, optimizers, checkpoints, processes."""
+"""Training loop and its parts: initial weights, gradients, optimizers, checkpoints, processes."""

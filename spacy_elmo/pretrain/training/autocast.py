@@ -1,4 +1,4 @@
-"""Which type the matrix products of a training run are computed in."""
+"""Number type of the matrix products of a training run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 import torch
 
 
-def precision(setting: str, device: torch.device) -> str:
-    """`"float32"` or `"bfloat16"`: the setting itself, or what `"auto"` means on this machine.
+def autocast_dtype(setting: str, device: torch.device) -> str:
+    """Return `"float32"` or `"bfloat16"`: the setting itself, or the faster type on this machine for `"auto"`.
 
-    bfloat16 is right everywhere, and faster only with instructions for it: AVX512_BF16 or AMX on x86, BF16 on ARM,
-    NVIDIA's since Ampere. Elsewhere it is emulated, which is slower than float32.
+    bfloat16 works everywhere, but is faster only with instructions for it: AVX512_BF16 or AMX on x86, BF16 on ARM,
+    NVIDIA GPUs since Ampere. Elsewhere it is emulated, which is slower than float32.
     """
     if setting != "auto":
         return setting
-    return "bfloat16" if _multiplies_bfloat16(device) else "float32"
+    return "bfloat16" if _has_bfloat16_instructions(device) else "float32"
 
 
-def _multiplies_bfloat16(device: torch.device) -> bool:
+def _has_bfloat16_instructions(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    # Older versions of torch cannot say what a processor has.
-    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    # Older versions of torch do not report the instructions of a processor.
+    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -1,4 +1,4 @@
-"""Several processes that train one model: what they tell each other."""
+"""Distributed training: communication of several processes that train one model."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from torch import Tensor, nn
 
 T = TypeVar("T")
 
-# The others wait while the first prepares the text. A process that died is noticed by torchrun, not by waiting.
-_WAIT = datetime.timedelta(days=1)
+# The other processes wait while the first prepares the text. torchrun, not this timeout, notices a process that died.
+_TIMEOUT = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together; by default it is alone.
+    """The processes that train together, as seen from one of them; by default there is only this one.
 
-    All hold the same weights and optimizers, read different parts of each step's batch, and take the same step with
-    the sum of all gradients. The sum is one explicit all-reduce and not `DistributedDataParallel`, which knows no
-    sparse gradients: under the sampled softmax a step touches some thousand of the head's rows, and the others
-    would travel as zeros. Only the first process writes files.
+    All have the same weights and optimizers, process different parts of the batch of each step, and take the same step
+    with the sum of all gradients. The sum is one explicit all-reduce and not `DistributedDataParallel`, which does not
+    support sparse gradients: with the sampled softmax a step changes some thousand rows of the head, and the other rows
+    would be transferred as zeros. Only the first process writes files.
     """
 
-    number: int = 0
+    rank: int = 0
+    """Number of this process."""
     size: int = 1
+    """Number of processes."""
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes and prints."""
-        return self.number == 0
+        """True in the process that writes and prints."""
+        return self.rank == 0
 
     def sum(self, value: float) -> float:
-        """The sum of every process's value, the same in all of them to the last bit."""
+        """Return the sum of the values of all processes, bit for bit the same in each."""
         if self.size == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)
@@ -46,31 +48,32 @@ class Ranks:
         return float(total)
 
     def sum_gradients(self, dense: Sequence[nn.Parameter], sparse: Sequence[nn.Parameter]) -> None:
-        """Replace each gradient by its sum over all processes; one that is absent here counts as zeros.
+        """Replace each gradient by its sum over all processes; a missing gradient counts as zeros.
 
         Args:
-            sparse: the parameters whose gradients name rows.
+            sparse: the parameters with gradients that are sparse in the rows.
         """
         if self.size == 1:
             return
-        rows = _touched(sparse)
-        parts = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in dense]
-        parts += [_at(p, touched) for p, touched in zip(sparse, rows, strict=True)]
-        flat = torch.cat([part.flatten() for part in parts])
+        rows = _rows_with_gradient(sparse)
+        gradients = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in dense]
+        gradients += [_gradient_of_rows(p, r) for p, r in zip(sparse, rows, strict=True)]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
+        sizes = [gradient.numel() for gradient in gradients]
         sums = [
-            total.view_as(part)
-            for total, part in zip(flat.split([p.numel() for p in parts]), parts, strict=True)
+            total.view_as(gradient)
+            for total, gradient in zip(flat.split(sizes), gradients, strict=True)
         ]
         for parameter, gradient in zip(dense, sums[: len(dense)], strict=True):
             parameter.grad = gradient
-        for parameter, touched, gradient in zip(sparse, rows, sums[len(dense) :], strict=True):
+        for parameter, indices, gradient in zip(sparse, rows, sums[len(dense) :], strict=True):
             parameter.grad = torch.sparse_coo_tensor(
-                touched[None], gradient, parameter.shape, is_coalesced=True, check_invariants=False
+                indices[None], gradient, parameter.shape, is_coalesced=True, check_invariants=False
             )
 
     def broadcast(self, value: T) -> T:
-        """The first process's value, in every process."""
+        """Return the value of the first process, in every process."""
         if self.size == 1:
             return value
         box = [value]
@@ -78,10 +81,10 @@ class Ranks:
         return box[0]
 
     def on_first_rank(self, work: Callable[[], object]) -> None:
-        """Let the first process do something while the others wait.
+        """Call `work` in the first process while the others wait.
 
         Raises:
-            SystemExit: in the others, if it failed; the first has said why.
+            SystemExit: in the other processes, if `work` failed in the first, which raises its error.
         """
         done = False
         try:
@@ -94,8 +97,8 @@ class Ranks:
             raise SystemExit(1)
 
 
-def _touched(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """The rows that each parameter's gradient names in any process, ascending."""
+def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
+    """Return the indices of the rows that have a gradient in any process, for each parameter, ascending."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -107,20 +110,20 @@ def _touched(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
     return [mark.nonzero()[:, 0] for mark in flat.split([len(mark) for mark in marks])]
 
 
-def _at(parameter: nn.Parameter, touched: Tensor) -> Tensor:
-    """(len(touched), ...) the gradient of these rows; zeros where it does not name one."""
-    rows = parameter.new_zeros((len(touched), *parameter.shape[1:]))
+def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
+    """Return (len(indices), ...) the gradient of these rows; zeros for rows without one."""
+    rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
         gradient = parameter.grad.coalesce()
-        rows[torch.searchsorted(touched, gradient.indices()[0])] = gradient.values()
+        rows[torch.searchsorted(indices, gradient.indices()[0])] = gradient.values()
     return rows
 
 
 def device(gpu_id: int) -> torch.device:
-    """The CPU for -1, else a GPU: of several processes on a machine, the first takes `gpu_id`, the second the next.
+    """Return the CPU for -1, otherwise a GPU: the first process on a machine takes `gpu_id`, the second the next.
 
     Raises:
-        ValueError: torch sees no such GPU.
+        ValueError: torch has no such GPU.
     """
     if gpu_id < 0:
         return torch.device("cpu")
@@ -132,7 +135,7 @@ def device(gpu_id: int) -> torch.device:
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` started; without it, this one is alone."""
+    """Join the processes that `torchrun` has started; without torchrun, yield this process alone."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return
@@ -140,7 +143,7 @@ def join(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
         backend = "cpu:gloo,cuda:nccl"
-    dist.init_process_group(backend, timeout=_WAIT)
+    dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size())
     finally:

@@ -1,4 +1,4 @@
-"""The gradient of a step: its batch in parts, read one after the other and by all processes."""
+"""Gradient of a step: its batch is divided into parts, which several processes compute."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .optimization import clip_gradients
 
 
 class Gradient:
-    """Fills the gradients of a network and its head, so that one step can be taken.
+    """Computation of the gradients of a network and its head for one step.
 
-    A batch is divided into as many parts as there are processes, times `accumulate_gradient`: each process takes its
-    share of them, and all parts meet the same negatives. Every loss is divided by the number of targets of the whole
-    batch, so the parts' gradients sum up to that of the batch, however it was divided.
+    A batch is divided into `accumulate_gradient` parts for each process, and all parts have the same negatives. Each
+    loss is divided by the number of targets of the whole batch, so the gradients of the parts add up to that of the
+    batch, however it is divided.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class Gradient:
         if settings.negatives is None:
             self._dense, self._sparse = self._dense + self._sparse, []
 
-    def __call__(self, rows: np.ndarray, step: int, precision: str) -> tuple[float, float]:
-        """Read a batch forward and backward. What is drawn follows from the seed and the step's number alone.
+    def __call__(self, rows: np.ndarray, step: int, autocast_dtype: str) -> tuple[float, float]:
+        """Fill the gradients by a forward and a backward pass. Random numbers depend on the seed and `step` alone.
 
         Args:
-            rows: its sentences.
-            precision: `"float32"` or `"bfloat16"`.
+            rows: indices of the sentences of the batch.
+            autocast_dtype: `"float32"` or `"bfloat16"`.
 
         Returns:
-            The mean loss per target in nats, and the gradient's norm before it was clipped; both of the whole batch.
+            The mean loss per target in nats, and the norm of the gradient before clipping; both of the whole batch.
         """
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
@@ -53,12 +53,12 @@ class Gradient:
         parts = self._ranks.size * settings.accumulate_gradient
         seeds = random.integers(2**63, size=parts)
         targets = 2 * (self._sentences.words(rows) + len(rows))
-        low, device = precision == "bfloat16", self._bilm.device.type
+        use_bfloat16, device = autocast_dtype == "bfloat16", self._bilm.device.type
         mean = 0.0
-        for part in range(self._ranks.number, min(parts, len(rows)), self._ranks.size):
+        for part in range(self._ranks.rank, min(parts, len(rows)), self._ranks.size):
             batch = self._batcher(*self._sentences.take(rows[part::parts]))
             torch.manual_seed(int(seeds[part]))
-            with torch.autocast(device, torch.bfloat16, enabled=low):
+            with torch.autocast(device, torch.bfloat16, enabled=use_bfloat16):
                 total = loss_sum(self._bilm, self._head, batch, negatives, settings.dropout)
                 loss = total / targets
             loss.backward()
@@ -68,7 +68,7 @@ class Gradient:
         return self._ranks.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
-        """A draw for each direction; None: the full softmax."""
+        """Return one draw per direction, or None for the full softmax."""
         if self._settings.negatives is None:
             return None
         size = len(self._head.weight)

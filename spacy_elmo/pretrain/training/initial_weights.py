@@ -1,4 +1,4 @@
-"""What a run starts from: a random network, or the weights of another run."""
+"""Initial weights of a run: random ones, or those of a file."""
 
 from __future__ import annotations
 
@@ -16,85 +16,91 @@ from ..corpus.prepared import Corpus
 
 
 @dataclasses.dataclass
-class Start:
+class InitialModel:
     """A network and its head before the first step."""
 
     bilm: BiLM
     head: Head
     vocabulary: list[str]
-    """Words of the head's rows."""
+    """Words of the rows of the head."""
     card: dict[str, object]
-    """What the weights' card should say of where they come from; empty if they are random."""
+    """Origin of the weights, for the card of the trained weights; empty if they are random."""
 
 
-def given_weights(config: PretrainConfig) -> Weights | None:
-    """The weights of `paths.init`, if it names any.
+def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weights | None]:
+    """Read and check the weights of `paths.init`. Read them once and pass them on: they may be large.
+
+    Returns:
+        The config, in which an empty `[model]` is replaced by the network of the weights; and the weights, None if
+        `paths.init` is null.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no weights file of ours, has another network than `[model]`, or no vocabulary though
-            `training.vocab_size` is null.
+        ValueError: it is not a weights file of this package, its network is not that of `[model]`, or it has no
+            vocabulary although `training.vocab_size` is null.
     """
     path = config.paths.init
     if path is None:
-        return None
-    given = _read(path)
-    asked, found = vars(config.bilm), vars(given.config)
-    differing = [f"{k} = {asked[k]!r}, there {found[k]!r}" for k in asked if asked[k] != found[k]]
-    if differing:
-        raise ValueError(
-            f"[model] is not the network of paths.init = {path}; set it to that of the file:\n  "
-            + "\n  ".join(differing)
-        )
-    if config.training.vocab_size is None and not {BOS, EOS, UNK} <= set(given.vocabulary):
-        raise ValueError(
-            f"training.vocab_size = null: {path} has no head with a vocabulary to keep; give a number"
-        )
-    return given
-
-
-def with_network(config: PretrainConfig) -> PretrainConfig:
-    """The config, `[model]` being that of `paths.init` if it was left empty.
-
-    Raises:
-        OSError, ValueError: as of `given_weights`.
-    """
-    if config.model or config.paths.init is None:
-        return config
-    return config.model_copy(update={"model": _read(config.paths.init).config.to_dict()})
-
-
-def _read(path: str) -> Weights:
+        return config, None
     if not Path(path).exists():
         raise FileNotFoundError(f"No weights file at {path} (paths.init, --init)")
-    return Weights.read(path)
+    initial = Weights.load(path)
+    if not config.model:
+        config = config.model_copy(update={"model": initial.config.to_dict()})
+    expected, actual = vars(config.bilm), vars(initial.config)
+    mismatches = [
+        f"{name} = {expected[name]!r}, in the file {actual[name]!r}"
+        for name in expected
+        if expected[name] != actual[name]
+    ]
+    if mismatches:
+        raise ValueError(
+            f"[model] is not the network of paths.init = {path}; set it to that of the file:\n  "
+            + "\n  ".join(mismatches)
+        )
+    if config.training.vocab_size is None and not {BOS, EOS, UNK} <= set(initial.vocabulary):
+        raise ValueError(
+            f"training.vocab_size = null: {path} has no head with a vocabulary to keep; set a number"
+        )
+    return config, initial
 
 
-def start(config: PretrainConfig, corpus: Corpus) -> Start:
-    """Random weights by `training.seed`, or those of `paths.init`.
+def initial_model(
+    config: PretrainConfig, corpus: Corpus, initial: Weights | None = None
+) -> InitialModel:
+    """Return a network with random weights from `training.seed`, or with those of `paths.init`.
 
-    A head's rows go by word: a word that `paths.init` knows keeps its row, any other gets a random one.
+    A word in the vocabulary of `paths.init` keeps its row in the head; the row of any other word is random.
+
+    Args:
+        initial: the weights of `paths.init`, if they have been read; None: they are read here.
 
     Raises:
-        OSError, ValueError: as of `given_weights`.
+        OSError, ValueError: see `read_initial_weights`.
     """
-    given = given_weights(config)
+    if initial is None:
+        config, initial = read_initial_weights(config)
     if config.training.vocab_size is not None:
         vocabulary = corpus.vocabulary(config.training.vocab_size)
     else:
-        assert given is not None, "checked by PretrainConfig"
-        vocabulary = given.vocabulary
+        assert initial is not None, "checked by PretrainConfig"
+        vocabulary = initial.vocabulary
     torch.manual_seed(config.training.seed)
     bilm = BiLM(config.bilm)
     head = Head(len(vocabulary), config.bilm.projection)
-    if given is None:
-        return Start(bilm, head, vocabulary, {})
-    bilm.load_state_dict(given.bilm().state_dict())
-    if (known := given.head()) is not None:
-        rows = {word: row for row, word in enumerate(given.vocabulary)}
-        pairs = [(new, rows[word]) for new, word in enumerate(vocabulary) if word in rows]
-        new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
-        with torch.no_grad():
-            for mine, theirs in zip(head.parameters(), known.parameters(), strict=True):
-                mine[new] = theirs[old]
-    return Start(bilm, head, vocabulary, {"init": given.card})
+    if initial is None:
+        return InitialModel(bilm, head, vocabulary, {})
+    bilm.load_state_dict(initial.build_bilm().state_dict())
+    if (initial_head := initial.build_head()) is not None:
+        _copy_rows(initial_head, initial.vocabulary, head, vocabulary)
+    return InitialModel(bilm, head, vocabulary, {"init": initial.card})
+
+
+@torch.no_grad()
+def _copy_rows(source: Head, source_words: list[str], target: Head, words: list[str]) -> None:
+    """Copy the rows of the words that both heads have."""
+    rows = {word: row for row, word in enumerate(source_words)}
+    pairs = [(row, rows[word]) for row, word in enumerate(words) if word in rows]
+    new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+    for values, initial_values in zip(target.parameters(), source.parameters(), strict=True):
+        values[new] = initial_values[old]

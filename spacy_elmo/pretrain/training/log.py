@@ -1,4 +1,4 @@
-"""`log.jsonl`: what a run says of itself, a row at a time."""
+"""The log of a run, `log.jsonl`: one row per report."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from ..scoring.perplexity import Perplexity
 
 @dataclass(frozen=True)
 class Progress:
-    """A row of `log.jsonl`."""
+    """One row of `log.jsonl`."""
 
     step: int
     steps: int
-    """Of the whole run, as far as the limits of steps, epochs and tokens tell; 0 if only minutes limit it."""
+    """Steps of the whole run by the limits of steps, epochs and tokens (an estimate); 0 if only minutes limit it."""
     epoch: float
     """Passes over the corpus so far."""
     tokens: int
-    """Words read in training so far."""
+    """Training words processed so far."""
     loss: float
-    """Mean of the training loss since the last row, in nats; that of the sampled softmax does not compare with a
-    held-out perplexity."""
+    """Mean training loss since the last row, in nats; that of the sampled softmax is not comparable with a held-out
+    perplexity."""
     learn_rate: float
     grad_norm: float
-    """Before clipping, of the last step."""
+    """Gradient norm of the last step, before clipping."""
     tokens_per_second: float
     minutes: float
-    """Of training steps, over all resumes."""
+    """Minutes spent in training steps, summed over all resumed parts of the run."""
     dev: Perplexity | None = None
-    """Held-out, at the steps where it was measured."""
+    """Held-out perplexity, at the steps where it was computed."""
     best: bool = False
-    """The best held-out perplexity so far."""
+    """True: `dev` is the best held-out perplexity so far."""
 
 
-def append(log: Path, progress: Progress) -> None:
-    """Add a row."""
+def append_row(log: Path, progress: Progress) -> None:
+    """Append a row to the log."""
     with log.open("a", encoding="utf8") as file:
         file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
 
 
-def cut(log: Path, step: int) -> None:
-    """Drop the rows after the checkpoint, which will be written again, and what a kill left of the last row."""
+def truncate(log: Path, step: int) -> None:
+    """Remove the rows after `step`, which the resumed run will write again, and any incomplete row."""
     if not log.exists():
         return
-    keep = 0
+    size = 0
     with log.open("rb") as file:
         for row in file:
             try:
-                later = json.loads(row)["step"] > step
+                is_later = json.loads(row)["step"] > step
             except (KeyError, TypeError, ValueError):
-                later = True
-            if later or not row.endswith(b"\n"):
+                is_later = True
+            if is_later or not row.endswith(b"\n"):
                 break
-            keep += len(row)
-    os.truncate(log, keep)
+            size += len(row)
+    os.truncate(log, size)

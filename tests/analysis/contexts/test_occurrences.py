@@ -25,7 +25,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     return pipelines.blank(path)
 
 
@@ -162,7 +162,7 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
 
 def test_layers_of_a_component_that_keeps_their_average(nlp, tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     averaging = pipelines.blank(path, store="average")
     np.testing.assert_allclose(
         find(averaging, TEXTS, "bank").vectors, find(nlp, TEXTS, "bank").vectors, atol=1e-6
@@ -225,7 +225,7 @@ def test_damaged_records_are_named(tmp_path):
     file = tmp_path / "a.jsonl"
     for text, problem in (
         ('{"tokens": ["a"], "sense": []}', "line 1: expected"),
-        ("[1", "line 1: no JSON record"),
+        ("[1", "line 1: not a JSON record"),
         ("[1]", "line 1: expected"),
     ):
         file.write_text(text)

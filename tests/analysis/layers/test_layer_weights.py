@@ -16,7 +16,7 @@ WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     return path
 
 

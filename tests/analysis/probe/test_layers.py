@@ -15,7 +15,9 @@ SENTENCES = [["a", "cat", "sat"], ["naïve"], ["cat", "and", "cat", "."], ["鳥"
 
 @pytest.fixture
 def nlp(tmp_path):
-    Weights.of(tiny.bilm(tiny.config()), card={"language": "en"}).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
+        tmp_path / "w.safetensors"
+    )
     return pipelines.blank(tmp_path / "w.safetensors")
 
 

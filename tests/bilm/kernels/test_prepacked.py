@@ -1,4 +1,4 @@
-"""Matrices made ready, against float64."""
+"""Products of matrices converted and prepacked for inference, against float64."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Code points as ids: the rule of ELMoForManyLangs, against a reading of it character by character."""
+"""Code points as ids: the rule of ELMoForManyLangs, character by character."""
 
 import numpy as np
 import pytest

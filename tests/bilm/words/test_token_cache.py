@@ -1,4 +1,4 @@
-"""A token encoder that remembers gives what the encoder gives, whatever it has read before."""
+"""A token encoder with a cache returns the same vectors as without it, whatever the cache contains."""
 
 import threading
 
@@ -16,11 +16,11 @@ LEXICON_ENCODER = tiny.bilm(tiny.lexicon_config()).encoder
 
 
 def counting(encoder, capacity):
-    """A table, and the list of how many words were encoded in each call."""
-    table, counts = TokenCache(encoder, capacity), []
+    """Return a cache, and the list of how many words were encoded in each call."""
+    cache, counts = TokenCache(encoder, capacity), []
     encode = encoder.forward
-    table.encoder.forward = lambda ids: (counts.append(len(ids)), encode(ids))[1]
-    return table, counts
+    cache.encoder.forward = lambda ids: (counts.append(len(ids)), encode(ids))[1]
+    return cache, counts
 
 
 @torch.no_grad()
@@ -31,57 +31,57 @@ def vectors(encoder, words):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, max_size=8), st.integers(1, 9), st.sampled_from([ENCODER, LEXICON_ENCODER]))
 def test_any_history(batches, capacity, encoder):
-    table = TokenCache(encoder, capacity)
+    cache = TokenCache(encoder, capacity)
     for words in batches:
-        found = vectors(table, words)
+        found = vectors(cache, words)
         assert found.shape == (len(words), encoder.config.projection)
         torch.testing.assert_close(found, vectors(encoder, words), atol=1e-6, rtol=0)
 
 
-def test_known_words_are_not_encoded():
-    table, counts = counting(tiny.bilm(tiny.config()).encoder, 100)
-    vectors(table, ["a", "b", "c"])
-    vectors(table, ["c", "a"])
-    vectors(table, ["d", "a", "e"])
+def test_cached_words_are_not_encoded():
+    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 100)
+    vectors(cache, ["a", "b", "c"])
+    vectors(cache, ["c", "a"])
+    vectors(cache, ["d", "a", "e"])
     assert counts == [3, 2]
 
 
-def test_words_read_last_survive():
-    table, counts = counting(tiny.bilm(tiny.config()).encoder, 4)
-    vectors(table, ["a", "b", "c", "d"])
-    vectors(table, ["a", "c"])
-    vectors(table, ["e"])  # full: a and c move on
-    vectors(table, ["a", "c", "e"])
-    vectors(table, ["b"])
+def test_recently_used_words_stay():
+    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 4)
+    vectors(cache, ["a", "b", "c", "d"])
+    vectors(cache, ["a", "c"])
+    vectors(cache, ["e"])  # full: a and c are copied
+    vectors(cache, ["a", "c", "e"])
+    vectors(cache, ["b"])
     assert counts == [4, 1, 1]
 
 
-def test_a_batch_larger_than_the_table():
-    table, counts = counting(tiny.bilm(tiny.config()).encoder, 3)
+def test_a_batch_larger_than_the_cache():
+    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 3)
     words = [f"w{n}" for n in range(10)]
     for _ in range(2):
-        torch.testing.assert_close(vectors(table, words), vectors(ENCODER, words))
+        torch.testing.assert_close(vectors(cache, words), vectors(ENCODER, words))
     assert counts[0] == 10 and 7 <= counts[1] <= 10
 
 
-def test_what_is_returned_is_not_what_is_kept():
-    table = TokenCache(ENCODER, 10)
-    expected = vectors(table, ["a", "b"]).clone()
+def test_returned_vectors_do_not_share_memory_with_the_cache():
+    cache = TokenCache(ENCODER, 10)
+    expected = vectors(cache, ["a", "b"]).clone()
     for _ in range(2):
-        vectors(table, ["a", "b"]).zero_()
-    assert torch.equal(vectors(table, ["a", "b"]), expected)
+        vectors(cache, ["a", "b"]).zero_()
+    assert torch.equal(vectors(cache, ["a", "b"]), expected)
 
 
 @pytest.mark.parametrize("capacity", [8, 1000])
 def test_threads(capacity):
-    table, wrong = TokenCache(ENCODER, capacity), []
+    cache, wrong = TokenCache(ENCODER, capacity), []
     expected = {f"w{n}": vectors(ENCODER, [f"w{n}"])[0] for n in range(30)}
 
     def read(seed):
         generator = torch.Generator().manual_seed(seed)
         for _ in range(60):
             words = [f"w{n}" for n in torch.randperm(30, generator=generator)[:5].tolist()]
-            for word, vector in zip(words, vectors(table, words), strict=True):
+            for word, vector in zip(words, vectors(cache, words), strict=True):
                 if (vector - expected[word]).abs().max() > 1e-6:
                     wrong.append(word)
 
@@ -93,18 +93,18 @@ def test_threads(capacity):
     assert not wrong
 
 
-def test_words_that_are_read_alike_take_one_row():
-    table, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
-    vectors(table, ["a", "b"])
-    vectors(table, [f"the-same-{'x' * n}" for n in range(20, 38)])
-    vectors(table, ["a", "b", "c", "d"])
-    vectors(table, ["a", "b", "c", "d"])
+def test_words_with_the_same_ids_take_one_row():
+    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
+    vectors(cache, ["a", "b"])
+    vectors(cache, [f"the-same-{'x' * n}" for n in range(20, 38)])
+    vectors(cache, ["a", "b", "c", "d"])
+    vectors(cache, ["a", "b", "c", "d"])
     assert counts == [2, 18, 2]
 
 
-def test_forgets():
-    table, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
+def test_clear():
+    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
     for _ in range(2):
-        vectors(table, ["a", "b"])
-        table.forget()
+        vectors(cache, ["a", "b"])
+        cache.clear()
     assert counts == [2, 2]

@@ -123,7 +123,7 @@ LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
 
 @pytest.mark.parametrize("fields", LEXICA)
 def test_lexicon_by_parts(fields):
-    """The vector of a word, then the features of its characters, times a matrix: each part where it belongs."""
+    """The result is [word vector ; character features], times a matrix, with either part absent."""
     model = tiny.bilm(tiny.lexicon_config(highways=0, **fields))
     encoder, words = model.encoder, ["Cat", "cat", "unheard"]
     rows = [tiny.LEXICON.index(word) for word in ("Cat", "cat", "<oov>")]
@@ -138,7 +138,7 @@ def test_lexicon_by_parts(fields):
 
 def test_a_word_is_cut_before_it_is_looked_up():
     model = tiny.bilm(tiny.lexicon_config(symbols=0, max_characters=7))
-    model.set_names(["<oov>", "<bos>", "<eos>", "aaaaa", "aaaaaa", "b", "c", "d"])
+    model.set_vocabulary(["<oov>", "<bos>", "<eos>", "aaaaa", "aaaaaa", "b", "c", "d"])
     assert model.token_ids(["aaaaa", "aaaaaa", "a" * 100, "aaaa"]).tolist() == [[3], [3], [3], [0]]
 
 
@@ -156,18 +156,18 @@ def test_names_that_do_not_fit_the_tables(fields):
     model = tiny.bilm(tiny.lexicon_config(**fields))
     if model.encoder.cnn is not None:
         with pytest.raises(ValueError, match="1 characters and 6 marks for a table of 18 rows"):
-            model.set_names(tiny.LEXICON, "a")
+            model.set_vocabulary(tiny.LEXICON, "a")
         if model.encoder.words is None:
             return
     alphabet = model.encoder.alphabet
     with pytest.raises(ValueError, match="lacks <eos>"):
-        model.set_names(["<oov>", "<bos>", *"abcdef"], alphabet)
+        model.set_vocabulary(["<oov>", "<bos>", *"abcdef"], alphabet)
     with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
-        model.set_names(["<oov>", "<bos>", "<eos>"], alphabet)
+        model.set_vocabulary(["<oov>", "<bos>", "<eos>"], alphabet)
 
 
 @torch.no_grad()
-def test_start_values():
+def test_initial_values():
     """bilm-tf's distributions, by their moments."""
     torch.manual_seed(0)
     encoder = CharEncoder(tiny.config(char_dim=16, filters=((1, 600),), projection=64))

@@ -1,4 +1,4 @@
-"""A folder of bilm-tf's training to ours: names, head, vocabulary, and all ways in which files may not fit."""
+"""Conversion of bilm-tf's training folder: names, head, vocabulary, and every mismatch between its files."""
 
 import json
 
@@ -8,10 +8,11 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert import detect
 from spacy_elmo.convert.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.training.initial_weights import start, with_network
+from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
 from tests import tiny
 from tests.convert import foreign, tensor_bundle
 
@@ -28,7 +29,7 @@ def head_of(model, words=WORDS):
 
 
 def variables_of(model, head):
-    """What bilm-tf's saver writes: the model under its scopes, the optimizer's slots, and the state of the training."""
+    """Return the variables that bilm-tf saves: the model, the optimizer's slots, and the training state."""
     variables = {}
     for name, array in foreign.arrays_of(model).items():
         if name.startswith("RNN_"):
@@ -45,7 +46,7 @@ def variables_of(model, head):
 
 
 def options_of(config):
-    """options.json as bilm-tf writes it when a training starts."""
+    """Return options.json as bilm-tf writes it when training starts."""
     options = foreign.options_of(config)
     if not config.words:
         options["char_cnn"]["n_characters"] = 261
@@ -86,16 +87,16 @@ def test_model_and_head(tmp_path, model):
     assert_same_model(weights, model)
     assert weights.vocabulary == WORDS
     head = head_of(model)
-    assert torch.equal(weights.head().weight, head.weight)
-    assert torch.equal(weights.head().bias, head.bias)
+    assert torch.equal(weights.build_head().weight, head.weight)
+    assert torch.equal(weights.build_head().bias, head.bias)
     assert weights.card == {"converted_from": "model.ckpt-7.index and options.json (bilm-tf)"}
     names = ["options.json", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001", "words"]
     assert conversion.files == [tmp_path / name for name in names]
-    assert conversion.notes == ["checkpoint model.ckpt-7", "head: 8 words, those of words"]
+    assert conversion.notes == ["checkpoint model.ckpt-7", "head: the 8 words of words"]
     # And through our own strict check.
     again = Weights.from_bytes(weights.to_bytes())
     assert_same_model(again, model)
-    assert torch.equal(again.head().weight, head.weight)
+    assert torch.equal(again.build_head().weight, head.weight)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_other_shapes(tmp_path, fields):
     weights = convert(tmp_path).weights
     assert weights.config == model.config
     assert_same_model(weights, model)
-    assert torch.equal(weights.head().weight, head_of(model).weight)
+    assert torch.equal(weights.build_head().weight, head_of(model).weight)
 
 
 def test_word_input(tmp_path):
@@ -124,7 +125,7 @@ def test_word_input(tmp_path):
     assert_same_model(weights, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
-    assert torch.equal(tiny.read(weights.bilm(), sentences).layers, expected)
+    assert torch.equal(tiny.read(weights.build_bilm(), sentences).layers, expected)
 
 
 def test_one_layer(tmp_path):
@@ -156,17 +157,19 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
         del variables[name]
     write_words(write(tmp_path, model, variables) / "vocab.txt")
     weights = convert(tmp_path).weights
-    assert torch.equal(weights.head().weight, model.encoder.words)
+    assert torch.equal(weights.build_head().weight, model.encoder.words)
     # They are two tensors from here on: a file could not hold the same one twice.
-    assert torch.equal(Weights.from_bytes(weights.to_bytes()).head().weight, model.encoder.words)
+    assert torch.equal(
+        Weights.from_bytes(weights.to_bytes()).build_head().weight, model.encoder.words
+    )
 
 
 def test_without_a_vocabulary(tmp_path, model):
-    """There is no head then, and its numbers, the larger part of a checkpoint, are not read."""
+    """Without a head, its numbers, the larger part of a checkpoint, are not read."""
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
     assert_same_model(conversion.weights, model)
-    assert conversion.weights.head() is None
+    assert conversion.weights.build_head() is None
     assert conversion.weights.vocabulary == []
     assert any("no head: without the vocabulary" in note for note in conversion.notes)
 
@@ -181,13 +184,51 @@ def test_vocabulary_is_found_by_its_size(tmp_path, model):
     assert conversion.files[-1] == tmp_path / "vocab.txt"
     assert conversion.weights.vocabulary == WORDS
     write_words(tmp_path / "vocab2.txt")
-    assert convert(tmp_path).weights.head() is None
+    assert convert(tmp_path).weights.build_head() is None
 
 
 def test_slots_are_not_read(tmp_path, model):
     variables = variables_of(model, head_of(model))
     changed = {name: {"crc": 0} for name in variables if "Adagrad" in name}
     assert_same_model(convert(write(tmp_path, model, changed=changed)).weights, model)
+
+
+@pytest.mark.parametrize("name", ["model.ckpt", "model.ckpt-1250"])
+def test_old_format(tmp_path, model, name):
+    """A checkpoint of V1 has no index, and is named by its path or its folder."""
+    write(tmp_path, model)
+    index, data = tmp_path / "model.ckpt-7.index", tmp_path / "model.ckpt-7.data-00000-of-00001"
+    index.rename(tmp_path / name)
+    data.unlink()
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(ValueError, match=f"{name}: a checkpoint of TensorFlow's old format V1"):
+            convert(path)
+        assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
+        with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
+            detect.convert(path)
+
+
+def test_bfloat16_and_float16_checkpoints(tmp_path, model):
+    """bfloat16 becomes the float32 of the same value; float16 raises no NumPy warning (warnings are errors here)."""
+    write_words(tmp_path / "words.txt")
+    variables = variables_of(model, head_of(model))
+    halves = {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in variables.items()
+    }
+    write(tmp_path, model, halves)
+    assert convert(tmp_path).weights.config == model.config
+    rounded = {
+        name: (array.view(np.uint32) >> 16).astype(np.uint16).view(np.float16)
+        if array.dtype == np.float32
+        else array
+        for name, array in variables.items()
+    }
+    changed = {name: {"dtype": 14} for name, a in variables.items() if a.dtype == np.float32}
+    write(tmp_path, model, rounded, changed=changed)
+    weights = convert(tmp_path).weights
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(weights.tensors[name], tensor, rtol=2**-7, atol=0)
 
 
 def test_float16(tmp_path, model):
@@ -208,7 +249,7 @@ def test_newest_checkpoint_and_another(tmp_path, model):
 def test_options_of_another_folder(tmp_path, model):
     write(tmp_path, model)
     (tmp_path / "options.json").rename(tmp_path / "other.json")
-    with pytest.raises(FileNotFoundError, match=r"options.json is missing.*--options"):
+    with pytest.raises(FileNotFoundError, match=r"options.json.* is missing.*--options"):
         convert(tmp_path)
     assert_same_model(convert(tmp_path, options=tmp_path / "other.json").weights, model)
 
@@ -226,7 +267,7 @@ def test_vocabulary_that_does_not_fit(tmp_path, model, words, problem):
         convert(tmp_path, vocabulary=path)
 
 
-def test_every_misfit_is_named(tmp_path, model):
+def test_every_mismatch_is_named(tmp_path, model):
     variables = variables_of(model, head_of(model))
     del variables[CELL.format(0, 1) + "bias"]
     variables["lm/char_embed"] = np.zeros((262, 3), np.float32)
@@ -240,7 +281,7 @@ def test_every_misfit_is_named(tmp_path, model):
     for problem in (
         "Cell1/LSTMCell/B: missing",
         "char_embed: shape [262, 3], expected [261, 3]",
-        "CNN_proj/b_proj: holds values that are not finite",
+        "CNN_proj/b_proj: contains values that are not finite",
         "CNN/b_cnn_0: type int32",
         "hello: unexpected",
     ):
@@ -252,7 +293,7 @@ def test_every_misfit_is_named(tmp_path, model):
     [
         ({"lm/softmax/W": tensor_bundle.float32(8, 4)}, r"  softmax/W: shape \[8, 4\], expected \[8, 5\]"),
         ({"lm/softmax/b": tensor_bundle.float32(8, 1)}, r"  softmax/b: shape \[8, 1\], expected \[8\]"),
-        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: holds values that are not finite"),
+        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: contains values that are not finite"),
         ({"lm/softmax/W": None}, "  softmax/W: missing"),
         ({"lm/softmax/b": None}, "no lm/softmax/b, the bias of the softmax"),
     ],
@@ -295,18 +336,18 @@ def test_recognise(tmp_path, model):
 
 
 def test_pretraining_goes_on_from_it(tmp_path, model):
-    """`pretrain --init` starts with the network and the head of the checkpoint, and keeps its vocabulary."""
+    """`pretrain --init` starts from the network and the head of the checkpoint, and keeps its vocabulary."""
     (tmp_path / "training").mkdir()
     write_words(write(tmp_path / "training", model) / "vocab.txt")
-    convert(tmp_path / "training").weights.write(tmp_path / "out.safetensors")
+    convert(tmp_path / "training").weights.save(tmp_path / "out.safetensors")
     text = tmp_path / "raw.txt"
     text.write_text("a cat sat\n" * 200, "utf8")
     paths = {"init": str(tmp_path / "out.safetensors"), "raw_text": str(text)}
-    config = with_network(
+    config, weights = read_initial_weights(
         PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
     )
     corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")
-    found = start(config, corpus)
+    found = initial_model(config, corpus, weights)
     assert found.vocabulary == WORDS
     for name, tensor in model.state_dict().items():
         assert torch.equal(found.bilm.state_dict()[name], tensor)

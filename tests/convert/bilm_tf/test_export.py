@@ -1,4 +1,4 @@
-"""Our weights to bilm-tf's files: the way there and back changes nothing."""
+"""Export to bilm-tf's files: a round trip changes nothing."""
 
 import itertools
 import json
@@ -10,8 +10,8 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.convert.bilm_tf.conversion import convert, to_arrays
 from spacy_elmo.convert.bilm_tf.export import FILES, export, options_of
-from spacy_elmo.convert.bilm_tf.hdf5 import convert, to_arrays
 from tests import tiny
 from tests.convert import foreign
 
@@ -21,11 +21,11 @@ from tests.convert import foreign
     itertools.product([0, len(tiny.VOCABULARY)], [5, 7], [1, 2], [None, 2.0], [True, False]),
 )
 def test_there_and_back(tmp_path, words, dim, layers, clip, skip):
-    """Every bit comes back, and the arrays are those that an independent writer of the format makes."""
+    """A round trip keeps every bit, and the arrays equal those of an independent writer of the format."""
     model = tiny.bilm(
         tiny.config(words=words, dim=dim, layers=layers, cell_clip=clip, proj_clip=clip, skip=skip)
     )
-    weights = Weights.of(model, vocabulary=tiny.VOCABULARY[:words])
+    weights = Weights.from_bilm(model, vocabulary=tiny.VOCABULARY[:words])
     expected = foreign.arrays_of(model)
     arrays = to_arrays(weights)
     assert arrays.keys() == expected.keys()
@@ -42,11 +42,11 @@ def test_there_and_back(tmp_path, words, dim, layers, clip, skip):
 
 def test_another_forget_bias_goes_into_the_bias(tmp_path):
     model = tiny.bilm(tiny.config(forget_bias=0.0))
-    export(Weights.of(model), tmp_path)
+    export(Weights.from_bilm(model), tmp_path)
     back = convert(tmp_path).weights
     assert back.config.forget_bias == 1.0
     sentences = [["a", "cat"], ["extraordinarily"]]
-    layers = [tiny.read(bilm, sentences).layers for bilm in (model, back.bilm())]
+    layers = [tiny.read(bilm, sentences).layers for bilm in (model, back.build_bilm())]
     torch.testing.assert_close(*layers, atol=1e-6, rtol=0)
 
 
@@ -54,7 +54,7 @@ def test_head_and_vocabulary(tmp_path):
     model, head = tiny.bilm(tiny.config()), Head(3, tiny.config().projection)
     with torch.no_grad():
         head.bias.normal_()
-    files = export(Weights.of(model, head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path)
+    files = export(Weights.from_bilm(model, head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path)
     assert {file.name for file in files} == {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "vocab.txt").read_text("utf8") == "<S>\n</S>\n<UNK>\n"
     assert json.loads((tmp_path / "options.json").read_text())["lstm"]["dim"] == model.config.dim
@@ -65,7 +65,7 @@ def test_head_and_vocabulary(tmp_path):
 
 @pytest.mark.parametrize("words", [0, len(tiny.VOCABULARY)])
 def test_from_their_file_and_back(tmp_path, words):
-    """Each dataset comes back byte for byte, the softmax too."""
+    """A round trip keeps every dataset byte for byte, including the softmax."""
     model = tiny.bilm(tiny.config(words=words))
     foreign.write_model(tmp_path / "in", model, tiny.VOCABULARY)
     rows = np.linspace(-1, 1, 8 * 5, dtype=np.float32).reshape(8, 5)
@@ -99,12 +99,16 @@ def datasets(path):
 @pytest.mark.parametrize(
     "fields, words, problem",
     [
-        ({"words": 8, "word_dim": 3}, tiny.VOCABULARY, "as ELMoForManyLangs does"),
-        ({"symbols": 9}, [], "as ELMoForManyLangs does"),
-        ({"dim": 5, "square_projections": True}, [], "no projection where the sizes agree"),
-        ({"filters": ((1, 5),), "square_projections": True}, [], "no projection where the sizes"),
-        ({"words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"not \[' a'\]"),
-        ({"words": 8}, ["<S>", "</S>", "<UNK>", "a\rb", "b", "c", "d", "e"], r"not \['a\\rb'\]"),
+        ({"words": 8, "word_dim": 3}, tiny.VOCABULARY, "of ELMoForManyLangs"),
+        ({"symbols": 9}, [], "of ELMoForManyLangs"),
+        ({"dim": 5, "square_projections": True}, [], "no projection between equal sizes"),
+        (
+            {"filters": ((1, 5),), "square_projections": True},
+            [],
+            "no projection between equal sizes",
+        ),
+        ({"words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"unlike \[' a'\]"),
+        ({"words": 8}, ["<S>", "</S>", "<UNK>", "a\rb", "b", "c", "d", "e"], r"unlike \['a\\rb'\]"),
     ],
 )
 def test_what_bilm_tf_lacks(tmp_path, fields, words, problem):
@@ -117,14 +121,15 @@ def test_what_bilm_tf_lacks(tmp_path, fields, words, problem):
 
 @pytest.fixture
 def weights():
-    return Weights.of(tiny.bilm(tiny.config()))
+    return Weights.from_bilm(tiny.bilm(tiny.config()))
 
 
 def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
-    """With `force`, no file of an export stays beside those of another: its softmax would be taken for theirs."""
+    """With `force`, no file of the earlier export remains, because its softmax would be taken for the new one."""
     head = Head(3, tiny.config().projection)
     export(
-        Weights.of(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path
+        Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]),
+        tmp_path,
     )
     (tmp_path / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -139,7 +144,7 @@ def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
 
 
 def test_all_or_nothing(tmp_path, weights, monkeypatch):
-    """The disk is full when the second file is written: no folder, no part of one, and an old export stays whole."""
+    """If the disk is full at the second file, no new folder is left behind, and an old export remains complete."""
     export(weights, tmp_path / "old")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' folders: where the files lie, what the configuration and the dictionaries may hold."""
+"""ELMoForManyLangs' folders: the places of the files, and the content of configuration and dictionaries."""
 
 import json
 import shutil
@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.convert.many_langs.model import convert, recognise
+from spacy_elmo.convert.many_langs.conversion import convert
+from spacy_elmo.convert.many_langs.files import recognise
 from tests import tiny
 from tests.convert import foreign_many_langs as foreign
 
@@ -98,7 +99,9 @@ def test_an_absolute_path_is_not_followed(tmp_path):
     foreign.write(folder, OPTIONS, *STATES)
     shutil.move(folder / "network.json", outside)
     name_network(folder, str(outside))
-    with pytest.raises(FileNotFoundError, match=r"no 'elsewhere.json' in .*model.*cnn_50_100_512"):
+    with pytest.raises(
+        FileNotFoundError, match=r"model contains no 'elsewhere.json'.*cnn_50_100_512"
+    ):
         convert(folder)
 
 
@@ -129,7 +132,7 @@ def test_damaged_config(tmp_path, config):
 
 
 def changed(**fields):
-    """The options with `section__key=value`; `...` deletes the key."""
+    """Return the options with `section__key=value` replaced; `...` deletes the key."""
     options = json.loads(json.dumps(OPTIONS))
     for path, value in fields.items():
         *section, key = path.split("__")
@@ -148,13 +151,16 @@ def changed(**fields):
         ({"token_embedder__name": "lstm"}, "token_embedder.name = 'lstm' .known: 'cnn'"),
         ({"encoder__name": ..., "encoder__dim": ...}, "encoder.name is missing; encoder.dim is missing"),
         ({"encoder__n_layers": 1.5}, "encoder.n_layers = 1.5"),
-        ({"encoder__n_layers": 10**9}, "1000000000 LSTM layers and 1 highway layers: too many for 28 arrays"),
+        ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers: too many for 28 arrays"),
+        ({"encoder__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
+        ({"encoder__dim": 10**400}, "dim = 10000.* .the limit is 1,000,000"),
+        ({"encoder__cell_clip": 10**400}, "cell_clip = 10000.* the limit is 10,000"),
         ({"encoder__cell_clip": -1}, "encoder.cell_clip = -1"),
         ({"token_embedder__activation": "gelu"}, "activation = 'gelu'"),
         ({"token_embedder__filters": 7}, "filters = 7"),
         ({"token_embedder__filters": [[11, 3]]}, "11, 3"),
         ({"token_embedder__max_characters_per_token": 6}, "at least 7: <bos> between two"),
-        ({"token_embedder__char_dim": 0, "token_embedder__word_dim": 0}, "are both 0: nothing is read"),
+        ({"token_embedder__char_dim": 0, "token_embedder__word_dim": 0}, "are both 0: no input"),
         ({"token_embedder__word_dim": "3"}, "token_embedder.word_dim = '3'"),
         ({"encoder": []}, "expected the sections encoder and token_embedder"),
     ],
@@ -177,7 +183,7 @@ def test_unknown_options_are_noted(tmp_path):
 
 
 def test_a_line_without_a_symbol_is_a_wide_space(tmp_path):
-    """U+3000 is a space, and their program strips its line before it looks for the tab."""
+    """U+3000 is a space, and ELMoForManyLangs strips a line before it splits it at the tab."""
     foreign.write(tmp_path, OPTIONS, *STATES)
     path = tmp_path / "char.dic"
     text = path.read_text("utf8")
@@ -190,7 +196,7 @@ def test_a_line_without_a_symbol_is_a_wide_space(tmp_path):
 
 
 def layers(folder):
-    return tiny.read(convert(folder).weights.bilm(), foreign.SENTENCES).layers
+    return tiny.read(convert(folder).weights.build_bilm(), foreign.SENTENCES).layers
 
 
 def test_lines_in_any_order(tmp_path):
@@ -281,4 +287,4 @@ def test_a_wrong_byte_is_an_error_or_a_model(tmp_path_factory, old, name, place,
         weights = convert(folder).weights
     except (ValueError, OSError):
         return
-    assert torch.isfinite(tiny.read(weights.bilm(), foreign.SENTENCES).layers).all()
+    assert torch.isfinite(tiny.read(weights.build_bilm(), foreign.SENTENCES).layers).all()

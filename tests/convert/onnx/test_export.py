@@ -1,4 +1,4 @@
-"""The exported network, run by onnxruntime: the layers of ours."""
+"""The exported network under onnxruntime gives the layers of ours."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ SENTENCES = [["a", "cat", "sat", "naïve"], ["鳥"], [], ["extraordinarily", "ca
 
 
 def exported(model, path):
-    """A session of the exported file, which ONNX's own checker accepts."""
+    """Return an onnxruntime session of the exported file, after ONNX's own checker."""
     export(weights_of(model), path, force=True)
     onnx.checker.check_model(path, full_check=True)
     return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -34,11 +34,11 @@ def exported(model, path):
 
 def weights_of(model):
     names = tiny.LEXICON if model.config.has_lexicon else tiny.VOCABULARY
-    return Weights.of(model, vocabulary=names[: model.config.words], card={"language": "en"})
+    return Weights.from_bilm(model, vocabulary=names[: model.config.words], card={"language": "en"})
 
 
 def run(session, model, sentences, *, words=None, filler=0):
-    """(L+1, B, T, 2P), where T is the longest or `words`; `filler` stands where no word is."""
+    """Return layers (L+1, B, T, 2P), where T is `words` or the longest length; `filler` is the id beyond a sentence."""
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     words = max(lengths) if words is None else words
     shape = (len(sentences), words, *model.token_ids([]).shape[1:])
@@ -104,7 +104,7 @@ def small(tmp_path_factory):
     st.integers(0, 260),
 )
 def test_any_batch(small, sentences, more, filler):
-    """What stands beyond the end of a sentence, and how much of it, says nothing."""
+    """Neither the ids beyond the end of a sentence nor their number matter."""
     session, model = small
     words = max(map(len, sentences)) + more
     layers = run(session, model, sentences, words=words, filler=filler)
@@ -124,8 +124,8 @@ def test_sizes_are_free(small):
 def test_float16_weights_with_a_head(tmp_path):
     model = tiny.bilm(tiny.config())
     head = Head(len(tiny.VOCABULARY), 5)
-    low = Weights.of(model, head, vocabulary=tiny.VOCABULARY, dtype=torch.float16)
-    alone = Weights.of(low.bilm())
+    low = Weights.from_bilm(model, head, vocabulary=tiny.VOCABULARY, dtype=torch.float16)
+    alone = Weights.from_bilm(low.build_bilm())
     for name, weights in (("low", low), ("alone", alone)):
         assert export(weights, tmp_path / name) == [tmp_path / name]
     assert (tmp_path / "low").read_bytes() == (tmp_path / "alone").read_bytes()
@@ -135,22 +135,24 @@ DOCS = Path(__file__).parents[3] / "docs" / "onnx.md"
 
 
 def test_documentation(tmp_path, monkeypatch):
-    """Its program gives the layers of the bundled model."""
-    weights = Weights.read(find_weights(DEFAULT_WEIGHTS))
+    """The documented program computes the layers of the bundled model."""
+    weights = Weights.load(find_weights(DEFAULT_WEIGHTS))
     export(weights, tmp_path / "elmo.onnx")
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), re.DOTALL)
     found = {}
     exec(program, found)
-    assert_ours(found["layers"], weights.bilm(), found["sentences"])
+    assert_ours(found["layers"], weights.build_bilm(), found["sentences"])
     np.testing.assert_allclose(found["elmo"], found["layers"].mean(0))
     for word in ["x" * 60, "é" * 30, "", "\u3000"]:
-        np.testing.assert_array_equal(found["spell"](word), weights.bilm().token_ids([word])[0])
+        np.testing.assert_array_equal(
+            found["spell"](word), weights.build_bilm().token_ids([word])[0]
+        )
 
 
 def test_what_one_file_cannot_hold(tmp_path):
     tensor = torch.empty(500_000_001, device="meta")
-    with pytest.raises(ValueError, match="2,000,000,004 bytes of weights .* holds 2,000,000,000"):
+    with pytest.raises(ValueError, match="2,000,000,004 bytes of weights .* hold 2,000,000,000"):
         export(Weights(tiny.config(), {"large": tensor}), tmp_path / "elmo.onnx")
     assert list(tmp_path.iterdir()) == []
 

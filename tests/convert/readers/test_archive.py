@@ -1,4 +1,4 @@
-"""Archives: what is in them comes out whole, and nothing that could do harm does."""
+"""Archives are unpacked completely, unless their content could do harm."""
 
 import gzip
 import io
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_elmo import limits
 from spacy_elmo.convert.readers import archive
 from spacy_elmo.convert.readers.archive import opened
 
@@ -20,7 +21,7 @@ FILES = {"options.json": b"{}", "weights.hdf5": bytes(range(256)) * 40, "inner/a
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """The folder for temporary files, which must be empty at the end."""
+    """Set the folder for temporary files, and check that it is empty at the end."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -55,7 +56,7 @@ WRITERS = {
 
 @pytest.fixture(params=WRITERS)
 def write(request, tmp_path):
-    """Writes an archive of each kind."""
+    """Write an archive of each kind."""
     return lambda files: WRITERS[request.param](tmp_path / request.param, files)
 
 
@@ -75,7 +76,7 @@ def refused(path, problem):
 
 @pytest.mark.parametrize("top", ["", "model/", "model/v2/"])
 def test_files_come_out(write, top):
-    """In a folder of their own, or in several, inside each other."""
+    """The files may be at the top, or in nested folders."""
     path = write({top + name: data for name, data in FILES.items()})
     with opened(path) as files:
         assert content(files.path) == FILES
@@ -95,6 +96,31 @@ def test_macos_leftovers_are_no_second_folder(tmp_path):
     path = write_zip(tmp_path / "m.zip", {"model/a": b"1", "__MACOSX/model/._a": b"2"})
     with opened(path) as files:
         assert content(files.path) == {"a": b"1"}
+
+
+def test_folders_inside_each_other(write):
+    """1,500 folders exhaust Python's stack, and are hard to delete."""
+    refused(write({"a/" * 1500 + "x": b""}), "has more than 32 folders inside each other")
+
+
+def test_members_without_a_name(tmp_path):
+    refused(write_tar(tmp_path / "m.tar.gz", {"": b"1", "a": b"2"}), "m.tar.gz")
+    path = write_zip(tmp_path / "m.zip", {"a": b"1"})
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\3\4", 26), (b"PK\1\2", 28)):
+        start = content.index(signature) + place
+        content[start : start + 4] = b"\0\0\1\0"  # the name becomes an extra field
+    path.write_bytes(content)
+    refused(path, "m.zip")
+
+
+def test_zip_of_a_later_version(tmp_path):
+    path = write_zip(tmp_path / "m.zip", {"a": b"1"})
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\3\4", 4), (b"PK\1\2", 6)):
+        content[content.index(signature) + place] = 99  # the version needed to extract
+    path.write_bytes(content)
+    refused(path, "not a readable archive, or truncated .zip file version 9.9")
 
 
 def test_folders_of_windows(tmp_path):
@@ -188,8 +214,8 @@ def test_rare_methods(tmp_path, method):
 
 @pytest.mark.parametrize("name", ["m.zip", "m.tar.gz"])
 def test_bomb(tmp_path, monkeypatch, name):
-    """Zeros shrink to a thousandth. What is written before the end is within the allowance."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1 << 20)
+    """Zeros shrink to a thousandth. No more bytes than allowed are written before the error."""
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     monkeypatch.setattr(archive, "_CHUNK_BYTES", 1 << 16)
     path = WRITERS[name](tmp_path / name, {"small": b"1", "zeros": bytes(4 << 20)})
     assert path.stat().st_size < 1 << 14
@@ -203,23 +229,23 @@ def test_bomb(tmp_path, monkeypatch, name):
             written.append(target.stat().st_size)
 
     monkeypatch.setattr(archive, "_write", watched)
-    refused(path, "holds more than 1,048,576 bytes")
+    refused(path, "contains more than 1,048,576 bytes")
     assert sum(written) <= 1 << 20
 
 
 def test_bomb_in_a_header(tmp_path, monkeypatch):
-    """A long name is read whole by tarfile, however long."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1 << 20)
+    """tarfile reads a long name completely, whatever its length."""
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 4 << 20
     with gzip.open(tmp_path / "m.tar.gz", "wb") as file:
         file.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20))
-    refused(tmp_path / "m.tar.gz", "holds more than 1,048,576 bytes")
+    refused(tmp_path / "m.tar.gz", "contains more than 1,048,576 bytes")
 
 
 def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
-    """A vocabulary that shrinks to a fifth is no bomb."""
-    monkeypatch.setattr(archive, "_SMALL_BYTES", 1)
+    """A vocabulary that shrinks to a fifth is accepted."""
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1)
     words = b"".join(b"%d\n" % (n * n) for n in range(40_000))
     path = write_zip(tmp_path / "m.zip", {"vocab.txt": words})
     assert 2 < len(words) / path.stat().st_size < 20
@@ -228,14 +254,14 @@ def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
 
 
 def test_too_many_files(write, monkeypatch):
-    monkeypatch.setattr(archive, "_MAX_MEMBERS", 3)
+    monkeypatch.setattr(limits, "MAX_MEMBERS", 3)
     with opened(write({str(n): b"" for n in range(3)})) as files:
         assert len(content(files.path)) == 3
     refused(write({str(n): b"" for n in range(4)}), "more than 3 files")
 
 
 def test_size_that_lies(tmp_path):
-    """A zip whose header says less than there is."""
+    """A zip whose header declares a smaller size than its content has."""
     path = write_zip(tmp_path / "m.zip", {"a": b"1" * 1000})
     data = bytearray(path.read_bytes())
     start = data.index(b"PK\x01\x02") + 24
@@ -263,7 +289,7 @@ def test_other_content(write):
 )
 @given(kind=st.sampled_from(["m.zip", "m.tar.gz", "m.tar"]), data=st.data())
 def test_damaged_bytes(tmp_path, kind, data):
-    """Any byte changed, any end cut off: the files, perhaps damaged ones, or an error that a command can show."""
+    """Any changed byte or cut end gives files, perhaps damaged ones, or an error that a command can show."""
     path = WRITERS[kind](tmp_path / kind, FILES)
     damaged = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 4))):

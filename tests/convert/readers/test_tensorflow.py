@@ -1,9 +1,10 @@
-"""TensorFlow's checkpoints without TensorFlow: files written here by the description, and ways to break them."""
+"""TensorFlow's checkpoints without TensorFlow: files written after the format's description, and damaged ones."""
 
 import struct
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
@@ -81,7 +82,7 @@ def test_round_trip(tmp_path, data, names, restart_interval, per_block, shards):
 
 
 def test_a_tensor_that_nobody_asks_for_is_not_read(prefix, tmp_path):
-    """Neither its file, nor its type, nor its checksum matters."""
+    """Its file, its type and its checksum do not matter."""
     changed = {"steps": {"crc": 0}, "half": {"dtype": 7}, "none": {"shard": 1}}
     tensor_bundle.write(prefix, ARRAYS, changed=changed)
     checkpoint = Checkpoint(prefix)
@@ -91,7 +92,7 @@ def test_a_tensor_that_nobody_asks_for_is_not_read(prefix, tmp_path):
 
 
 def test_large_numbers(tmp_path):
-    """More than one group of bits in offsets, sizes and key lengths."""
+    """Offsets, sizes and key lengths may have more than one group of bits."""
     arrays = {"a" * 300: float32(40_000), "a" * 300 + "b" * 300: float32(20_001, 1)}
     # The checksum of this writer walks bit by bit: once is enough.
     assert_holds(tensor_bundle.write(tmp_path / "x", arrays, restart_interval=2), arrays)
@@ -111,7 +112,7 @@ def test_folder_whose_checkpoint_is_named(tmp_path):
 
 @pytest.mark.parametrize("named", ["model.ckpt-10", "../model.ckpt-9", "", 'x"\n"'])
 def test_folder_of_one_checkpoint(prefix, named):
-    """Whatever the file `checkpoint` says, and if there is none."""
+    """The content and the existence of the file `checkpoint` do not matter."""
     (prefix.parent / "checkpoint").write_text(f'model_checkpoint_path: "{named}"')
     assert newest(prefix.parent) == prefix
     (prefix.parent / "checkpoint").unlink()
@@ -135,7 +136,7 @@ def test_folder_without_a_checkpoint(tmp_path):
 
 
 def test_old_format(tmp_path):
-    """V1 is a table, too, but one file without a suffix that holds everything."""
+    """V1 is a table, too, but one file without a suffix that contains everything."""
     (tmp_path / "model.ckpt-1").write_bytes(tensor_bundle.table([(b"", b"anything")]))
     with pytest.raises(ValueError, match=r"model.ckpt-1: .*old format V1.*SaverDef.V2"):
         Checkpoint(tmp_path / "model.ckpt-1")
@@ -143,7 +144,7 @@ def test_old_format(tmp_path):
 
 @pytest.mark.parametrize("of_table", [{}, {"per_block": 2, "restart_interval": 2}])
 def test_no_flipped_byte_of_the_index_goes_unnoticed(tmp_path, of_table):
-    """Bytes outside all blocks are zeros that nobody reads, and the metaindex block, which says nothing."""
+    """Only bytes outside all blocks, and the empty metaindex block, are not read."""
     prefix = tensor_bundle.write(tmp_path / "x", {"a/b": float32(2), "a/c": float32(3)}, **of_table)
     path, content = index_of(prefix), index_of(prefix).read_bytes()
     expected = Checkpoint(prefix).entries
@@ -198,9 +199,9 @@ HUGE = b"\xff" * 9 + b"\x01"  # 2^64 - 1
         (tensor_bundle.table([(b"", b"x")], compression=1), "is compressed, which is not supported"),
         (tensor_bundle.table([]), "it has no header"),
         (tensor_bundle.table([(b"name", b"x")]), "it has no header"),
-        (tensor_bundle.table([(b"b", b"x"), (b"a", b"x")]), "the key b'a' stands after b'b'"),
-        (tensor_bundle.table([(b"a", b"x"), (b"a", b"x")], per_block=1), "the key b'a' stands after b'a'"),
-        (tensor_bundle.table([(b"a" * 70_000, b"x")]), "an impossible entry"),
+        (tensor_bundle.table([(b"b", b"x"), (b"a", b"x")]), "the key b'a' comes after b'b'"),
+        (tensor_bundle.table([(b"a", b"x"), (b"a", b"x")], per_block=1), "the key b'a' comes after b'a'"),
+        (tensor_bundle.table([(b"a" * 70_000, b"x")]), "a key of 70,000 bytes, the limit is 1,024"),
     ],
 )  # fmt: skip
 def test_index_that_is_none(tmp_path, content, problem):
@@ -212,7 +213,7 @@ def test_index_that_is_none(tmp_path, content, problem):
 
 
 def sealed_table(block):
-    """A table whose first block has this content, with a true checksum."""
+    """Return a table whose first block has this content, with a correct checksum."""
     data = block + b"\0"
     content = data + struct.pack("<I", tensor_bundle.masked(tensor_bundle.crc32c(data)))
     handle = b"\0" + tensor_bundle.varint(len(block))
@@ -264,8 +265,8 @@ def test_headers(tmp_path, header, problem):
     "content, problem",
     [
         (b"\x08", "no number of 64 bits"),
-        (b"\x3a\x05ab", "field 7 of 5 bytes, of which 2 are there"),
-        (b"\x35ab", "field 6 of 4 bytes, of which 2 are there"),
+        (b"\x3a\x05ab", "field 7 of 5 bytes, of which 2 are present"),
+        (b"\x35ab", "field 6 of 4 bytes, of which 2 are present"),
         (b"\x0b", "field 1 of the unknown kind 3"),
         (b"\x12\x02\x12\x05", "field 2 of 5 bytes"),  # in the shape
         (b"\x3a" + HUGE, "field 7 of 18446744073709551615 bytes"),
@@ -285,22 +286,23 @@ SLICE = tensor_bundle.bytes_field(7, b"")
     "changed, problem",
     [
         ({"crc": 1}, "name does not fit its checksum"),
-        ({"dtype": 2}, "name is of type float64; supported are float32, float16, int32 and int64"),
-        ({"dtype": 14}, "name is of type bfloat16"),
+        ({"dtype": 2}, "name is of type float64; supported are float32, float16, bfloat16, int32 and int64"),
+        ({"dtype": 14}, r"name of shape \[2, 3\] and uint16 has 24 bytes"),
+        ({"shape": (1,) * 9}, "a tensor of 9 axes, the limit is 8"),
         ({"dtype": 7}, "name is of type string"),
         ({"dtype": 99}, "name is of type number 99"),
         ({"dtype": 9}, r"name of shape \[2, 3\] and int64 has 24 bytes"),
-        ({"more": SLICE}, "name lies in several slices"),
+        ({"more": SLICE}, "name is stored in several slices"),
         ({"shape": (2, 4)}, r"name of shape \[2, 4\] and float32 has 24 bytes"),
         ({"shape": (2, -3)}, r"name of shape \[2, -3\]"),
         ({"shape": (-2, -3)}, r"name of shape \[-2, -3\]"),
         ({"shape": (1 << 62, 1 << 62)}, "name of shape"),
         ({"size": 23}, "has 23 bytes"),
-        ({"shape": (1 << 60,), "size": 1 << 62}, "name lies at bytes 0 to 4611686018427387904: truncated"),
-        ({"offset": 1}, "24 bytes, but name lies at bytes 1 to 25: truncated"),
-        ({"offset": -8}, "name lies at bytes -8 to 16"),
-        ({"shard": 1}, "name lies in file 1 of 1"),
-        ({"shard": -1}, "name lies in file -1 of 1"),
+        ({"shape": (1 << 60,), "size": 1 << 62}, "name is at bytes 0 to 4611686018427387904: truncated"),
+        ({"offset": 1}, "24 bytes, but name is at bytes 1 to 25: truncated"),
+        ({"offset": -8}, "name is at bytes -8 to 16"),
+        ({"shard": 1}, "name is in file 1 of 1"),
+        ({"shard": -1}, "name is in file -1 of 1"),
     ],
 )  # fmt: skip
 def test_tensor_that_is_none(tmp_path, changed, problem):
@@ -310,14 +312,39 @@ def test_tensor_that_is_none(tmp_path, changed, problem):
     assert str(tmp_path / "x") in str(error.value)
 
 
+def test_bfloat16(tmp_path):
+    """Each number is the upper half of a float32."""
+    bits = np.array([[0x3F80, 0xC040], [0x0000, 0x7F7F]], dtype=np.uint16)  # 1, -3, 0, the largest
+    tensor_bundle.write(
+        tmp_path / "x", {"name": bits.view(np.float16)}, changed={"name": {"dtype": 14}}
+    )
+    array = Checkpoint(tmp_path / "x").read("name")
+    expected = torch.from_numpy(bits).view(torch.bfloat16).float().numpy()
+    assert array.dtype == np.float32 and array[0].tolist() == [1, -3]
+    np.testing.assert_array_equal(array, expected)
+
+
+def test_keys_beyond_the_limits(tmp_path):
+    """A long key with slashes takes quadratic time, and keys that share a long prefix gigabytes."""
+    header, entry = tensor_bundle.header(), tensor_bundle.entry(float32(1))
+    for keys, problem in [
+        ([b"lm" + b"/" * 1023], "a key of 1,025 bytes, the limit is 1,024"),
+        ([b"%06d" % i for i in range(100_001)], "more than 100,000 keys"),
+    ]:
+        table = tensor_bundle.table([(b"", header), *((key, entry) for key in keys)])
+        (tmp_path / "x.index").write_bytes(table)
+        with pytest.raises(ValueError, match=problem):
+            Checkpoint(tmp_path / "x")
+
+
 def test_tensors_in_the_same_place(tmp_path):
-    """A small file is not read many times over."""
+    """A small file is not read many times."""
     first, second = float32(6), float32(3)
     for offset, shares in [(0, True), (20, True), (24, False)]:
         arrays, changed = {"a": first, "b": second}, {"b": {"offset": offset}}
         tensor_bundle.write(tmp_path / "x", arrays, changed=changed)
         if shares:
-            with pytest.raises(ValueError, match="x.index: (a and b|b and a) lie in the same"):
+            with pytest.raises(ValueError, match="x.index: .*(a and b|b and a) overlap"):
                 Checkpoint(tmp_path / "x")
         else:
             assert_holds(tmp_path / "x", arrays)
@@ -336,7 +363,7 @@ def test_damaged_and_truncated_data(prefix):
         checkpoint.read("lm/char_embed")
     path.write_bytes(content[:-1])
     checkpoint.read("lm/char_embed")
-    with pytest.raises(ValueError, match="steps lies at bytes .*: truncated"):
+    with pytest.raises(ValueError, match="steps is at bytes .*: truncated"):
         checkpoint.read("steps")
 
 
@@ -352,7 +379,7 @@ def test_missing_data_file(tmp_path):
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_damage_raises_anything_else(tmp_path, data):
-    """Blocks with true checksums and wrong content: what is left is an error that a user can read, or a tensor."""
+    """Blocks with correct checksums and wrong content give a plain error or a tensor."""
     value = data.draw(st.binary(max_size=40)) + tensor_bundle.entry(float32(2))
     value = value[data.draw(st.integers(0, 40)) :]
     pairs = [(b"", tensor_bundle.header()), (b"a", value), (data.draw(st.binary(min_size=1)), b"")]

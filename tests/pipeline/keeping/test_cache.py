@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 import warnings
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
 
 from spacy_elmo.pipeline.keeping.cache import LayerCache, keys_of
-from spacy_elmo.pipeline.reading.encoder import shim_of
+from spacy_elmo.pipeline.options import BiLMOptions
+from spacy_elmo.pipeline.reading.encoder import configure, shim_of
 from spacy_elmo.pipeline.reading.spans import rule_spans, whole_docs
 from tests import pipelines
 from tests.pipelines import TEXTS
@@ -40,18 +42,18 @@ def counted(model, monkeypatch):
     return computed
 
 
-def docs(nlp, words=WORDS):
-    return [Doc(nlp.vocab, words=own) for own in words]
+def docs(nlp, texts=WORDS):
+    return [Doc(nlp.vocab, words=words) for words in texts]
 
 
 def test_least_recently_used_goes_first(nlp, read):
     model, computed = read
     cache, (a, b, c, d) = LayerCache(3 * ENTRY_MB), docs(nlp)
     for doc in (a, b, c, a, d):
-        cache.read(model, [doc], keep=True)
+        cache.get_or_compute(model, [doc], keep=True)
     assert computed == [1, 1, 1, 0, 1]
     for doc in (a, c, d, b):
-        cache.read(model, [doc], keep=False)
+        cache.get_or_compute(model, [doc], keep=False)
     assert computed[5:] == [0, 0, 0, 1]
 
 
@@ -60,7 +62,7 @@ def test_what_does_not_fit_is_not_kept(nlp, read, entries):
     model, computed = read
     cache = LayerCache(entries * ENTRY_MB)
     for _ in range(2):
-        cache.read(model, docs(nlp)[:1], keep=True)
+        cache.get_or_compute(model, docs(nlp)[:1], keep=True)
     assert computed == [1, 1] and not cache.in_use
 
 
@@ -68,17 +70,17 @@ def test_layers_of_other_weights_are_forgotten(nlp, read):
     model, computed = read
     cache, shim = LayerCache(1), shim_of(model)
     average = {(shim.id, "lstm.0.bias"): np.zeros_like(shim.bilm.lstm[0].bias.detach())}
-    cache.read(model, docs(nlp), keep=True)
+    cache.get_or_compute(model, docs(nlp), keep=True)
     with shim.use_params(average):
-        cache.read(model, docs(nlp), keep=False)
-    cache.read(model, docs(nlp), keep=True)
+        cache.get_or_compute(model, docs(nlp), keep=False)
+    cache.get_or_compute(model, docs(nlp), keep=True)
     shim.initialize()
-    cache.read(model, docs(nlp), keep=True)
-    shim.set_trainable("top")
+    cache.get_or_compute(model, docs(nlp), keep=True)
+    shim.configure(BiLMOptions(frozen=False, trainable="top"))
     shim.bilm.lstm[1].bias.grad = shim.bilm.lstm[1].bias.detach() * 0 + 1
     model.finish_update(lambda key, data, gradient: (data + gradient, gradient))
-    cache.read(model, docs(nlp), keep=True)
-    cache.read(model, docs(nlp), keep=True)
+    cache.get_or_compute(model, docs(nlp), keep=True)
+    cache.get_or_compute(model, docs(nlp), keep=True)
     assert computed == [4, 4, 4, 4, 4, 0]
 
 
@@ -97,7 +99,8 @@ def test_keys_tell_words_and_spans_apart(nlp):
 def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
     nlp = pipelines.blank(weights, cache_mb=cache_mb)
     elmo, doc = nlp.get_pipe("elmo"), nlp.make_doc("A cat.")
-    get_spans = elmo.model.attrs["options"].get_spans = Mock(wraps=whole_docs)
+    get_spans = Mock(wraps=whole_docs)
+    configure(elmo.model, replace(elmo.model.attrs["options"], get_spans=get_spans))
     elmo.new_batch([doc]).layers_of(doc)
     assert get_spans.call_count == 1 + cache_mb
 

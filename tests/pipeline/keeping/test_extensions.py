@@ -77,7 +77,7 @@ def test_wrong_values(doc):
             doc._.elmo_layers = value
     with pytest.raises(ValueError, match=r"\(layers, 4, width\) for this Doc, not \(2, 3, 3\)"):
         doc._.elmo_layers = LAYERS[:, :3]
-    with pytest.raises(ValueError, match="set these"):
+    with pytest.raises(ValueError, match="set doc._.elmo_layers"):
         doc._.elmo = LAYERS[0]
 
 

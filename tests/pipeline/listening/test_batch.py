@@ -34,9 +34,9 @@ def batch_of(docs, calls, trained=True):
 
 def test_reads_once_and_late(docs, calls):
     batch = batch_of(docs, calls)
-    assert not batch.read and calls == []
+    assert not batch.was_read and calls == []
     assert [batch.layers_of(doc).sum() for doc in docs] == [0, 0, 48]
-    assert batch.read and batch.trained and calls == ["read"]
+    assert batch.was_read and batch.trained and calls == ["read"]
 
 
 def test_knows_its_docs_by_identity(docs, calls):

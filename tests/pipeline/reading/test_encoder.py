@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import data_validation
 
+from spacy_elmo.pipeline.options import BiLMOptions
 from spacy_elmo.pipeline.reading.encoder import (
     BiLM_v1,
     averages,
@@ -24,15 +25,11 @@ from tests import tiny
 from tests.pipelines import TEXTS, assert_close
 
 NLP = spacy.blank("en")
-DEFAULTS = {
-    "frozen": True, "trainable": "all", "unfreeze_at": 0, "max_batch_tokens": 4096, "get_spans": None,
-    "dtype": "float32", "start": "zero", "precision": "float32",
-}  # fmt: skip
 
 
 def build(weights, **options):
     model = BiLM_v1()
-    configure(model, weights=str(weights), **(DEFAULTS | options))
+    configure(model, BiLMOptions(weights=str(weights), **options))
     return model
 
 
@@ -282,10 +279,10 @@ def test_options_come_from_the_config_not_from_the_bytes(weights):
 def test_numbers_of_the_config(weights):
     assert layers_and_width(build(weights)) == (3, 10)
     model = BiLM_v1(dim=7, projection=5, cell_clip=0.3, filters=[[1, 2], [2, 3], [4, 4]])
-    configure(model, weights=str(weights), **DEFAULTS)
+    configure(model, BiLMOptions(weights=str(weights)))
     assert layers_and_width(model) == (3, 10)
     model = BiLM_v1(cell_clip=0)
-    configure(model, weights=str(weights), **DEFAULTS)
+    configure(model, BiLMOptions(weights=str(weights)))
     with pytest.raises(ValueError, match=r"cell_clip = None \(it has 0.3\)"):
         model.predict(docs_of())
 
@@ -300,4 +297,4 @@ def test_impossible_options(weights):
 def test_data_validation(model):
     """`spacy debug model` switches it on; it reads the annotations of `forward`."""
     with data_validation(True):
-        build(shim_of(model).weights).initialize(X=docs_of())
+        build(shim_of(model).options.weights).initialize(X=docs_of())

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from thinc.api import Adam
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.options import BiLMOptions
 from spacy_elmo.pipeline.reading import shim as module
 from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
@@ -19,8 +21,13 @@ from tests import tiny
 @pytest.fixture
 def shim(weights):
     shim = BiLMShim()
-    shim.weights = str(weights)
+    shim.configure(BiLMOptions(weights=str(weights)))
     return shim
+
+
+def train(shim, trainable):
+    frozen = trainable is None
+    shim.configure(replace(shim.options, frozen=frozen, trainable=trainable or "all"))
 
 
 def values(shim):
@@ -44,7 +51,7 @@ def give_gradients(shim, value=1.0):
 
 def test_nothing_is_read_before_the_first_use(tmp_path):
     shim = BiLMShim()
-    shim.weights = str(tmp_path / "absent.safetensors")
+    shim.configure(BiLMOptions(weights=str(tmp_path / "absent.safetensors")))
     with pytest.raises(OSError, match="absent"):
         shim.bilm  # noqa: B018
 
@@ -52,12 +59,12 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
     calls = []
 
-    def slow_read(path):
+    def slow_load(path):
         calls.append(path)
         time.sleep(0.05)
         return Weights.from_bytes(path.read_bytes())
 
-    monkeypatch.setattr(module.Weights, "read", slow_read)
+    monkeypatch.setattr(module.Weights, "load", slow_load)
     found = []
     threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
     for thread in threads:
@@ -92,7 +99,7 @@ def test_initialize_reads_again(shim):
 @pytest.mark.parametrize("use", ["weights", "bytes"])
 def test_shape_of_the_config_disagrees(shim, weights, use):
     stated = BiLMShim({"dim": 8, "layers": 2, "filters": [[1, 2], [2, 3], [4, 4]]})
-    stated.weights = str(weights)
+    stated.configure(BiLMOptions(weights=str(weights)))
     with pytest.raises(ValueError, match=r"dim = 8 \(it has 7\)") as error:
         stated.bilm if use == "weights" else stated.from_bytes(shim.to_bytes())
     assert "layers" not in str(error.value)
@@ -105,9 +112,9 @@ def test_word_input_needs_a_file():
 
 def test_word_input_keeps_its_vocabulary(tmp_path):
     bilm = tiny.bilm(tiny.config(words=8))
-    Weights.of(bilm, vocabulary=tiny.VOCABULARY).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(bilm, vocabulary=tiny.VOCABULARY).save(tmp_path / "w.safetensors")
     shim = BiLMShim()
-    shim.weights = str(tmp_path / "w.safetensors")
+    shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
     for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
         assert torch.equal(
             other.predict(read), bilm(*tiny.batch(bilm, [["a", "cat"], ["sat"]])).layers
@@ -117,9 +124,9 @@ def test_word_input_keeps_its_vocabulary(tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_bytes_suffice_and_keep_the_values(tmp_path, dtype):
     path = tmp_path / "w.safetensors"
-    Weights.of(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).write(path)
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"name": "t"}, dtype=dtype).save(path)
     shim = BiLMShim()
-    shim.weights = str(path)
+    shim.configure(BiLMOptions(weights=str(path)))
     data = shim.to_bytes()
     path.unlink()
     loaded = BiLMShim().from_bytes(data)
@@ -149,11 +156,12 @@ def test_damaged_bytes(shim):
 @pytest.mark.parametrize("loaded", [True, False])
 def test_copies_are_independent(shim, duplicate, loaded):
     """Hazard 13: a copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
-    shim.set_trainable("all")
+    train(shim, "all")
     if loaded:
         shim.bilm  # noqa: B018
     copied = duplicate(shim)
-    shim.weights = copied.weights = "gone"
+    for one in (shim, copied):
+        one.options = replace(one.options, weights="gone")
     assert copied.id != shim.id
     assert copied.trainable == "all"
     before = values(shim)
@@ -177,7 +185,7 @@ def test_copies_are_independent(shim, duplicate, loaded):
 def test_only_what_is_trainable_moves(shim, trainable, trained, late):
     if late:
         shim.bilm  # noqa: B018
-    shim.set_trainable(trainable)
+    train(shim, trainable)
     before = values(shim)
     for parameter in shim.bilm.parameters():
         parameter.grad = torch.ones_like(parameter)  # even where somebody has put a gradient
@@ -190,13 +198,13 @@ def test_only_what_is_trainable_moves(shim, trainable, trained, late):
 
 def test_unknown_choice_of_what_is_trained(shim):
     with pytest.raises(ValueError, match="trainable = 'bottom': expected one of all, lstm, top"):
-        shim.set_trainable("bottom")
+        train(shim, "bottom")
 
 
 def test_optimizer_steps_are_those_of_torch(shim):
     """thinc's Adam, told to be plain, against torch's own. They add their ε at different places, so gradients are
     made too large for it to matter."""
-    shim.set_trainable("all")
+    train(shim, "all")
     reference = copy.deepcopy(shim.bilm)
     torch_adam = torch.optim.Adam(reference.parameters(), lr=0.01)
     ours = Adam(0.01, L2=0.0, grad_clip=0.0)
@@ -215,7 +223,7 @@ def test_optimizer_steps_are_those_of_torch(shim):
 
 def test_averages_reach_the_network(shim):
     """Hazard 14: `PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
-    shim.set_trainable("all")
+    train(shim, "all")
     optimizer = Adam(0.1, use_averages=True)
     for value in (1.0, -3.0):
         give_gradients(shim, value)
@@ -238,7 +246,7 @@ def test_averages_reach_the_network(shim):
 
 def test_module_stays_in_evaluation_mode(shim):
     """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
-    shim.set_trainable("all")
+    train(shim, "all")
     modes = []
     for call in (shim.predict, shim.begin_update):
         call(lambda bilm: modes.append(bilm.training) or read(bilm))
@@ -247,12 +255,12 @@ def test_module_stays_in_evaluation_mode(shim):
 
 
 def test_predict_builds_no_graph(shim):
-    shim.set_trainable("all")
+    train(shim, "all")
     assert not shim.predict(read).requires_grad
 
 
 def test_begin_update_works_where_gradients_are_off(shim):
-    shim.set_trainable("top")
+    train(shim, "top")
     with torch.no_grad():
         output, backprop = shim.begin_update(read)
     backprop(torch.ones_like(output))
@@ -275,7 +283,7 @@ def test_device(shim, monkeypatch, loaded):
 
 
 def test_another_language_warns_and_names_the_option(shim):
-    shim.lang = "fi"
+    shim.configure(shim.options, "fi")
     with pytest.warns(UserWarning, match=r"'en'.*'fi'.*weights=PATH"):
         shim.bilm  # noqa: B018
     shim.bilm  # noqa: B018 - once
@@ -283,5 +291,5 @@ def test_another_language_warns_and_names_the_option(shim):
 
 @pytest.mark.parametrize("lang", ["en", "xx", None])
 def test_no_warning_where_the_language_fits(shim, lang):
-    shim.lang = lang
+    shim.configure(shim.options, lang)
     shim.bilm  # noqa: B018

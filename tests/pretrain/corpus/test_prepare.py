@@ -1,4 +1,4 @@
-"""Text to prepared corpus, read back by its words."""
+"""Prepared corpora, compared with their text word by word."""
 
 import collections
 import json
@@ -105,7 +105,7 @@ DOCUMENTS = [["a b", "c d"], ["e f", "a b"], ["a b", "c d"], ["c d", "g h"], ["c
 
 @pytest.fixture
 def repeating(tmp_path):
-    """Text that repeats sentences and documents, and held-out text that shares some of either with it."""
+    """Write text that repeats sentences and documents, and held-out text that shares some of both."""
     (tmp_path / "raw.txt").write_text(
         "\n\n".join("\n".join(text) for text in DOCUMENTS), encoding="utf8"
     )
@@ -156,7 +156,7 @@ def test_held_out_text_that_holds_all(tmp_path, repeating):
 
 
 def test_a_corpus_of_the_first_version_opens(tmp_path, corpus):
-    """One made before there were `dedup`, other tokenizers and processes."""
+    """It was written before the settings `dedup`, `tokenizer` and `n_process` existed."""
     folder = tmp_path / "corpus"
     statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
     assert statement["prepare"] == {
@@ -182,7 +182,7 @@ def test_too_little_text(tmp_path):
     (tmp_path / "raw.txt").write_text("\n \n", encoding="utf8")
     with pytest.raises(ValueError, match="No sentence in the text"):
         prepare(Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(), tmp_path / "corpus")
-    with pytest.raises(ValueError, match="raw_text is needed"):
+    with pytest.raises(ValueError, match="raw_text is required"):
         prepare(Paths(), Prepare(), tmp_path / "corpus")
     assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
 
@@ -190,8 +190,8 @@ def test_too_little_text(tmp_path):
 def test_a_folder_is_made_whole_or_not_at_all(tmp_path, text_file, monkeypatch):
     paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
     # What a killed run leaves is swept away by the next one.
-    (tmp_path / ".corpus.partial").mkdir()
-    (tmp_path / ".corpus.partial" / "train-ids.npy").touch()
+    (tmp_path / ".corpus.1-1.partial").mkdir()
+    (tmp_path / ".corpus.1-1.partial" / "train-ids.npy").touch()
 
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -211,7 +211,7 @@ def test_open_says_what_is_wrong(tmp_path, corpus):
         Corpus.open(tmp_path)
     folder = tmp_path / "corpus"
     np.save(folder / "train-ids.npy", np.zeros(3, dtype=np.int32))
-    with pytest.raises(ValueError, match="train has 3 words, its offsets say"):
+    with pytest.raises(ValueError, match="train has 3 words, but its offsets end at"):
         Corpus.open(folder)
     (folder / "corpus.json").write_text('{"format": "else"}', encoding="utf8")
     with pytest.raises(ValueError, match="corpus: .*'format': 'else'.*prepare it again"):
@@ -246,7 +246,7 @@ def test_a_word_of_no_type_is_damage(tmp_path, text_file):
     ids = np.load(folder / "train-ids.npy")
     ids[7] = 1000
     np.save(folder / "train-ids.npy", ids)
-    with pytest.raises(ValueError, match="train has a word of type 1000, types.txt has"):
+    with pytest.raises(ValueError, match="train has a word of type 1000, but types.txt has"):
         Corpus.open(folder)
 
 
@@ -260,8 +260,8 @@ def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
 
 
 @pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True, dedup="sentences")])
-def test_pieces_and_processes_change_nothing(tmp_path, monkeypatch, settings):
-    """A corpus of many pieces of a few sentences, made by several processes, is that of one piece, byte for byte."""
+def test_tasks_and_processes_change_nothing(tmp_path, monkeypatch, settings):
+    """A corpus from many small tasks in several processes equals that from one task, byte for byte."""
     text = "\n\n".join(f"The {n} owls of {n % 20} . They sleep!\nBirds {n % 9}" for n in range(600))
     (tmp_path / "raw.txt").write_text(text, encoding="utf8")
     paths = Paths(raw_text=str(tmp_path / "raw.txt"))
@@ -272,7 +272,7 @@ def test_pieces_and_processes_change_nothing(tmp_path, monkeypatch, settings):
         "types.txt",
     ]  # fmt: skip
     monkeypatch.setattr(prepare_module, "_SENTENCES_PER_CHUNK", 7)
-    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_PIECE", 1000)
+    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_TASK", 1000)
     for n_process in (1, 2):
         many = tmp_path / f"many-{n_process}"
         prepare(paths, settings.model_copy(update={"n_process": n_process}), many)
@@ -281,7 +281,7 @@ def test_pieces_and_processes_change_nothing(tmp_path, monkeypatch, settings):
 
 
 def test_mistakes_are_found_before_the_text_is_read(tmp_path, text_file, monkeypatch):
-    monkeypatch.setattr(prepare_module, "cut_files", None)
+    monkeypatch.setattr(prepare_module, "tokenize_files", None)
     raw = str(text_file)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         prepare(Paths(raw_text=raw, dev_text="nowhere"), Prepare(), tmp_path / "corpus")

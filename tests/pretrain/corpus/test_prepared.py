@@ -22,10 +22,10 @@ def test_take_puts_sentences_end_to_end():
     assert make([2, 1]).take(np.array([], dtype=int))[0].tolist() == []
 
 
-def test_pieces(monkeypatch):
+def test_chunks(monkeypatch):
     monkeypatch.setattr(corpus, "_IDS_PER_READ", 4)
-    assert [ids.tolist() for ids in make([5, 2, 2]).pieces()] == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
-    assert [*make([]).pieces()] == []
+    assert [ids.tolist() for ids in make([5, 2, 2]).chunks()] == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    assert [*make([]).chunks()] == []
 
 
 def test_cut():

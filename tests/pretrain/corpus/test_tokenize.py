@@ -1,4 +1,4 @@
-"""Documents to sentences, against spaCy's own component and a plain reading of the rule."""
+"""Tokenized sentences of documents, compared with spaCy's own component and a plain implementation of the rule."""
 
 import pickle
 
@@ -11,8 +11,8 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 
 from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.corpus import tokenize as cutter_module
-from spacy_elmo.pretrain.corpus.tokenize import DocumentTokenizer, Piece
+from spacy_elmo.pretrain.corpus import tokenize as tokenize_module
+from spacy_elmo.pretrain.corpus.tokenize import DocumentTokenizer, TokenizedText
 from spacy_elmo.text.documents import Document
 
 NLP = spacy.blank("en")
@@ -39,15 +39,15 @@ made = st.lists(
 )
 
 
-def sentences_of(piece: Piece) -> list[list[list[str]]]:
-    """Documents of sentences of words."""
-    words = [piece.types[word] for word in piece.words]
+def sentences_of(text: TokenizedText) -> list[list[list[str]]]:
+    """Return documents of sentences of words."""
+    words = [text.types[word] for word in text.words]
     sentences = [
-        words[end - n : end] for end, n in zip(np.cumsum(piece.lengths), piece.lengths, strict=True)
+        words[end - n : end] for end, n in zip(np.cumsum(text.lengths), text.lengths, strict=True)
     ]
     return [
         sentences[end - n : end]
-        for end, n in zip(np.cumsum(piece.documents), piece.documents, strict=True)
+        for end, n in zip(np.cumsum(text.documents), text.documents, strict=True)
     ]
 
 
@@ -80,50 +80,50 @@ def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]
 @settings(max_examples=50)
 @given(made)
 def test_as_spacy_cuts(tokenized, documents):
-    piece = (TOKENIZED if tokenized else PLAIN)(documents)
-    found = sentences_of(piece)
+    text = (TOKENIZED if tokenized else PLAIN)(documents)
+    found = sentences_of(text)
     assert found == expected(documents, tokenized)
     # Types by first sight, each once.
     flat = [word for document in found for sentence in document for word in sentence]
-    assert piece.types == list(dict.fromkeys(flat))
+    assert text.types == list(dict.fromkeys(flat))
 
 
 def test_digests_are_equal_for_equal_text():
     a, b, c = ([word] for word in ("a .", "b .", "c ."))
     documents = [Document(text, words=False) for text in (a + b, b, a + b, a, a + c)]
-    piece = TOKENIZED(documents)
-    where = {digest: first for first, digest in [*enumerate(piece.document_digests)][::-1]}
-    assert [where[digest] for digest in piece.document_digests] == [0, 1, 0, 3, 4]
-    where = {digest: first for first, digest in [*enumerate(piece.sentence_digests)][::-1]}
+    text = TOKENIZED(documents)
+    where = {digest: first for first, digest in [*enumerate(text.document_digests)][::-1]}
+    assert [where[digest] for digest in text.document_digests] == [0, 1, 0, 3, 4]
+    where = {digest: first for first, digest in [*enumerate(text.sentence_digests)][::-1]}
     # a b, b, a b, a, a c
-    assert [where[digest] for digest in piece.sentence_digests] == [0, 1, 1, 0, 1, 0, 0, 7]
+    assert [where[digest] for digest in text.sentence_digests] == [0, 1, 1, 0, 1, 0, 0, 7]
 
 
 def test_nothing():
-    piece = PLAIN([Document([" "], words=True)])
-    assert (piece.types, sentences_of(piece)) == ([], [])
+    text = PLAIN([Document([" "], words=True)])
+    assert (text.types, sentences_of(text)) == ([], [])
     assert sentences_of(TOKENIZED([])) == []
 
 
 def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
-    """Words that are let go are read as before, and come back."""
-    cutter = DocumentTokenizer(Prepare())
+    """Words that the vocabulary forgets are tokenized as before."""
+    tokenizer = DocumentTokenizer(Prepare())
     text = [Document([f"word{number} runs, again!"], words=False) for number in range(50)]
-    whole = cutter(text)
-    monkeypatch.setattr(cutter_module, "_WORDS_KEPT", 0)
-    known = len(cutter._nlp.vocab.strings)
+    whole = tokenizer(text)
+    monkeypatch.setattr(tokenize_module, "_MAX_STRINGS", 0)
+    known = len(tokenizer._nlp.vocab.strings)
     new = [Document([f"other{number} runs, again!"], words=False) for number in range(50)]
-    found = sentences_of(cutter(new))
+    found = sentences_of(tokenizer(new))
     assert found == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
-    assert len(cutter._nlp.vocab.strings) == known
-    assert sentences_of(cutter(text)) == sentences_of(whole)
+    assert len(tokenizer._nlp.vocab.strings) == known
+    assert sentences_of(tokenizer(text)) == sentences_of(whole)
 
 
 def test_a_tokenizer_as_in_the_config_of_a_pipeline():
     # Pickled, as another process gets it.
-    cutter = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
+    tokenizer = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
     text = [Document(["It's here."], words=False)]
-    assert sentences_of(cutter(text)) == [[["It's", "here."]]]
+    assert sentences_of(tokenizer(text)) == [[["It's", "here."]]]
     with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}.*\n.*'none.v1'"):
         DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
     with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):

@@ -1,4 +1,4 @@
-"""How long and how large: measured, so only its arithmetic and its manners are held here."""
+"""Estimates are measured, so only their arithmetic and side effects are tested."""
 
 import pytest
 import torch

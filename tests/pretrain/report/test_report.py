@@ -1,4 +1,4 @@
-"""The report of a run: what is drawn is what the log says, and the page needs and runs nothing."""
+"""The report of a run draws the values of the log, and the page requires no other file and runs no script."""
 
 import json
 import math
@@ -75,7 +75,7 @@ class Page(HTMLParser):
 
 
 def points(path):
-    """[(x, y)] of the `d` of a path."""
+    """Return [(x, y)] from the attribute `d` of a path."""
     return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)]
 
 
@@ -89,7 +89,7 @@ def test_places_of_a_chart():
     ticks = {tick.label: tick.at for tick in chart.x_ticks}
     assert list(ticks) == ["0", "2", "4", "6", "8", "10"]
     assert (ticks["0"], ticks["4"]) == (LEFT, pytest.approx(LEFT + 0.4 * (RIGHT - LEFT)))
-    assert [stop.text for stop in chart.stops] == ["point 0", "point 1", "point 2"]
+    assert [stop.text for stop in chart.stripes] == ["point 0", "point 1", "point 2"]
 
 
 def test_a_logarithmic_axis_has_equal_ratios_at_equal_distances():
@@ -196,7 +196,7 @@ def test_any_run_has_a_page(rows):
 
 
 def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_file):
-    """Written from what is on disk alone: before and after a resumption it is the page of an unbroken run."""
+    """It is written from the files alone, so after a resumption it is the page of an unbroken run."""
     settings = make_config()
     settings = settings.model_copy(
         update={"paths": settings.paths.model_copy(update={"raw_text": str(text_file)})}

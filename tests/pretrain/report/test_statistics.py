@@ -1,4 +1,4 @@
-"""What a config makes of a corpus, counted by hand."""
+"""Statistics of a corpus, compared with counts by hand."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_the_vocabulary_of_given_weights(corpus, tmp_path):
     bilm = tiny.bilm(tiny.config())
     head = Head(4, bilm.config.projection)
     vocabulary = ["<S>", "</S>", "<UNK>", "c"]
-    Weights.of(bilm, head, vocabulary=vocabulary, card={}).write(tmp_path / "w.safetensors")
+    Weights.from_bilm(bilm, head, vocabulary=vocabulary, card={}).save(tmp_path / "w.safetensors")
     given = PretrainConfig.of(
         {
             "paths": {"init": str(tmp_path / "w.safetensors")},

@@ -1,4 +1,4 @@
-"""The perplexity of text files: the same figures as of a prepared corpus, in bounded memory."""
+"""Perplexity of text files: the same values as for a prepared corpus, in bounded memory."""
 
 import json
 
@@ -23,7 +23,9 @@ VOCABULARY = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>", "and", "rain"
 @pytest.fixture
 def weights():
     torch.manual_seed(0)
-    return Weights.of(tiny.bilm(tiny.config()), Head(len(VOCABULARY), 5), vocabulary=VOCABULARY)
+    return Weights.from_bilm(
+        tiny.bilm(tiny.config()), Head(len(VOCABULARY), 5), vocabulary=VOCABULARY
+    )
 
 
 def total(found):
@@ -45,9 +47,9 @@ def test_equals_the_prepared_corpus(
     settings = Prepare(tokenized=tokenized)
     paths = Paths(raw_text=str(text_file), dev_text=str(text_file))
     corpus = prepare(paths, settings, tmp_path / "corpus")
-    batcher = Batcher(weights.bilm(), corpus.types, VOCABULARY)
-    expected = perplexity(weights.bilm(), weights.head(), batcher, corpus.dev)
-    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_PIECE", characters)
+    batcher = Batcher(weights.build_bilm(), corpus.types, VOCABULARY)
+    expected = perplexity(weights.build_bilm(), weights.build_head(), batcher, corpus.dev)
+    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_TASK", characters)
     close(total(evaluate(weights, [text_file], settings)), expected)
 
 

@@ -1,4 +1,4 @@
-"""Held-out perplexity, against reading one sentence at a time."""
+"""Held-out perplexity, compared with one sentence at a time."""
 
 import math
 
@@ -44,7 +44,7 @@ def corpus(*sentences: str) -> Sentences:
 
 @torch.no_grad()
 def word_by_word(bilm, head, sentences):
-    """Cross-entropies by reading one sentence at a time and indexing its layers."""
+    """Compute cross-entropies from one sentence at a time, indexing its layers."""
     losses = {"forward": [], "backward": []}
     for sentence in sentences:
         words = sentence.split()
@@ -52,7 +52,9 @@ def word_by_word(bilm, head, sentences):
         top = tiny.read(bilm, [words]).layers[-1]
         width = top.shape[1] // 2
         # What each direction says before any word: read from an empty sentence, which has only boundaries.
-        opening = bilm.read(bilm.token_ids([]), np.array([], dtype=np.int64), [0]).outputs[-1]
+        opening = bilm.forward_packed(
+            bilm.token_ids([]), np.array([], dtype=np.int64), [0]
+        ).outputs[-1]
         rows = {
             "forward": ([opening[0, 0], *top[:, :width]], [*goals, 1]),
             "backward": ([opening[1, 0], *top.flip(0)[:, width:]], [*goals[::-1], 0]),

@@ -1,4 +1,4 @@
-"""Checkpoints survive what happens to machines."""
+"""Checkpoints survive kills, crashes and full disks."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Several processes train the model that one would."""
+"""Several processes train the same model as one process."""
 
 import json
 import math
@@ -23,7 +23,7 @@ DEADLINE = 120
 
 @pytest.fixture
 def arguments(text_file, make_config, tmp_path):
-    """Arguments of a run in `out` with these settings."""
+    """Return the arguments of a run in `out` with these settings."""
 
     def arguments(out: str, **training) -> list[str]:
         config = make_config(**{"precision": "float32", "log_every": 1, **training})
@@ -79,7 +79,7 @@ def test_torchrun_equals_one_process(arguments, tmp_path):
     ids=str,
 )
 def test_two_processes_equal_one(arguments, tmp_path, settings):
-    """One process that reads as many parts as all of them together even draws the same dropout."""
+    """One process with as many parts as all processes together even draws the same dropout."""
     alone = settings.pop("alone", 1)
     pair = start_together(command, arguments("two", **settings), tmp_path / "two.txt")
     finish(*pair)
@@ -105,7 +105,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
     unbroken = [*arguments("unbroken", **endless), *end]
     finish(*start_together(command, unbroken, tmp_path / "unbroken.txt"))
     mine, theirs = (
-        Weights.read(tmp_path / out / "model-last.safetensors") for out in ("broken", "unbroken")
+        Weights.load(tmp_path / out / "model-last.safetensors") for out in ("broken", "unbroken")
     )
     assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
 
@@ -118,7 +118,7 @@ def test_bad_input_is_one_message(arguments, tmp_path):
 
 
 def with_a_loss_that_is_not_finite(args: list[str], output: Path) -> None:
-    """The second process finds it at its seventh step."""
+    """Run the command; the loss of the second process is not finite in its seventh step."""
     losses, right = [], gradient.loss_sum
 
     def loss_sum(*arguments):
@@ -139,16 +139,16 @@ def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
 
 
 def sum_gradients() -> None:
-    """In each of two processes: a parameter that only the first has a gradient of, and rows of a table."""
+    """Sum, in each of two processes, a gradient that only the first has, and gradients of rows of a table."""
     with ranks.join(torch.device("cpu")) as two:
         dense = [nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4))]
         tables = [nn.Parameter(torch.zeros(6, 2)), nn.Parameter(torch.zeros(6, 1))]
-        dense[0].grad = torch.full((2, 3), 10.0**two.number)
+        dense[0].grad = torch.full((2, 3), 10.0**two.rank)
         if two.first:
             dense[1].grad = torch.ones(4)
-        named = torch.tensor([[1, 5, 1], [3, 5, 3]][two.number])
+        named = torch.tensor([[1, 5, 1], [3, 5, 3]][two.rank])
         for table in tables:
-            values = 10.0**two.number * torch.ones(3, table.shape[1])
+            values = 10.0**two.rank * torch.ones(3, table.shape[1])
             table.grad = torch.sparse_coo_tensor(
                 named[None], values, table.shape, check_invariants=True
             )
@@ -159,8 +159,8 @@ def sum_gradients() -> None:
             assert table.grad.is_sparse and table.grad.coalesce().indices().tolist() == [[1, 3, 5]]
             expected = torch.tensor([0.0, 2, 0, 20, 0, 11])[:, None].expand_as(table)
             assert torch.equal(table.grad.to_dense(), expected)
-        assert two.sum(two.number + 0.5) == 2.0
-        assert two.broadcast(f"said by {two.number}") == "said by 0"
+        assert two.sum(two.rank + 0.5) == 2.0
+        assert two.broadcast(f"said by {two.rank}") == "said by 0"
 
 
 def test_sums_of_dense_and_sparse_gradients():
@@ -171,7 +171,7 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(loop.pretrain(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
-    with pytest.warns(UserWarning, match="saved with 3 ranks and goes on with 1: .*nproc-per-node"):
+    with pytest.warns(UserWarning, match="saved with 3 ranks and goes on with 1, .*nproc-per-node"):
         next(loop.pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 

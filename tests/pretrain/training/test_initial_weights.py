@@ -1,4 +1,4 @@
-"""What a run starts from: rows of the head go by word, and the network has to be the same."""
+"""Initial weights: rows of the head are copied by word, and the network must be the same."""
 
 import dataclasses
 
@@ -9,8 +9,9 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretrain.report.statistics import statistics
 from spacy_elmo.pretrain.run import claim
-from spacy_elmo.pretrain.training.initial_weights import start
+from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
 from spacy_elmo.pretrain.training.loop import pretrain
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
@@ -18,14 +19,14 @@ GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
 
 @pytest.fixture
 def given(make_config, tmp_path):
-    """A weights file of the network of the tests, whose head knows two words of their corpus and one other."""
+    """Return a weights file with the network of the tests, whose head has two words of their corpus and one other."""
     torch.manual_seed(9)
     config = make_config().bilm
     head = Head(len(GIVEN), config.projection)
     with torch.no_grad():
         head.bias.normal_()
     path = tmp_path / "given.safetensors"
-    Weights.of(BiLM(config), head, vocabulary=GIVEN, card={"name": "given"}).write(path)
+    Weights.from_bilm(BiLM(config), head, vocabulary=GIVEN, card={"name": "given"}).save(path)
     return path
 
 
@@ -42,12 +43,12 @@ def make_config(make_config, text_file, tmp_path):
 
 
 def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
-    found, known = start(make_config(), corpus), Weights.read(given)
+    found, known = initial_model(make_config(), corpus), Weights.load(given)
     assert all(
         torch.equal(tensor, known.tensors[name]) for name, tensor in found.bilm.state_dict().items()
     )
     assert found.vocabulary == corpus.vocabulary(20) and "heron" not in found.vocabulary
-    fresh = start(make_config(init=False), corpus).head
+    fresh = initial_model(make_config(init=False), corpus).head
     for name in ("weight", "bias"):
         mine, random = getattr(found.head, name), getattr(fresh, name)
         for row, word in enumerate(found.vocabulary):
@@ -59,26 +60,31 @@ def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, g
 
 
 def test_null_keeps_the_vocabulary_as_it_is(make_config, corpus, given):
-    found, known = start(make_config(vocab_size=None), corpus), Weights.read(given)
+    found, known = initial_model(make_config(vocab_size=None), corpus), Weights.load(given)
     assert found.vocabulary == GIVEN
     assert torch.equal(found.head.weight, known.tensors["head.weight"])
     assert torch.equal(found.head.bias, known.tensors["head.bias"])
 
 
 def test_weights_without_a_head(make_config, corpus, given):
-    Weights.read(given).without_head().write(given)
-    found, fresh = start(make_config(), corpus), start(make_config(init=False), corpus)
+    Weights.load(given).without_head().save(given)
+    found, fresh = (
+        initial_model(make_config(), corpus),
+        initial_model(make_config(init=False), corpus),
+    )
     assert torch.equal(found.head.weight, fresh.head.weight)
     assert not torch.equal(found.bilm.lstm[0].input, fresh.bilm.lstm[0].input)
     with pytest.raises(ValueError, match=r"vocab_size = null: .*given\.safetensors has no head"):
-        start(make_config(vocab_size=None), corpus)
+        initial_model(make_config(vocab_size=None), corpus)
 
 
 def test_another_network_is_refused_with_every_difference(make_config, corpus, given):
     config = make_config()
     other = config.model_copy(update={"model": {**config.model, "dim": 6, "skip": False}})
-    with pytest.raises(ValueError, match=r"dim = 6, there 8\n  skip = False, there True$") as error:
-        start(other, corpus)
+    with pytest.raises(
+        ValueError, match=r"dim = 6, in the file 8\n  skip = False, in the file True$"
+    ) as error:
+        initial_model(other, corpus)
     assert "paths.init" in str(error.value)
 
 
@@ -110,20 +116,35 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
     next(pretrain(config, corpus, tmp_path / "broken"))
     list(pretrain(config, corpus, tmp_path / "broken", resume=True))
     mine, theirs = (
-        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
     )
     assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
     assert not torch.equal(
-        theirs.tensors["head.weight"], Weights.read(given).tensors["head.weight"]
+        theirs.tensors["head.weight"], Weights.load(given).tensors["head.weight"]
     )
     assert theirs.vocabulary == GIVEN and theirs.card["init"] == {"name": "given"}
 
 
 def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):
-    """Whoever replaces the file of `paths.init` would give the head's rows to other words."""
+    """A replaced file of `paths.init` would give the rows of the head to other words."""
     config = make_config(vocab_size=None)
     next(pretrain(config, corpus, tmp_path / "run"))
-    weights = Weights.read(given)
-    dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).write(given)
+    weights = Weights.load(given)
+    dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).save(given)
     with pytest.raises(ValueError, match="belongs to another vocabulary"):
         next(pretrain(config, corpus, tmp_path / "run", resume=True))
+
+
+def test_the_file_is_read_once(make_config, corpus, given, tmp_path, monkeypatch):
+    """From the check of the config to the first step, in the order of the commands `prepare` and `pretrain`."""
+    reads = []
+    read = Weights.read
+    monkeypatch.setattr(Weights, "read", lambda path: reads.append(path) or read(path))
+    config = make_config(vocab_size=None)
+    assert config.model
+    config, initial = read_initial_weights(config.model_copy(update={"model": {}}))
+    assert config.bilm == make_config().bilm and initial.vocabulary == GIVEN
+    claim(tmp_path / "run", config, initial=initial)
+    assert statistics(config, corpus, initial).vocab_size == len(GIVEN)
+    next(pretrain(config, corpus, tmp_path / "run", initial=initial))
+    assert reads == [str(given)]

@@ -1,4 +1,4 @@
-"""Training: what it learns, and that it can be stopped at any moment."""
+"""Training learns, and can be stopped at any moment."""
 
 import dataclasses
 import json
@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.training import checkpoint, gradient, loop
+from spacy_elmo.pretrain.training import checkpoint, gradient, loop, trainer
 from spacy_elmo.pretrain.training.loop import pretrain
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
-    return Weights.read(path).tensors
+    return Weights.load(path).tensors
 
 
 def equal(left, right) -> bool:
@@ -25,7 +25,7 @@ def equal(left, right) -> bool:
 
 
 def test_learns_the_grammar(corpus, make_config, tmp_path):
-    """Every noun has its verb: a model that has learned predicts it, and says how long sentences are."""
+    """Each noun determines its verb, which a trained model predicts, as it does the end of a sentence."""
     config = make_config(max_steps=300, learn_rate=0.03, eval_every=100, batch_tokens=128)
     rows = list(pretrain(config, corpus, tmp_path / "run"))
     dev = [row.dev for row in rows if row.dev is not None]
@@ -36,7 +36,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     assert rows[-1].step == rows[-1].steps == 300
     written = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
     assert [row["step"] for row in written] == [row.step for row in rows]
-    best = Weights.read(tmp_path / "run/model-best.safetensors")
+    best = Weights.load(tmp_path / "run/model-best.safetensors")
     assert best.card["perplexity"]["mean"] == min(d.mean for d in dev)
     assert best.vocabulary == corpus.vocabulary(20)
 
@@ -122,11 +122,11 @@ def test_limits(corpus, make_config, tmp_path, limit, expected):
 
 
 class Stop(Exception):
-    """Stands for a kill."""
+    """Simulated kill."""
 
 
 def stopping(write, when):
-    """A write that is not reached when its arguments are these."""
+    """Return a function that writes, or raises `Stop` for certain arguments."""
 
     def stopped(*args, **kwargs):
         if when(*args):
@@ -140,7 +140,7 @@ def stopping(write, when):
 def test_a_stop_between_any_two_writes_loses_nothing(
     corpus, make_config, tmp_path, monkeypatch, moment
 ):
-    """What was not yet written when the run was stopped at its last step is written by its resumption."""
+    """Files that were not yet written when the run was stopped at its last step are written when it is resumed."""
     unbroken = list(pretrain(make_config(), corpus, tmp_path / "unbroken"))
 
     with monkeypatch.context() as patch:
@@ -153,8 +153,11 @@ def test_a_stop_between_any_two_writes_loses_nothing(
             patch.setattr(checkpoint, "save", save)
         else:
             name = f"model-{moment}.safetensors"
-            write = stopping(loop._Run.write, lambda run, file, _: run.step == 20 and file == name)
-            patch.setattr(loop._Run, "write", write)
+            write = stopping(
+                loop._write_weights,
+                lambda run, path, _: run.position.step == 20 and path.name == name,
+            )
+            patch.setattr(loop, "_write_weights", write)
         with pytest.raises(Stop):
             list(pretrain(make_config(), corpus, tmp_path / "broken"))
     list(pretrain(make_config(), corpus, tmp_path / "broken", resume=True))
@@ -185,7 +188,9 @@ def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
     run = pretrain(make_config(), corpus, tmp_path / "run")
     next(run)
     monkeypatch.setattr(gradient, "clip_gradients", lambda *_: float("inf"))
-    with pytest.raises(ValueError, match="Step 6.*norm inf.*--resume --training.learn_rate 0.001"):
+    with pytest.raises(
+        ValueError, match="Step 6.*norm of its gradient inf.*--resume --training.learn_rate 0.001"
+    ):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -226,7 +231,7 @@ def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     "settings", [{}, {"negatives": None}, {"batch_tokens": 10, "optimizer": "adagrad"}], ids=str
 )
 def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, settings):
-    """Also more parts than sentences."""
+    """There may be more parts than sentences."""
     rows = []
     for parts in (1, 5):
         config = make_config(precision="float32", accumulate_gradient=parts, **settings)
@@ -251,14 +256,14 @@ def test_other_objectives_and_optimizers_learn(corpus, make_config, tmp_path, se
 
 
 def test_patience(corpus, make_config, tmp_path, monkeypatch):
-    """The run ends once that many steps have gone by without a better one, and a longer patience takes it up again."""
+    """The run ends after that many steps without an improvement, and can be resumed with more patience."""
     figures = iter([9.0, 8.0, 8.5, 8.0, 7.0, 7.5, 7.5, 7.5])
 
     def perplexity(*args):
         return dataclasses.replace(right(*args), mean=next(figures))
 
-    right = loop.perplexity
-    monkeypatch.setattr(loop, "perplexity", perplexity)
+    right = trainer.perplexity
+    monkeypatch.setattr(trainer, "perplexity", perplexity)
     config = make_config(max_steps=1000, eval_every=2, log_every=2, save_every=2, patience=4)
     rows = list(pretrain(config, corpus, tmp_path / "run"))
     assert [(row.step, row.best) for row in rows] == [(2, True), (4, True), (6, False), (8, False)]
@@ -269,21 +274,6 @@ def test_patience(corpus, make_config, tmp_path, monkeypatch):
     assert [(row.step, row.best) for row in rows] == [
         (10, True), (12, False), (14, False), (16, False),
     ]  # fmt: skip
-
-
-def test_a_checkpoint_of_the_first_version_can_be_resumed(corpus, make_config, tmp_path):
-    """It said nothing of ranks, precision, vocabulary and the step of the best perplexity."""
-    list(pretrain(make_config(), corpus, tmp_path / "unbroken"))
-    next(pretrain(make_config(), corpus, tmp_path / "run"))
-    saved = checkpoint.load(tmp_path / "run/checkpoint")
-    added = {"ranks", "precision", "vocabulary", "best_step"}
-    assert added <= saved.keys()
-    first = {key: value for key, value in saved.items() if key not in added}
-    checkpoint.save(first, tmp_path / "run/checkpoint")
-    list(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
-    assert equal(
-        *(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken"))
-    )
 
 
 @pytest.mark.parametrize("fast", ["bfloat16", "float32"])
@@ -300,14 +290,14 @@ def test_auto_is_what_the_machine_is_fast_in_and_stays(
     on_a_machine_for("float32" if fast == "bfloat16" else "bfloat16")
     list(pretrain(make_config(), corpus, tmp_path / "auto", resume=True))
     mine, theirs = (
-        Weights.read(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
     )
     assert mine.card["training_precision"] == theirs.card["training_precision"] == fast
     assert equal(mine.tensors, theirs.tensors)
 
 
 def test_stop(corpus, make_config, tmp_path):
-    """The checkpoint is of the very step after which the run was asked to stop, although none was due."""
+    """The checkpoint is from the step after which `stop` was set, although none was due."""
     stop = threading.Event()
     run = pretrain(make_config(save_every=1000, log_every=3), corpus, tmp_path / "run", stop=stop)
     assert next(run).step == 3

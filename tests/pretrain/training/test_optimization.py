@@ -43,7 +43,7 @@ def test_learn_rate():
 
 @pytest.mark.parametrize("limit", [0.1, 1e6])
 def test_clipping_equals_that_of_torch(limit):
-    """Sparse gradients, rows named twice among them, count as the dense ones that they stand for."""
+    """Sparse gradients, also with repeated rows, count as the dense gradients that they represent."""
     torch.manual_seed(0)
     table, dense = nn.Parameter(torch.randn(6, 3)), nn.Parameter(torch.randn(4))
     twin_table, twin_dense = (nn.Parameter(p.detach().clone()) for p in (table, dense))
@@ -59,7 +59,7 @@ def test_clipping_equals_that_of_torch(limit):
 
 
 def numpy_steps(table, gradients, rate, clip):
-    """bilm-tf's Adagrad by its formulas: 20 times the gradient, clipped at 10, an accumulator that starts at 1."""
+    """Compute bilm-tf's Adagrad by its formulas: 20 times the gradient, clipped at 10, an initial accumulator of 1."""
     table, accumulator = table.copy(), np.ones_like(table)
     for gradient in gradients:
         gradient = 20 * gradient
@@ -72,7 +72,7 @@ def numpy_steps(table, gradients, rate, clip):
 @pytest.mark.parametrize("scale", [0.01, 10.0])
 @pytest.mark.parametrize("negatives", [4, None])
 def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
-    """With our gradient of the mean loss and a clip of 0.5; sparse (scaled to be clipped, and not) and dense."""
+    """The gradient here is that of the mean loss, with a clip of 0.5; sparse (clipped and not clipped) and dense."""
     torch.manual_seed(0)
     head, nothing = Head(6, 3), nn.Module()
     settings = Training(optimizer="adagrad", negatives=negatives, learn_rate=0.2, grad_clip=0.5)

@@ -1,0 +1,119 @@
+"""AllenNLP's ELMo modules, as a rival and for tests: the code of the PyPI package, run with the installed torch.
+
+    pip install --no-deps --target FOLDER allennlp==2.10.1
+
+The package can no longer be installed together with a current torch, but its biLM needs none of the conflicting
+dependencies: only `allennlp.modules`, `allennlp.nn` and its character indexer are imported, and stubs replace what
+these import for other purposes.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.convert.bilm_tf.export import export
+
+_CHARACTERS = 50  # fixed in AllenNLP's indexer
+_PACKAGES = ("modules", "nn", "data", "data.token_indexers")
+_STUBS = (
+    "common", "common.checks", "common.file_utils", "common.util", "data.instance", "data.vocabulary",
+    "data.tokenizers", "data.tokenizers.token_class", "data.batch", "data.fields",
+    "data.token_indexers.token_indexer", "nn.initializers",
+)  # fmt: skip
+
+
+class AllenNLP:
+    """A character biLM in AllenNLP's modules. Sentences are B lists of one word or more.
+
+    Args:
+        net: an `_ElmoBiLm`.
+    """
+
+    def __init__(self, net: Any) -> None:
+        self.net = net
+
+    @classmethod
+    def from_bilm(cls, bilm: BiLM, folder: Path, *, trained: bool = False) -> AllenNLP:
+        """Create it with the parameters of one of ours, which it loads from files exported for it.
+
+        Args:
+            folder: the folder into which pip has installed the package.
+            trained: the parameters require gradients.
+        """
+        with TemporaryDirectory() as files:
+            export(Weights.from_bilm(bilm), files)
+            net = elmo_module(folder)._ElmoBiLm(
+                f"{files}/options.json", f"{files}/weights.hdf5", requires_grad=trained
+            )
+        return cls(net)
+
+    def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """Return (L+1, n, 2P) the layers of each sentence of n words."""
+        stacked = torch.stack(self._forward(sentences))
+        return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
+
+    def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """Return the outputs that predict a next word; see `ReferenceBiLM.contexts`."""
+        forward, backward = self._forward(sentences)[-1].chunk(2, 2)
+        lengths = [len(words) + 2 for words in sentences]
+        return (
+            torch.cat([forward[b, : n - 1] for b, n in enumerate(lengths)]),
+            torch.cat([backward[b, 1:n] for b, n in enumerate(lengths)]),
+        )
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.net.parameters())
+
+    def _forward(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        ids = np.zeros((len(sentences), max(map(len, sentences)), _CHARACTERS), dtype=np.int64)
+        for b, words in enumerate(sentences):
+            ids[b, : len(words)] = char_ids(words, _CHARACTERS) + 1  # 0 is for padding
+        self.net._elmo_lstm.reset_states()  # otherwise this batch would start with the last one's states
+        return list(self.net(torch.from_numpy(ids))["activations"])
+
+
+@functools.cache
+def elmo_module(folder: Path) -> ModuleType:
+    """Import `allennlp.modules.elmo`, which contains `Elmo`, `_ElmoBiLm` and `ELMoCharacterMapper`.
+
+    Args:
+        folder: the folder into which pip has installed the package.
+    """
+    root = folder / "allennlp"
+    if not root.is_dir():
+        raise SystemExit(
+            f"{folder} contains no allennlp: pip install --no-deps --target {folder} allennlp==2.10.1"
+        )
+    stubs: dict[str, Any] = {name: MagicMock() for name in _STUBS}
+    stubs["common"].FromParams = type("FromParams", (), {})
+    stubs["common.checks"].ConfigurationError = ValueError
+    stubs["common.file_utils"].cached_path = str
+    stubs["data.token_indexers.token_indexer"].TokenIndexer = _TokenIndexer
+    for name in _PACKAGES:
+        stubs[name] = ModuleType(name)
+        stubs[name].__path__ = [str(root.joinpath(*name.split(".")))]
+    sys.modules["allennlp"] = ModuleType("allennlp")
+    sys.modules["allennlp"].__path__ = [str(root)]
+    sys.modules |= {f"allennlp.{name}": stub for name, stub in stubs.items()}
+    return importlib.import_module("allennlp.modules.elmo")
+
+
+class _TokenIndexer:
+    @staticmethod
+    def register(name: str) -> Callable[[type], type]:
+        return lambda cls: cls

@@ -1,0 +1,159 @@
+"""The contenders, which all have the same interface: prepare sentences, then run on them."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.matmul_precision import Precision
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.reading.encoder import shim_of
+
+from .allennlp_elmo import AllenNLP
+from .matrix_products import MatrixProducts, multiply
+
+Sentences = Sequence[Sequence[str]]
+
+RUNNING_TEXT, A_FEW = 512, 8
+
+
+class Contender(Protocol):
+    """A network, or a pipeline with one, that computes vectors of words."""
+
+    warm_up: int
+    """Number of sentences to run before those that are timed: for a contender with a cache of words, so many that the
+    rest is as the middle of a text."""
+
+    def prepare(self, sentences: Sentences, batch: int) -> Any:
+        """Prepare the input of `run`: sentences in order, `batch` of them at once. This is not timed."""
+
+    def run(self, prepared: Any) -> None:
+        """Compute the vectors of all words."""
+
+    def clear_cache(self) -> None:
+        """Clear the cache of words, if there is one."""
+
+
+class Network:
+    """The bare biLM: the layers of every word, from the strings of the distinct words of a batch."""
+
+    warm_up = RUNNING_TEXT
+
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
+        self.bilm = bilm.prepare_for_inference(precision)
+
+    def prepare(self, sentences: Sentences, batch: int) -> list[tuple[list[str], Any, list[int]]]:
+        prepared = []
+        for part in batches(sentences, batch):
+            types, words = np.unique([w for words in part for w in words], return_inverse=True)
+            prepared.append((types.tolist(), words, [len(words) for words in part]))
+        return prepared
+
+    @torch.no_grad()
+    def run(self, prepared: list[tuple[list[str], Any, list[int]]]) -> None:
+        for types, words, lengths in prepared:
+            self.bilm(self.bilm.token_ids(types), words, lengths)
+
+    def clear_cache(self) -> None:
+        self.bilm.clear_cache()
+
+
+class Pipe:
+    """A pipeline on a stream of Docs of one sentence each, which are freed as soon as they are processed."""
+
+    def __init__(self, nlp: Language) -> None:
+        self.nlp = nlp
+        self.warm_up = RUNNING_TEXT if "elmo" in nlp.pipe_names else A_FEW
+
+    def prepare(self, sentences: Sentences, batch: int) -> tuple[list[Doc], int]:
+        return [Doc(self.nlp.vocab, words=list(words)) for words in sentences], batch
+
+    def run(self, prepared: tuple[list[Doc], int]) -> None:
+        docs, batch = prepared
+        docs.reverse()
+        stream = (docs.pop() for _ in range(len(docs)))
+        collections.deque(self.nlp.pipe(stream, batch_size=batch), maxlen=0)
+
+    def clear_cache(self) -> None:
+        if "elmo" in self.nlp.pipe_names:
+            shim_of(self.nlp.get_pipe("elmo").model).forget()
+
+
+class Products:
+    """The matrix products of the bare biLM: see `MatrixProducts`."""
+
+    warm_up = RUNNING_TEXT
+
+    def __init__(self, bilm: BiLM, precision: Precision) -> None:
+        self.products = MatrixProducts(bilm, precision)
+
+    def prepare(self, sentences: Sentences, batch: int) -> list[Any]:
+        return [self.products.operands(part) for part in batches(sentences, batch)]
+
+    def run(self, prepared: list[Any]) -> None:
+        for operands in prepared:
+            multiply(operands)
+
+    def clear_cache(self) -> None:
+        self.products.clear_cache()
+
+
+class AllenNLPNetwork:
+    """AllenNLP's biLM with the same weights. It has no cache."""
+
+    warm_up = A_FEW
+
+    def __init__(self, net: AllenNLP) -> None:
+        self.net = net
+
+    def prepare(self, sentences: Sentences, batch: int) -> list[Sentences]:
+        return list(batches(sentences, batch))
+
+    @torch.no_grad()
+    def run(self, prepared: list[Sentences]) -> None:
+        for part in prepared:
+            self.net.layers(part)
+
+    def clear_cache(self) -> None:
+        pass
+
+
+def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) -> Contender:
+    """Create a contender by its name.
+
+    Args:
+        kind: "network", "nlp.pipe", "products", "AllenNLP", or the name of a folder of `write_transformer`.
+        precision: of its products.
+        files: the folder with `weights.safetensors` and those of the transformers.
+        allennlp: the folder into which pip has installed AllenNLP.
+    """
+    weights = files / "weights.safetensors"
+    if kind == "nlp.pipe":
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config={"weights": str(weights), "precision": precision})
+        return Pipe(nlp)
+    if kind in ("network", "products", "AllenNLP"):
+        bilm = Weights.load(weights).build_bilm()
+        if kind == "AllenNLP":
+            assert allennlp is not None, "the contender AllenNLP needs its folder"
+            return AllenNLPNetwork(AllenNLP.from_bilm(bilm, allennlp))
+        return Network(bilm, precision) if kind == "network" else Products(bilm, precision)
+    # Imported here, because it takes seconds and memory that no other contender needs.
+    from .transformer import transformer_pipeline
+
+    return Pipe(transformer_pipeline(files / kind))
+
+
+def batches(sentences: Sentences, size: int) -> Iterator[Sentences]:
+    """Yield `size` sentences at a time, the last ones fewer."""
+    for start in range(0, len(sentences), size):
+        yield sentences[start : start + size]

@@ -1,0 +1,47 @@
+"""The ratios of speeds that the project aims at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Side:
+    """A contender and its precision."""
+
+    kind: str
+    precision: str = "float32"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The least ratio of the speeds of two contenders, in words per second."""
+
+    name: str
+    size: str
+    fast: Side
+    slow: Side
+    least: float
+
+
+_ALLENNLP = Side("AllenNLP")
+TARGETS = (
+    Target("small to AllenNLP", "small", Side("network"), _ALLENNLP, 12),
+    Target("original to AllenNLP", "original", Side("network"), _ALLENNLP, 4),
+    *(
+        Target(
+            f"original, {precision}, to AllenNLP",
+            "original",
+            Side("network", precision),
+            _ALLENNLP,
+            8,
+        )
+        for precision in ("bfloat16", "int8")
+    ),
+    Target("original to its products alone", "original", Side("network"), Side("products"), 0.85),
+    *(
+        Target(f"{size}, nlp.pipe to the network", size, Side("nlp.pipe"), Side("network"), 0.9)
+        for size in ("mini", "small", "original")
+    ),
+    Target("small to BERT-base", "small", Side("nlp.pipe"), Side("BERT-base"), 20),
+)

@@ -1,0 +1,33 @@
+"""The sentences that benchmarks run on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import spacy
+
+from spacy_elmo.text.sentences import sentence_starts
+
+SAMPLE = Path(__file__).parents[2] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
+
+
+def read_sentences(path: Path, n_words: int) -> list[list[str]]:
+    """Return the first sentences of a text, about `n_words` words in all.
+
+    Args:
+        path: raw text, a paragraph a line.
+    """
+    tokenizer = spacy.blank("en").tokenizer
+    sentences: list[list[str]] = []
+    total = 0
+    with path.open(encoding="utf8") as file:
+        for line in file:
+            words = [token.text for token in tokenizer(line.strip()) if not token.is_space]
+            starts = [*np.flatnonzero(sentence_starts(words)).tolist(), len(words)]
+            sentences += [words[a:b] for a, b in pairwise(starts)]
+            total += len(words)
+            if total >= n_words:
+                break
+    return sentences

@@ -1,0 +1,15 @@
+"""The sizes of biLM that benchmarks measure."""
+
+from spacy_elmo.bilm.config import BiLMConfig
+
+SIZES = {
+    # The bundled model's.
+    "mini": BiLMConfig(
+        dim=512, projection=128, highways=1,
+        filters=((1, 16), (2, 32), (3, 64), (4, 96), (5, 128), (6, 96), (7, 80)),
+    ),
+    # AllenNLP's elmo_2x1024_128_2048cnn_1xhighway.
+    "small": BiLMConfig(dim=1024, projection=128, highways=1),
+    # AllenNLP's elmo_2x4096_512_2048cnn_2xhighway, which is the paper's.
+    "original": BiLMConfig(),
+}  # fmt: skip

@@ -1,0 +1,21 @@
+"""Attention between two sentences of a batch, and the mask of their padding."""
+
+import torch
+from torch import Tensor
+
+
+def mask(lengths: Tensor) -> Tensor:
+    """Return (batch, longest) bool: True where a place has a token."""
+    return torch.arange(int(lengths.max()))[None] < lengths[:, None]
+
+
+def attend(likeness: Tensor, values: Tensor, found: Tensor) -> Tensor:
+    """Return, for each token of one sentence, the mean of the other's vectors, weighted by softmax of their similarity.
+
+    Args:
+        likeness: (batch, n, m).
+        values: (batch, m, width).
+        found: (batch, m), the places that count.
+    """
+    weights = likeness.masked_fill(~found[:, None], -torch.inf).softmax(dim=2)
+    return weights @ values

@@ -1,0 +1,1 @@
+"""Coreference: converter, pair of configs, component."""

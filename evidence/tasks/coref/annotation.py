@@ -1,0 +1,99 @@
+"""Where the clusters of mentions stand on a Doc, and the reader that cuts long Docs for training.
+
+`doc.spans["coref_clusters_1"]`, `["coref_clusters_2"]` and so on hold the mentions of one cluster each, as in
+spacy-experimental. They survive `.spacy` files.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Corpus, Example
+
+from spacy_elmo.pipeline.reading.spans import rule_spans
+
+PREFIX = "coref_clusters_"
+
+Mention = tuple[int, int]
+"""The tokens from the first number up to, not including, the second."""
+
+Cluster = list[Mention]
+"""Mentions of the same thing."""
+
+
+def clusters(doc: Doc) -> list[Cluster]:
+    """Return the clusters of a Doc; none where it has no such groups."""
+    return [
+        [(span.start, span.end) for span in group]
+        for key, group in doc.spans.items()
+        if key.startswith(PREFIX)
+    ]
+
+
+def set_clusters(doc: Doc, found: Iterable[Cluster]) -> None:
+    """Put clusters on a Doc, in place of those that it has."""
+    for key in [key for key in doc.spans if key.startswith(PREFIX)]:
+        del doc.spans[key]
+    for number, cluster in enumerate(found, 1):
+        key = f"{PREFIX}{number}"
+        spans = [Span(doc, start, end) for start, end in cluster]
+        doc.spans[key] = SpanGroup(doc, name=key, spans=spans)
+
+
+def pieces(doc: Doc, max_words: int) -> Iterator[Doc]:
+    """Yield a labelled Doc in pieces of whole sentences, by the rule by which elmo finds them.
+
+    A cluster is cut like the Doc. Where one mention alone is left of it, that is none any more.
+
+    Args:
+        doc: one without whitespace of its own, as scripts/convert_coref.py writes it.
+        max_words: in a piece, or one sentence where that is longer.
+    """
+    (sentences,) = rule_spans([doc])
+    start = 0
+    for sentence, after in zip(sentences, [*sentences[1:], None], strict=True):
+        if after is None or after.end - start > max_words:
+            yield _piece(doc[start : sentence.end])
+            start = sentence.end
+
+
+def _piece(part: Span) -> Doc:
+    doc = Doc(part.doc.vocab, words=[token.text for token in part])
+    inside = (
+        [
+            (start - part.start, end - part.start)
+            for start, end in cluster
+            if part.start <= start and end <= part.end
+        ]
+        for cluster in clusters(part.doc)
+    )
+    set_clusters(doc, (cluster for cluster in inside if len(cluster) > 1))
+    return doc
+
+
+@spacy.registry.readers("evidence.CorefPieces.v1")
+def coref_pieces(
+    path: Path | None, max_words: int, limit: int = 0
+) -> Callable[[Language], Iterator[Example]]:
+    """Return a `spacy.Corpus.v1` that cuts its Docs into pieces, because a training step on a whole chapter is too
+    long.
+
+    Args:
+        path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
+        max_words: in a piece.
+        limit: read only so many Docs; 0: all.
+    """
+
+    def read(nlp: Language) -> Iterator[Example]:
+        if path is None:
+            raise ValueError(
+                "no file to read: give --paths.train, a file of scripts/convert_coref.py"
+            )
+        for example in Corpus(path, limit=limit)(nlp):
+            for piece in pieces(example.reference, max_words):
+                words = [token.text for token in piece]
+                yield Example(Doc(nlp.vocab, words=words), piece)
+
+    return read

@@ -1,0 +1,49 @@
+"""The best one-to-one matching of rows and columns: the assignment problem."""
+
+import numpy as np
+
+
+def best_matching(likeness: np.ndarray) -> float:
+    """Return the largest sum of entries of which no two share a row or a column, by the Hungarian method (Kuhn 1955),
+    in the shape of shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
+
+    Args:
+        likeness: (n, m), not negative.
+
+    Raises:
+        ValueError: an entry is negative; then the best matching may leave a row out, which this does not.
+    """
+    if likeness.size and likeness.min() < 0:
+        raise ValueError(f"the smallest entry is {likeness.min()}; a likeness is at least 0")
+    cost = -(likeness if likeness.shape[0] <= likeness.shape[1] else likeness.T)
+    rows, columns = cost.shape
+    row_price = np.zeros(rows)
+    column_price = np.zeros(columns)
+    owner = np.full(columns, -1)
+    for row in range(rows):
+        # Dijkstra's algorithm over columns, from the new row to the nearest column that nobody owns.
+        distance = np.full(columns, np.inf)
+        before = np.full(columns, -1)
+        done = np.zeros(columns, dtype=bool)
+        here, column, reached = row, -1, 0.0
+        while True:
+            step = reached + cost[here] - row_price[here] - column_price
+            nearer = ~done & (step < distance)
+            distance[nearer], before[nearer] = step[nearer], column
+            column = int(np.where(done, np.inf, distance).argmin())
+            reached = distance[column]
+            if owner[column] < 0:
+                break
+            done[column] = True
+            here = owner[column]
+        # New prices, under which every edge of the matching still costs nothing and none costs less.
+        gain = reached - distance[done]
+        row_price[owner[done]] += gain
+        row_price[row] += reached
+        column_price[done] -= gain
+        while column >= 0:
+            previous = before[column]
+            owner[column] = row if previous < 0 else owner[previous]
+            column = previous
+    taken = owner >= 0
+    return float(-cost[owner[taken], taken].sum())

@@ -1,0 +1,122 @@
+"""`evidence.SpanRanker.v1`: the spans of each Doc that may be mentions, and scores of their antecedents."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import spacy
+import torch
+from spacy.tokens import Doc
+from thinc.api import (
+    ArgsKwargs,
+    Maxout,
+    Model,
+    PyTorchWrapper,
+    chain,
+    torch2xp,
+    with_array,
+    xp2torch,
+)
+from thinc.types import Floats2d, Ints1d, Ints2d
+
+from spacy_elmo.pipeline.reading.spans import rule_spans
+
+from .ranker import RankedSpans, SpanRanker
+
+
+class Ranking(NamedTuple):
+    """`RankedSpans` as arrays."""
+
+    starts: Ints1d
+    ends: Ints1d
+    antecedents: Ints2d
+    scores: Floats2d
+
+
+@spacy.registry.architectures("evidence.SpanRanker.v1")
+def span_ranker(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    hidden_width: int,
+    max_span_width: int,
+    spans_per_word: float,
+    antecedents: int,
+    dropout: float,
+) -> Model[list[Doc], list[Ranking]]:
+    """Return a model that ranks spans, by the paper's baseline: the `SpanRanker` of Lee et al. (2017).
+
+    Simplified: narrower; it knows neither speaker nor genre; a span that crosses a better one is kept as well; and of
+    Lee et al. (2018) it has the coarse pruning, with which it fits on a CPU.
+
+    Args:
+        tok2vec: vectors of the tokens.
+        hidden_width: width of the ranker.
+        max_span_width: longest span in tokens. A longer mention is never found.
+        spans_per_word: how many spans are kept, as a share of the words.
+        antecedents: how many of each span are scored in full.
+        dropout: within the ranker. Elsewhere `[training] dropout` holds.
+    """
+    ranker = SpanRanker(hidden_width, max_span_width, spans_per_word, antecedents, dropout)
+    reduce = with_array(Maxout(nO=hidden_width, nP=3, normalize=True, dropout=0.0))
+    model: Model[list[Doc], list[Ranking]] = chain(
+        sentences(chain(tok2vec, reduce)),
+        PyTorchWrapper(ranker, convert_inputs=to_torch, convert_outputs=from_torch),
+    )
+    model.set_ref("tok2vec", tok2vec)
+    return model
+
+
+def sentences(
+    vectors: Model[list[Doc], list[Floats2d]],
+) -> Model[list[Doc], list[list[Floats2d]]]:
+    """Return a layer that gives the vectors of each sentence of each Doc, by the rule by which elmo finds them: no
+    annotation is read."""
+    return Model("sentences", forward, init=init, layers=[vectors])
+
+
+def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    """Initialize the vectors. Y is for what comes after."""
+    model.layers[0].initialize(X=X)
+
+
+def forward(
+    model: Model[list[Doc], list[list[Floats2d]]], docs: list[Doc], is_train: bool
+) -> tuple[list[list[Floats2d]], Callable[[list[list[Floats2d]]], list[Doc]]]:
+    """Cut the vectors, and join their gradients."""
+    vectors, backprop_vectors = model.layers[0](docs, is_train)
+
+    def backprop(d_cut: list[list[Floats2d]]) -> list[Doc]:
+        return backprop_vectors([model.ops.xp.vstack(parts) for parts in d_cut])
+
+    cut = [
+        [x[span.start : span.end] for span in spans]
+        for x, spans in zip(vectors, rule_spans(docs), strict=True)
+    ]
+    return cut, backprop
+
+
+def to_torch(
+    model: Model, X: list[list[Floats2d]], is_train: bool
+) -> tuple[ArgsKwargs, Callable[[ArgsKwargs], list[list[Floats2d]]]]:
+    """Convert sentences to the argument of `SpanRanker`, and their gradients to arrays."""
+    tensors = [[xp2torch(x, requires_grad=is_train) for x in document] for document in X]
+
+    def back(gradients: ArgsKwargs) -> list[list[Floats2d]]:
+        return [[torch2xp(d, ops=model.ops) for d in document] for document in gradients.args[0]]
+
+    return ArgsKwargs(args=(tensors,), kwargs={}), back
+
+
+def from_torch(
+    model: Model, inputs_outputs: tuple[Any, list[RankedSpans]], is_train: bool
+) -> tuple[list[Ranking], Callable[[list[Floats2d]], ArgsKwargs]]:
+    """Convert the output of `SpanRanker` to arrays, and the gradients of its scores to tensors."""
+    _, ranked = inputs_outputs
+    rankings = [
+        Ranking(*(torch2xp(part.detach(), ops=model.ops) for part in each)) for each in ranked
+    ]
+
+    def back(d_scores: list[Floats2d]) -> ArgsKwargs:
+        gradients = [xp2torch(d) for d in d_scores]
+        scores: list[torch.Tensor] = [each.scores for each in ranked]
+        return ArgsKwargs(args=(scores,), kwargs={"grad_tensors": gradients})
+
+    return rankings, back

@@ -1,0 +1,1 @@
+"""Textual entailment: converter, pair of configs, component."""

@@ -1,0 +1,77 @@
+"""Turn labelled pairs of sentences in JSONL into the binary Docs that the nli configs read.
+
+    python -m tasks.nli.convert IN.jsonl OUT.spacy
+
+A line is {"premise": "...", "hypothesis": "...", "label": "..."}; other keys are left out. A pair becomes one Doc: the
+premise, a line break, the hypothesis. Every Doc gets all labels of the file: its own with 1.0, the others with 0.0.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+
+from ..conversion import arguments, call, read_records, write_docs
+
+
+class LabelledPair(NamedTuple):
+    """Two sentences and the one label that they have."""
+
+    premise: str
+    hypothesis: str
+    label: str
+
+
+class Counts(NamedTuple):
+    """Numbers of written items."""
+
+    docs: int
+    tokens: int
+    labels: int
+
+
+def read_jsonl(path: Path) -> list[LabelledPair]:
+    """Return the labelled pairs of a file.
+
+    Raises:
+        ValueError: a line that cannot be right, or no pair at all; it names file and line.
+    """
+    return read_records(path, _parsed, "pair", '{"premise": ..., "hypothesis": ..., "label": ...}')
+
+
+def _parsed(record: Any) -> LabelledPair:
+    for key in LabelledPair._fields:
+        value = record.get(key) if isinstance(record, dict) else None
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(
+                f'expected {{"premise": ..., "hypothesis": ..., "label": ...}} with three strings '
+                f"that are not empty; {key} is {value!r}"
+            )
+    # One space for whitespace of any kind: the only line break of the Doc is that between the two.
+    return LabelledPair(*(" ".join(record[key].split()) for key in LabelledPair._fields))
+
+
+def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
+    """Convert one file, tokenized by the blank pipeline of a language, and return the counts."""
+    pairs = read_jsonl(path)
+    labels = sorted({pair.label for pair in pairs})
+    nlp = spacy.blank(lang)
+    docs = []
+    for premise, hypothesis, label in pairs:
+        doc = nlp.make_doc(f"{premise}\n{hypothesis}")
+        # All of them: a label that a Doc does not name counts as unknown there, not as absent.
+        doc.cats = {known: float(known == label) for known in labels}
+        docs.append(doc)
+    write_docs(docs, out)
+    return Counts(docs=len(docs), tokens=sum(map(len, docs)), labels=len(labels))
+
+
+def main() -> None:
+    """Parse the arguments, convert, and print the counts."""
+    args = arguments(__doc__).parse_args()
+    counts = call(convert, args.path, args.out, lang=args.lang)
+    print("{out}: {docs} Docs, {tokens} tokens, {labels} labels".format(out=args.out, **counts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The enhanced sequential inference model (ESIM) of Chen et al. (2017), without trees: two sentences -> features."""
+
+import torch
+from torch import Tensor, nn
+
+from ..attention import attend, mask
+from ..bilstm import BiLSTM
+
+
+class Esim(nn.Module):
+    """The network that encodes two sentences, aligns each softly to the other, compares and pools.
+
+    Args:
+        width: of what it reads, of its two LSTMs (both directions together), and a quarter of what it writes.
+        dropout: on what each of its layers reads.
+    """
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.encode = BiLSTM(width, width)
+        self.compare = nn.Sequential(nn.Linear(4 * width, width), nn.ReLU())
+        self.compose = BiLSTM(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        premise: Tensor,
+        premise_lengths: Tensor,
+        hypothesis: Tensor,
+        hypothesis_lengths: Tensor,
+    ) -> Tensor:
+        """Compute the features of pairs.
+
+        Args:
+            premise, hypothesis: (batch, longest, width), padded.
+            premise_lengths, hypothesis_lengths: (batch,), each at least 1.
+
+        Returns:
+            (batch, 4 * width): mean and maximum of the premise, then of the hypothesis.
+        """
+        # Lengths stay on the CPU, where packing wants them.
+        premise_mask = mask(premise_lengths).to(premise.device)
+        hypothesis_mask = mask(hypothesis_lengths).to(premise.device)
+        a = self.encode(self.dropout(premise), premise_lengths)
+        b = self.encode(self.dropout(hypothesis), hypothesis_lengths)
+        likeness = a @ b.transpose(1, 2)
+        aligned_a = attend(likeness, b, hypothesis_mask)
+        aligned_b = attend(likeness.transpose(1, 2), a, premise_mask)
+        pooled = [
+            pool(self.compose(self.dropout(self._compared(h, aligned)), lengths), found)
+            for h, aligned, lengths, found in (
+                (a, aligned_a, premise_lengths, premise_mask),
+                (b, aligned_b, hypothesis_lengths, hypothesis_mask),
+            )
+        ]
+        return torch.cat(pooled, dim=1)
+
+    def _compared(self, h: Tensor, aligned: Tensor) -> Tensor:
+        return self.compare(self.dropout(torch.cat([h, aligned, h - aligned, h * aligned], dim=2)))
+
+
+def pool(x: Tensor, found: Tensor) -> Tensor:
+    """Return mean and maximum over the places that count: (batch, n, width) -> (batch, 2 * width)."""
+    kept = found[:, :, None]
+    mean = x.masked_fill(~kept, 0).sum(dim=1) / kept.sum(dim=1)
+    return torch.cat([mean, x.masked_fill(~kept, -torch.inf).amax(dim=1)], dim=1)

@@ -1,0 +1,52 @@
+"""Entailment as classification of pairs: `evidence.PairClassifier.v1`, a model for spaCy's `textcat`.
+
+A pair is one Doc, as of `pairs`: the premise, a line break, the hypothesis.
+"""
+
+import spacy
+from spacy.tokens import Doc
+from thinc.api import (
+    Maxout,
+    Model,
+    PyTorchWrapper,
+    Softmax,
+    chain,
+    with_array,
+)
+from thinc.types import Floats2d
+
+from ..pairs import padded, pairs
+from .esim import Esim
+
+
+@spacy.registry.architectures("evidence.PairClassifier.v1")
+def pair_classifier(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    hidden_width: int,
+    dropout: float,
+    nO: int | None = None,
+) -> Model[list[Doc], Floats2d]:
+    """Return a model of label probabilities, (n_docs, nO): the `Esim` of Chen et al. (2017), the paper's baseline.
+
+    Simplified: without trees, narrower, and its classifier is a Maxout layer in place of one with tanh. `tok2vec`
+    reads the Doc, so its window sees a few words across the line break.
+
+    Args:
+        tok2vec: vectors of the tokens.
+        hidden_width: width of the ESIM.
+        dropout: within it. Elsewhere `[training] dropout` holds.
+        nO: how many labels there are; null: found at `initialize`.
+    """
+    model: Model[list[Doc], Floats2d] = chain(
+        pairs(chain(tok2vec, with_array(layer(hidden_width)))),
+        PyTorchWrapper(Esim(hidden_width, dropout), convert_inputs=padded),
+        layer(hidden_width),
+        Softmax(nO=nO),
+    )
+    model.set_ref("tok2vec", tok2vec)
+    return model
+
+
+def layer(width: int) -> Model[Floats2d, Floats2d]:
+    """Return a Maxout layer to which `[training] dropout` applies."""
+    return Maxout(nO=width, nP=3, normalize=True, dropout=0.0)

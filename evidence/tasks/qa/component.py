@@ -1,0 +1,127 @@
+"""The component `qa`: the span of a context that answers a question."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ..pairs import line_break
+from . import model as _model  # noqa: F401  (registers the architecture that the configs name)
+from .annotation import aligned_answer, answer, set_answer
+from .scorer import score_qa
+
+_SAMPLE = 10
+_TINY = 1e-30  # below every probability that counts, above what float32 has no logarithm for
+
+
+@Language.factory(
+    "qa",
+    assigns=["doc.spans"],
+    default_config={"max_answer": 30, "scorer": {"@scorers": "evidence.qa_scorer.v1"}},
+    default_score_weights={"qa_f": 1.0, "qa_em": 0.0},
+)
+def make_qa(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], list[Floats2d]],
+    max_answer: int,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> "QuestionAnswerer":
+    """Make the component.
+
+    Args:
+        model: an `evidence.AnswerPointer.v1`.
+        max_answer: longest answer that it gives, in tokens.
+        scorer: an `evidence.qa_scorer.v1`.
+    """
+    return QuestionAnswerer(nlp.vocab, model, name, max_answer=max_answer, scorer=scorer)
+
+
+class QuestionAnswerer(TrainablePipe):
+    """The component that marks the first and the last token of the answer. It always gives one: a question without
+    answer is not known to it."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], list[Floats2d]],
+        name: str = "qa",
+        *,
+        max_answer: int = 30,
+        scorer: Callable[..., dict[str, Any]] | None = score_qa,
+    ) -> None:
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.max_answer = max_answer
+        self.scorer = scorer
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
+    ) -> None:
+        """Take the shapes from a few examples.
+
+        Raises:
+            ValueError: there is no answer to learn from.
+        """
+        if not any(answer(example.reference) for example in get_examples()):
+            raise ValueError(
+                f"{self.name!r} found no answer in the training Docs: they need the span group 'answer' that "
+                "scripts/convert_qa.py writes"
+            )
+        self.model.initialize(X=[example.predicted for example in islice(get_examples(), _SAMPLE)])
+
+    def predict(self, docs: Iterable[Doc]) -> list[Floats2d]:
+        """Return the logits of start and end, (n_tokens of the context, 2) per Doc."""
+        docs = list(docs)
+        return self.model.predict(docs) if docs else []
+
+    def set_annotations(self, docs: Iterable[Doc], logits: Sequence[Floats2d]) -> None:
+        """Write the best answer to `doc.spans["answer"]`."""
+        for doc, each in zip(docs, logits, strict=True):
+            first = line_break(doc) + 1
+            start, end = best_span(*self.model.ops.to_numpy(each).T, self.max_answer)
+            set_answer(doc, first + start, first + end)
+
+    def get_loss(
+        self, examples: Iterable[Example], logits: Sequence[Floats2d]
+    ) -> tuple[float, list[Floats2d]]:
+        """Return the cross-entropy of start and end: the mean over the questions, as the l2 of a listener supposes.
+        An answer that fits no tokens teaches nothing."""
+        loss, gradients = 0.0, []
+        for example, each in zip(examples, logits, strict=True):
+            gradient = self.model.ops.alloc2f(*each.shape)
+            found = aligned_answer(example)
+            if found is not None:
+                first = line_break(example.predicted) + 1
+                right = [found.start - first, found.end - 1 - first], [0, 1]
+                gradient = np.exp(each - each.max(axis=0))
+                gradient /= gradient.sum(axis=0)
+                loss -= float(np.log(gradient[right] + _TINY).sum())
+                gradient[right] -= 1
+            gradients.append(gradient / len(logits))
+        return loss / len(logits), gradients
+
+
+def best_span(start: np.ndarray, end: np.ndarray, longest: int) -> tuple[int, int]:
+    """Return the span of up to `longest` tokens whose first and last token have the highest sum of scores.
+
+    Args:
+        start, end: (n,), the score of each token as the first and as the last one.
+
+    Returns:
+        Its first token, and the token after it.
+    """
+    beyond = np.full(longest - 1, -np.inf, dtype=end.dtype)
+    ends = sliding_window_view(np.concatenate([end, beyond]), longest)
+    first, after = np.unravel_index((start[:, None] + ends).argmax(), ends.shape)
+    return int(first), int(first + after + 1)

@@ -1,0 +1,126 @@
+"""Turn questions on contexts in JSONL into the binary Docs that the qa configs read.
+
+    python -m tasks.qa.convert IN.jsonl OUT.spacy [--without OTHER.jsonl]
+
+A line is {"question": "...", "context": "...", "answers": [{"text": "...", "start": 34}, ...]} where `start` counts
+characters of the context; other keys are left out. A question becomes one Doc: the question, a line break, the context.
+Its answer is the first one, widened to whole tokens. Questions without an answer are left out, and with --without those
+that another file asks on the same context.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..conversion import arguments, call, read_records, write_docs
+from .annotation import set_answer
+
+
+class Question(NamedTuple):
+    """A question, its context, and the characters of that from which, and up to which, the answer stands."""
+
+    question: str
+    context: str
+    answer: tuple[int, int] | None
+
+
+class Counts(NamedTuple):
+    """Numbers of written items, and how many questions it left out: without an answer, or in another file."""
+
+    docs: int
+    tokens: int
+    widened: int
+    without: int
+    elsewhere: int
+
+
+def read_jsonl(path: Path) -> list[Question]:
+    """Return the questions of a file.
+
+    Raises:
+        ValueError: a line that cannot be right, or no question at all; it names file and line.
+    """
+    return read_records(
+        path, _parsed, "question", '{"question": ..., "context": ..., "answers": [...]}'
+    )
+
+
+def _parsed(record: Any) -> Question:
+    try:
+        # One space for whitespace of any kind: the first line break of the Doc is that behind the question.
+        question = " ".join(record["question"].split())
+        context = record["context"]
+        answers = [(each["text"], each["start"]) for each in record["answers"]]
+        blank = not question or not context.strip()
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f'expected {{"question": "...", "context": "...", "answers": [{{"text": "...", "start": ...}}]}} '
+            f"({type(error).__name__}: {error})"
+        ) from error
+    if blank:
+        raise ValueError(
+            f"the question is {question!r} on the context {context[:60]!r}; neither may be empty"
+        )
+    for text, start in answers:
+        if not text or context[start : start + len(text)] != text:
+            raise ValueError(
+                f"the answer is {text!r}, but from character {start} the context says "
+                f"{context[start : start + len(text)]!r}"
+            )
+    return Question(
+        question, context, (answers[0][1], answers[0][1] + len(answers[0][0])) if answers else None
+    )
+
+
+def make_doc(nlp: Language, asked: Question) -> tuple[Doc, bool]:
+    """Return the Doc of an answered question, and True if the answer had to be widened to whole tokens."""
+    doc = nlp.make_doc(f"{asked.question}\n{asked.context}")
+    start, end = (len(asked.question) + 1 + place for place in asked.answer)
+    span = doc.char_span(start, end, alignment_mode="expand")
+    set_answer(doc, span.start, span.end)
+    return doc, (span.start_char, span.end_char) != (start, end)
+
+
+def convert(path: Path, out: Path, *, other: Path | None = None, lang: str = "en") -> Counts:
+    """Convert one file and return the counts.
+
+    Args:
+        path: the labelled questions, as JSONL.
+        out: the binary Docs.
+        other: a file whose questions are left out where they are asked on the same context, answered or not.
+        lang: the language whose blank pipeline tokenizes.
+    """
+    questions = read_jsonl(path)
+    known = set() if other is None else {each[:2] for each in read_jsonl(other)}
+    answered = [each for each in questions if each.answer]
+    nlp = spacy.blank(lang)
+    made = [make_doc(nlp, each) for each in answered if each[:2] not in known]
+    write_docs([doc for doc, _ in made], out)
+    return Counts(
+        docs=len(made),
+        tokens=sum(len(doc) for doc, _ in made),
+        widened=sum(widened for _, widened in made),
+        without=len(questions) - len(answered),
+        elsewhere=len(answered) - len(made),
+    )
+
+
+def main() -> None:
+    """Parse the arguments, convert, and print the counts."""
+    parser = arguments(__doc__)
+    parser.add_argument(
+        "--without", type=Path, metavar="OTHER.jsonl", help="leave out the questions of this file"
+    )
+    args = parser.parse_args()
+    counts = call(convert, args.path, args.out, other=args.without, lang=args.lang)
+    print(
+        "{out}: {docs} Docs, {tokens} tokens, {widened} answers widened to whole tokens; left out: {without} questions "
+        "without an answer, {elsewhere} of another file".format(out=args.out, **counts)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 computes them for one answer.
+
+A Doc holds one answer. Where a question has several, each in a row of its own, this is stricter than SQuAD, which takes
+the best over all of them.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import spacy
+from spacy.training import Example
+
+from .annotation import answer
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normal_words(text: str) -> list[str]:
+    """Return the words that are compared: in lower case, without ASCII punctuation and articles."""
+    return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
+
+
+def word_f1(found: str, gold: str) -> float:
+    """Return the F1 of the bags of words of two answers; 0 where nothing is in both."""
+    left, right = normal_words(found), normal_words(gold)
+    shared = (Counter(left) & Counter(right)).total()
+    return 2 * shared / (len(left) + len(right)) if shared else 0.0
+
+
+def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Return the means over the questions that have an answer.
+
+    Returns:
+        `qa_em`, the share of answers with the words of the right one, and `qa_f`, the mean of `word_f1`; None where no
+        question has an answer.
+    """
+    pairs = []
+    for example in examples:
+        found, gold = answer(example.predicted), answer(example.reference)
+        if gold is not None:
+            pairs.append((found.text if found else "", gold.text))
+    if not pairs:
+        return {"qa_em": None, "qa_f": None}
+    exact = [normal_words(found) == normal_words(gold) for found, gold in pairs]
+    return {
+        "qa_em": sum(exact) / len(pairs),
+        "qa_f": sum(word_f1(found, gold) for found, gold in pairs) / len(pairs),
+    }
+
+
+@spacy.registry.scorers("evidence.qa_scorer.v1")
+def make_qa_scorer() -> Callable[..., dict[str, Any]]:
+    """Return the scorer of a qa component."""
+    return score_qa

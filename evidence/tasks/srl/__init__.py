@@ -1,0 +1,1 @@
+"""Semantic roles of given predicates: converter, pair of configs, component."""

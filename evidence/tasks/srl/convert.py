@@ -1,0 +1,124 @@
+"""Turn predicates and their arguments in JSONL into the binary Docs that the srl configs read.
+
+    python -m tasks.srl.convert IN.jsonl OUT.spacy
+
+A line is a sentence:
+{"tokens": [...], "predicates": [{"index": 3, "frame": "come.03", "args": [[0, 3, "ARG2"], ...]}, ...]}
+where an argument is [start, end, label], end exclusive. Other keys are left out, and so are sentences without
+predicates.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from ..conversion import arguments, call, read_records, write_docs
+from .annotation import Argument, set_arguments, set_predicates
+
+
+class Proposition(NamedTuple):
+    """A predicate and its arguments."""
+
+    index: int
+    frame: str
+    arguments: list[Argument]
+
+
+class Sentence(NamedTuple):
+    """The words of a sentence and its propositions."""
+
+    words: list[str]
+    propositions: list[Proposition]
+
+
+class Counts(NamedTuple):
+    """Numbers of written items, and how many sentences it left out."""
+
+    docs: int
+    predicates: int
+    arguments: int
+    without: int
+
+
+def read_jsonl(path: Path) -> list[Sentence]:
+    """Return the sentences of a file.
+
+    Raises:
+        ValueError: a line that cannot be right, or no sentence at all; it names file and line.
+    """
+    return read_records(path, _parsed, "sentence", '{"tokens": ..., "predicates": ...}')
+
+
+def _parsed(record: Any) -> Sentence:
+    try:
+        words = record["tokens"]
+        found = [
+            Proposition(each["index"], each["frame"], [Argument(*place) for place in each["args"]])
+            for each in record["predicates"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f'expected {{"tokens": [...], "predicates": [{{"index": ..., "frame": ..., '
+            f'"args": [[start, end, label], ...]}}]}} ({type(error).__name__}: {error})'
+        ) from error
+    for proposition in found:
+        _check(proposition, words)
+    return Sentence(words, found)
+
+
+def _check(proposition: Proposition, words: list[str]) -> None:
+    index, frame, arguments = proposition
+    if index not in range(len(words)):
+        raise ValueError(f"{frame!r} is at token {index} of {len(words)}")
+    taken: set[int] = set()
+    for start, end, label in arguments:
+        places = set(range(start, end))
+        if not places or not places <= set(range(len(words))):
+            raise ValueError(f"{label} of {frame!r} is [{start}, {end}) of {len(words)} tokens")
+        if places & taken:
+            raise ValueError(
+                f"{label} of {frame!r} at [{start}, {end}) overlaps another argument of it; "
+                "a token has one role for each predicate"
+            )
+        taken |= places
+
+
+def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
+    """Return the Doc of a sentence."""
+    # No spaces: spaCy's readers then take the tokens as they are, which is what the annotation counts.
+    doc = Doc(vocab, words=sentence.words)
+    set_predicates(doc, {each.index: each.frame for each in sentence.propositions})
+    set_arguments(doc, {each.index: each.arguments for each in sentence.propositions})
+    return doc
+
+
+def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
+    """Convert one file and return the counts."""
+    sentences = read_jsonl(path)
+    annotated = [sentence for sentence in sentences if sentence.propositions]
+    vocab = spacy.blank(lang).vocab
+    write_docs([make_doc(vocab, sentence) for sentence in annotated], out)
+    propositions: list[Any] = [each for sentence in annotated for each in sentence.propositions]
+    return Counts(
+        docs=len(annotated),
+        predicates=len(propositions),
+        arguments=sum(len(each.arguments) for each in propositions),
+        without=len(sentences) - len(annotated),
+    )
+
+
+def main() -> None:
+    """Parse the arguments, convert, and print the counts."""
+    args = arguments(__doc__).parse_args()
+    counts = call(convert, args.path, args.out, lang=args.lang)
+    print(
+        "{out}: {docs} Docs, {predicates} predicates, {arguments} arguments; {without} sentences without a predicate "
+        "left out".format(out=args.out, **counts)
+    )
+
+
+if __name__ == "__main__":
+    main()

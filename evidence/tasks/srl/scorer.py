@@ -1,0 +1,66 @@
+"""`evidence.srl_scorer.v1`: precision, recall and F1 of arguments, as CoNLL-2005 counts them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import spacy
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from .annotation import Argument, arguments
+
+Pieces = tuple[tuple[int, int], ...]
+
+
+def joined(found: Sequence[Argument]) -> set[tuple[str, Pieces]]:
+    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an X of its
+    own where there is none. What continues the predicate itself, C-V, is no argument."""
+    whole: list[tuple[str, Pieces]] = []
+    for start, end, label in sorted(found):
+        role = label.removeprefix("C-")
+        heads = [place for place, (known, _) in enumerate(whole) if known == role]
+        if role == label or not heads:
+            whole.append((role, ((start, end),)))
+        else:
+            whole[heads[-1]] = (role, (*whole[heads[-1]][1], (start, end)))
+    return {(role, pieces) for role, pieces in whole if role != "V"}
+
+
+def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
+    """Return the arguments of all predicates of a Doc: predicate, role, pieces."""
+    return {
+        (predicate, role, pieces)
+        for predicate, found in arguments(doc).items()
+        for role, pieces in joined(found)
+    }
+
+
+def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Score arguments; one is right if predicate, role and all its tokens are.
+
+    Returns:
+        `srl_p`, `srl_r`, `srl_f` between 0 and 1 over all arguments, and `srl_per_type`: the same for each role.
+    """
+    total = PRFScore()
+    per_type: dict[str, PRFScore] = {}
+    for example in examples:
+        found, gold = propositions(example.predicted), propositions(example.reference)
+        total.score_set(found, gold)
+        for role in {argument[1] for argument in found | gold}:
+            per_type.setdefault(role, PRFScore()).score_set(
+                {argument for argument in found if argument[1] == role},
+                {argument for argument in gold if argument[1] == role},
+            )
+    return {
+        "srl_p": total.precision,
+        "srl_r": total.recall,
+        "srl_f": total.fscore,
+        "srl_per_type": {role: score.to_dict() for role, score in sorted(per_type.items())},
+    }
+
+
+@spacy.registry.scorers("evidence.srl_scorer.v1")
+def make_srl_scorer() -> Callable[..., dict[str, Any]]:
+    """Return the scorer of an srl component."""
+    return score_srl

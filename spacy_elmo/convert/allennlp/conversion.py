@@ -1,0 +1,179 @@
+"""Conversion of the ELMo inside a trained AllenNLP model: its tuned parameters, and its scalar mixes unchanged."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...bilm.config import BiLMConfig
+from ...bilm.weights import Weights
+from ..conversion import Conversion
+from ..strict import Shape, mismatches, our_shapes
+from .files import TrainedModel, read_files, settings
+from .layout import CHARACTERS, from_allennlp, to_allennlp
+from .options import ASSUMED, config_of
+
+_BILM = "_elmo_lstm."
+_CACHE = "_word_embedding.weight"
+
+
+def convert(
+    source: str | Path,
+    *,
+    options: str | Path | None = None,
+    prefix: str | None = None,
+    accept: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> Conversion:
+    """Read a trained AllenNLP model and convert the biLM in it.
+
+    Args:
+        source, options: see `read_files`.
+        prefix, accept, dtype: see `to_weights`.
+
+    Raises:
+        OSError, ValueError: see `read_files` and `to_weights`.
+    """
+    model = read_files(source, options=options)
+    return to_weights(model, prefix=prefix, accept=accept, dtype=dtype)
+
+
+def to_weights(
+    model: TrainedModel,
+    *,
+    prefix: str | None = None,
+    accept: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> Conversion:
+    """Convert a trained model from the content of its files.
+
+    The scalar mixes are kept in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
+    softmax), "gamma"}.
+
+    Args:
+        prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
+        accept: convert a model whose mixes were trained with layer normalisation over the whole batch, or whose options
+            file is missing (the card then contains `assumed_options`).
+        dtype: float32 keeps every bit; float16 halves the file.
+
+    Raises:
+        ValueError: there is no ELMo in the model, or several; its parameters do not fit its options (names each that
+            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise or its options file
+            is missing, and `accept` is not set.
+    """
+    prefix = _chosen_prefix(model, prefix)
+    state = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in model.state.items()
+        if name.startswith(prefix)
+    }
+    notes = _notes_on_rest(model, prefix, state)
+    state.pop(_CACHE, None)
+    described = model.options_file or model.weights_file
+    try:
+        config, notes_on_options = config_of(model, state, accept=accept)
+        shapes = _shapes(config, len(state))
+    except ValueError as error:
+        raise ValueError(f"{described}: {error}") from error
+    if problems := mismatches({name: t.numpy() for name, t in state.items()}, shapes, dtype):
+        raise ValueError(
+            f"{model.weights_file} does not fit {described}:\n  " + "\n  ".join(problems)
+        )
+    tensors = from_allennlp(state, config)
+    mixes = _mixes(model, prefix.removesuffix(_BILM), config.layers + 1)
+    for mix in mixes:
+        shown = ", ".join(f"{weight:.4g}" for weight in mix["weights"])
+        notes.append(
+            f"{mix['name']}: weights {shown} (before the softmax), gamma {mix['gamma']:.4g}"
+        )
+    if norms := [path for path, value in settings(model.config, "do_layer_norm") if value is True]:
+        normalised = (
+            f"{', '.join(norms)} = true: the mixes were trained on layers normalised over whole batches, which makes a"
+            " vector depend on the other sentences of its batch, and is not supported here"
+        )
+        if not accept:
+            raise ValueError(
+                f"{model.weights_file}: {normalised}. --accept converts the biLM without the normalisation"
+            )
+        notes.append(normalised)
+    card: dict[str, Any] = {"converted_from": f"{model.weights_file.name} (AllenNLP)"}
+    if mixes:
+        card["scalar_mixes"] = mixes
+    if model.options is None:
+        card["assumed_options"] = ASSUMED
+    weights = Weights(config, {name: t.to(dtype) for name, t in tensors.items()}, card=card)
+    return Conversion(weights, model.files, notes + notes_on_options)
+
+
+def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
+    prefixes = [name.removesuffix(CHARACTERS) for name in model.state if name.endswith(CHARACTERS)]
+    if not prefixes:
+        some = ", ".join(list(model.state)[:5]) or "nothing at all"
+        raise ValueError(
+            f"{model.weights_file}: no ELMo: no parameter is called ...{CHARACTERS}; there is {some}"
+        )
+    names = [prefix.rstrip(".") for prefix in prefixes]
+    if requested is None and len(prefixes) == 1:
+        return prefixes[0]
+    if requested in names:
+        return prefixes[names.index(requested)]
+    problem = (
+        "several ELMos; choose with --prefix"
+        if requested is None
+        else f"no ELMo with prefix {requested!r}"
+    )
+    listing = "".join(f"\n  {name}" for name in names)
+    raise ValueError(f"{model.weights_file}: {problem}. The prefixes:{listing}")
+
+
+def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]) -> list[str]:
+    notes = []
+    if _CACHE in state:
+        notes.append(
+            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, cached from their characters"
+        )
+    elmo = prefix.removesuffix(_BILM)
+    rest = [name for name in model.state if not name.startswith(elmo)]
+    if rest:
+        notes.append(f"left out: {len(rest)} parameters of the model around the ELMo")
+    projection = re.sub(r"_elmo\.$", "_projection.weight", elmo)
+    if projection in rest:
+        notes.append(f"among them {projection}, which projected the mix")
+    return notes
+
+
+def _shapes(config: BiLMConfig, parameters: int) -> dict[str, Shape]:
+    ours = {
+        name: torch.empty(shape, device="meta")
+        for name, shape in our_shapes(config, parameters).items()
+    }
+    return {name: tuple(t.shape) for name, t in to_allennlp(ours, config).items()}
+
+
+def _mixes(model: TrainedModel, prefix: str, layers: int) -> list[dict[str, Any]]:
+    names = sorted(
+        name.removesuffix(".gamma")
+        for name in model.state
+        if re.fullmatch(re.escape(prefix) + r"scalar_mix_\d+\.gamma", name)
+    )
+    mixes = []
+    for name in names:
+        parts = [f"{name}.scalar_parameters.{layer}" for layer in range(layers)]
+        tensors = [model.state.get(part) for part in (*parts, f"{name}.gamma")]
+        numbers = [
+            float(t) for t in tensors if t is not None and t.numel() == 1 and t.is_floating_point()
+        ]
+        if len(numbers) != layers + 1 or not all(map(math.isfinite, numbers)):
+            raise ValueError(
+                f"{model.weights_file}: {name} is no mix of {layers} layers: expected one finite number each in"
+                f" scalar_parameters.0 to {layers - 1}, and in gamma"
+            )
+        *weights, gamma = numbers
+        mixes.append({"name": name, "weights": weights, "gamma": gamma})
+    return mixes

@@ -1,0 +1,151 @@
+"""Conversion of ELMoForManyLangs' tensors.
+
+Its LSTM and its highways are AllenNLP's: matrices multiply from the left, gates are in the order i, f, g (the
+candidate), o, the bias includes the forget bias of 1, and a highway's gate scales the carried input. No number changes
+except for the sign of the carry gate, which is negated; `forget_bias` of the configuration is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...bilm.config import BiLMConfig
+from ...bilm.weights import Weights
+from ..allennlp.layout import from_highway, from_lstm
+from ..conversion import Conversion
+from ..strict import Shape, check_depth, mismatches
+from .files import PARTS, ManyLangsModel, read_files
+from .options import config_of
+
+# In the order of the first rows of our `Alphabet`, of which the last two mark the start and the end of a word.
+# ELMoForManyLangs opens a word with `<eow>` and closes it with `<bow>`, both in training and in inference.
+_MARKS = ("<bos>", "<eos>", "<oov>", "<pad>", "<eow>", "<bow>")
+_FILES = " and ".join(f"{part}.pkl" for part in PARTS)
+_SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
+
+
+def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
+    """Read a model of ELMoForManyLangs and convert it.
+
+    Args:
+        folder: see `read_files`.
+        dtype: float32 keeps every bit; float16 halves the file.
+
+    Raises:
+        OSError, ValueError: see `read_files` and `to_weights`.
+    """
+    return to_weights(read_files(folder), dtype=dtype)
+
+
+def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
+    """Convert a model of ELMoForManyLangs from the content of its files.
+
+    Raises:
+        ValueError: the options do not describe a biLM, or one that is not supported; or a dictionary lacks a special
+            symbol; or the tensors do not fit them (names each that is missing, unexpected, of wrong shape or type, or
+            not finite).
+    """
+    _check_specials(model)
+    words, symbols = model.words or [], model.symbols or []
+    rows, alphabet = _alphabet(symbols)
+    try:
+        config, notes = config_of(model.options, words=len(words), characters=len(alphabet))
+        check_depth(config, len(model.arrays))
+    except ValueError as error:
+        raise ValueError(f"{model.folder}, {model.options_name}: {error}") from error
+    if problems := mismatches(model.arrays, _shapes(config, len(symbols)), dtype):
+        raise ValueError(
+            f"{model.folder}: the tensors do not fit {model.options_name} and the dictionaries:\n  "
+            + "\n  ".join(problems)
+        )
+    tensors = {
+        name: tensor.to(dtype).contiguous()
+        for name, tensor in _tensors(model.arrays, config, rows).items()
+    }
+    card = {"converted_from": f"{_FILES} (ELMoForManyLangs)"}
+    notes = [f"network: {model.options_name}", *model.notes, *notes]
+    if unused := len(symbols) - len(rows):
+        notes.append(
+            f"char.dic: {unused} symbols of several characters, which occur in no word, left out"
+        )
+    return Conversion(Weights(config, tensors, words, card, alphabet), model.files, notes)
+
+
+def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
+    """Return ELMoForManyLangs' row for each row of our table, marks first, and the characters after the marks."""
+    row = {symbol: number for number, symbol in enumerate(symbols)}
+    characters = [symbol for symbol in symbols if len(symbol) == 1]
+    return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
+
+
+def _check_specials(model: ManyLangsModel) -> None:
+    problems = [
+        f"{model.folder / name}: lacks {', '.join(missing)}"
+        for name, symbols, needed in (
+            ("word.dic", model.words, _SPECIAL_WORDS),
+            ("char.dic", model.symbols, _MARKS),
+        )
+        if symbols is not None and (missing := [s for s in needed if s not in symbols])
+    ]
+    if problems:
+        raise ValueError("\n  ".join(problems))
+
+
+def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
+    """Return the shapes of the tensors that ELMoForManyLangs saves, by name."""
+    n, width, cells = config.n_filters, config.projection, config.dim
+    features = config.word_dim
+    shapes: dict[str, Shape] = {}
+    if config.words:
+        shapes["word_emb_layer.embedding.weight"] = (config.words, config.word_dim)
+    if config.symbols:
+        features += n
+        shapes["char_emb_layer.embedding.weight"] = (symbols, config.char_dim)
+        for i, (positions, number) in enumerate(config.filters):
+            shapes[f"convolutions.{i}.weight"] = (number, config.char_dim, positions)
+            shapes[f"convolutions.{i}.bias"] = (number,)
+        for i in range(config.highways):
+            shapes[f"highways._layers.{i}.weight"] = (2 * n, n)
+            shapes[f"highways._layers.{i}.bias"] = (2 * n,)
+    shapes |= {"projection.weight": (width, features), "projection.bias": (width,)}
+    shapes = {f"token_embedder.{name}": shape for name, shape in shapes.items()}
+    for level in range(config.layers):
+        for direction in ("forward", "backward"):
+            cell = f"encoder.{direction}_layer_{level}."
+            shapes[cell + "input_linearity.weight"] = (4 * cells, width)
+            shapes[cell + "state_linearity.weight"] = (4 * cells, width)
+            shapes[cell + "state_linearity.bias"] = (4 * cells,)
+            shapes[cell + "state_projection.weight"] = (width, cells)
+    return shapes
+
+
+def _tensors(
+    arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
+) -> dict[str, Tensor]:
+    """Return the tensors of `BiLM.state_dict()`.
+
+    Args:
+        rows: ELMoForManyLangs' row for each row of our character table.
+    """
+    theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    embedder, tensors = "token_embedder.", {}
+    if config.words:
+        tensors["encoder.words"] = theirs[embedder + "word_emb_layer.embedding.weight"]
+    if config.symbols:
+        characters = theirs[embedder + "char_emb_layer.embedding.weight"]
+        tensors["encoder.cnn.characters"] = characters[rows]
+        for i in range(len(config.filters)):
+            convolution = f"{embedder}convolutions.{i}."
+            tensors[f"encoder.cnn.filters.{i}"] = theirs[convolution + "weight"].permute(2, 1, 0)
+            tensors[f"encoder.cnn.filter_biases.{i}"] = theirs[convolution + "bias"]
+        for i in range(config.highways):
+            highway = from_highway(theirs, f"{embedder}highways._layers.{i}.")
+            tensors |= {f"encoder.cnn.highways.{i}.{name}": t for name, t in highway.items()}
+    tensors["encoder.projection.weight"] = theirs[embedder + "projection.weight"].t()
+    tensors["encoder.projection.bias"] = theirs[embedder + "projection.bias"]
+    return tensors | from_lstm(theirs, "encoder.", config.layers)

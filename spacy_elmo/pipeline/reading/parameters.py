@@ -1,0 +1,59 @@
+"""The parameters of a biLM: which are trained, at which rate, and whether they have changed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from ...bilm.config import BiLMConfig
+from ...bilm.model import BiLM
+from ..options import Trainable
+
+
+def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
+    """Switch on the gradients of the parameters that are trained, and only of those; None: of no parameter."""
+    last_layer = f"lstm.{bilm.config.layers - 1}."
+    prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
+    for name, param in bilm.named_parameters():
+        param.requires_grad_(prefix is not None and name.startswith(prefix))
+
+
+def change_counters(bilm: BiLM) -> list[tuple[int, int]]:
+    """Return the identity of each parameter and torch's count of its changes in place, which includes changes from
+    outside, such as `parameter.add_` or `load_state_dict`, but not those of `parameter.data`."""
+    return [(id(param), param._version) for param in bilm.parameters()]
+
+
+def new_version() -> str:
+    """Return a name for new values of the parameters, which no process uses for other values."""
+    return uuid.uuid4().hex
+
+
+def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[float]:
+    """Return the factor of the learn rate for each layer, 0 being the token encoder.
+
+    Raises:
+        ValueError: the option does not list one factor per layer.
+    """
+    if not isinstance(factor, list):
+        return [factor] * (config.layers + 1)
+    if len(factor) != config.layers + 1:
+        raise ValueError(
+            f"learn_rate_factor = {factor}, but the biLM has {config.layers + 1} layers: the token encoder and"
+            f" {config.layers} LSTM layers. List one factor for each, or give one number for all"
+        )
+    return factor
+
+
+def layer_of(name: str) -> int:
+    """Return the layer of a parameter of a biLM, given its name; 0 is the token encoder."""
+    return int(name.split(".")[1]) + 1 if name.startswith("lstm.") else 0
+
+
+def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
+    """Return float16 if it holds every value exactly, as for an untrained float16 file; otherwise float32."""
+    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
+    return torch.float16 if exact else torch.float32

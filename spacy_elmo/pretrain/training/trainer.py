@@ -1,0 +1,245 @@
+"""State of a training run: a network, its optimizers and a position in the corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...bilm.weights import Weights
+from ..config import PretrainConfig
+from ..corpus.prepared import Corpus, Epoch
+from ..objective import Batcher
+from ..scoring.perplexity import Perplexity, perplexity
+from .autocast import autocast_dtype
+from .distributed import Ranks
+from .gradient import Gradient
+from .initial_weights import initial_model
+from .log import Progress
+from .optimization import learn_rate, optimizers, take_step
+from .position import Position, total_steps
+from .reproducible import reproducible
+
+
+@dataclass
+class LogInterval:
+    """Measurements since the last row of the log."""
+
+    losses: list[float] = dataclasses.field(default_factory=list)
+    """Mean loss per target of each step, in nats."""
+    tokens: int = 0
+    seconds: float = 0.0
+    grad_norm: float = 0.0
+    """Gradient norm of the last step, before clipping."""
+
+
+class Trainer:
+    """A network in training. It writes nothing; `loop.py` does.
+
+    Args:
+        ranks: the processes that train together.
+        initial: the weights of `paths.init`, if they have been read; see `initial_model`.
+    """
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        corpus: Corpus,
+        device: torch.device,
+        ranks: Ranks,
+        initial: Weights | None = None,
+    ) -> None:
+        self.config, self._corpus, self._ranks = config, corpus, ranks
+        settings = self._settings = config.training
+        self._sentences = corpus.train.cut(settings.max_length)
+        self._dtype = autocast_dtype(settings.precision, device)
+        with reproducible(device):
+            model = initial_model(config, corpus, initial)
+        self._vocabulary, self._init_card = model.vocabulary, model.card
+        self._bilm, self._head = model.bilm.to(device), model.head.to(device)
+        self._batcher = Batcher(self._bilm, corpus.types, self._vocabulary)
+        self._gradient = Gradient(
+            self._bilm, self._head, self._batcher, self._sentences, settings, ranks
+        )
+        self._optimizers = optimizers(self._bilm, self._head, settings)
+        # A checkpoint fits only the same ids and order of sentences, and the same words of the rows of the head.
+        self._digests = {
+            "corpus": _digest(corpus.types, corpus.train.offsets),
+            "vocabulary": _digest(self._vocabulary),
+        }
+        self.position, self._interval = Position(), LogInterval()
+        self._batches = self._epoch()
+        self._steps = total_steps(
+            settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
+        )
+
+    def _epoch(self) -> Epoch:
+        settings = self._settings
+        return Epoch(
+            self._sentences,
+            batch_tokens=settings.batch_tokens,
+            seed=settings.seed,
+            epoch=self.position.epoch,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """True if a limit ends the run here."""
+        return self.position.is_at_end(self._settings)
+
+    def advance(self) -> Progress | None:
+        """Take one step, and return the row of the log if one is due, with a held-out perplexity if that is due."""
+        started = time.monotonic()
+        position, settings = self.position, self._settings
+        with reproducible(self._bilm.device):
+            rate = learn_rate(settings, position.step, self._steps)
+            self._take_step(rate)
+            # All processes must agree on when `max_minutes` are over.
+            seconds = self._ranks.sum(time.monotonic() - started) / self._ranks.size
+            position.seconds += seconds
+            self._interval.seconds += seconds
+            evaluate = self.is_finished or position.step % settings.eval_every == 0
+            if evaluate or position.step % settings.log_every == 0:
+                return self._report(rate, self._held_out_perplexity() if evaluate else None)
+        return None
+
+    def _take_step(self, rate: float) -> None:
+        position, interval = self.position, self._interval
+        rows = self._batches[position.batch]
+        loss, norm = self._gradient(rows, position.step, self._dtype)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._ranks.on_first_rank(functools.partial(self._raise_divergence, loss, norm))
+        take_step(self._optimizers, rate)
+        words = self._sentences.words(rows)
+        interval.losses.append(loss)
+        interval.grad_norm = norm
+        interval.tokens += words
+        position.tokens += words
+        position.step += 1
+        position.batch += 1
+        if position.batch == len(self._batches):
+            position.epoch, position.batch = position.epoch + 1, 0
+            self._batches = self._epoch()
+
+    def _raise_divergence(self, loss: float, norm: float) -> None:
+        rate = self._settings.learn_rate
+        raise ValueError(
+            f"Step {self.position.step + 1}: the loss is {loss} and the norm of its gradient {norm}. Resume from"
+            " the last checkpoint, which is from before this step: --resume"
+            f" --training.learn_rate {rate / 3:.2g} (now {rate})"
+        )
+
+    def _held_out_perplexity(self) -> Perplexity:
+        """Return the perplexity, which the first process computes for all."""
+        result = None
+        if self._ranks.first:
+            sentences = self._corpus.dev.first(self._settings.eval_tokens)
+            result = perplexity(self._bilm, self._head, self._batcher, sentences)
+        result = self._ranks.broadcast(result)
+        assert result is not None
+        return result
+
+    def _report(self, rate: float, dev: Perplexity | None) -> Progress:
+        position, interval = self.position, self._interval
+        progress = Progress(
+            step=position.step,
+            steps=self._steps,
+            epoch=position.epoch + position.batch / len(self._batches),
+            tokens=position.tokens,
+            loss=float(np.mean(interval.losses)),
+            learn_rate=rate,
+            grad_norm=interval.grad_norm,
+            tokens_per_second=interval.tokens / max(interval.seconds, 1e-9),
+            minutes=position.seconds / 60,
+            dev=dev,
+            best=dev is not None and dev.mean < position.best,
+        )
+        self._interval = LogInterval()
+        if dev is not None and progress.best:
+            position.best, position.best_step = dev.mean, position.step
+        return progress
+
+    def weights(self, progress: Progress | None) -> Weights:
+        """Return a copy of the weights, with their origin and the last held-out perplexity in the card."""
+        card = {
+            "language": self._corpus.lang,
+            "tokenizer": self._corpus.tokenizer,
+            "casing": "as in the text",
+            **self._init_card,
+            **self.config.card,
+            "steps": self.position.step,
+            "tokens_seen": self.position.tokens,
+            "training_precision": self._dtype,
+        }
+        if progress is not None and progress.dev is not None:
+            card["perplexity"] = dataclasses.asdict(progress.dev)
+        return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a checkpoint. It has no random state: random numbers depend on seed and step."""
+        return {
+            "bilm": self._bilm.state_dict(),
+            "head": self._head.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "threads": torch.get_num_threads(),
+            "ranks": self._ranks.size,
+            "precision": self._dtype,
+            "since": dataclasses.asdict(self._interval),
+            **self._digests,
+            **dataclasses.asdict(self.position),
+        }
+
+    def load_state(self, state: dict[str, Any], checkpoint: Path) -> None:
+        """Restore the state of a checkpoint.
+
+        Args:
+            checkpoint: the path of the checkpoint, for messages.
+
+        Raises:
+            ValueError: it belongs to another corpus or vocabulary.
+        """
+        for name, digest in self._digests.items():
+            if state[name] != digest:
+                raise ValueError(
+                    f"The checkpoint in {checkpoint} belongs to another {name}, whose words have other ids. Give the"
+                    f" run its former {name}, or start in another folder"
+                )
+        if self._ranks.first:
+            self._warn_of_other_rounding(state)
+        self._bilm.load_state_dict(state["bilm"])
+        self._head.load_state_dict(state["head"])
+        for optimizer, optimizer_state in zip(self._optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(optimizer_state)
+        self._dtype = state["precision"]
+        self.position = Position(**{f.name: state[f.name] for f in dataclasses.fields(Position)})
+        self._interval = LogInterval(**state["since"])
+        self._batches = self._epoch()
+
+    def _warn_of_other_rounding(self, state: dict[str, Any]) -> None:
+        for name, now, remedy in (
+            ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
+            ("ranks", self._ranks.size, "torchrun's --nproc-per-node"),
+        ):
+            if state[name] != now:
+                warnings.warn(
+                    f"The run was saved with {state[name]} {name} and goes on with {now}, so sums are rounded"
+                    f" differently from those of an unbroken run. {remedy} sets the number",
+                    stacklevel=2,
+                )
+
+
+def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
+    digest = hashlib.blake2b("\n".join(words).encode("utf8", "surrogatepass"), digest_size=16)
+    if offsets is not None:
+        digest.update(np.ascontiguousarray(offsets).tobytes())
+    return digest.hexdigest()

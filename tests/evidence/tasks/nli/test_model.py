@@ -1,0 +1,171 @@
+"""Pairs are classified by what stands in both, and the same after any journey."""
+
+import numpy as np
+import pytest
+import spacy
+import tasks.nli.model  # noqa: F401
+import torch
+from numpy.testing import assert_allclose
+from spacy.training import Example
+from tasks.attention import attend
+from tasks.nli.esim import Esim, pool
+from tasks.nli.scorer import make_nli_scorer
+from tasks.pairs import line_break, padded
+from thinc.api import Model, fix_random_seed
+
+# Neither sentence tells the label: it is whether they name the same.
+PAIRS = [
+    ("the cat sat", "a cat", "yes"),
+    ("the cat sat", "a dog", "no"),
+    ("the dog sat", "a dog", "yes"),
+    ("the dog sat", "a cat", "no"),
+    ("one dog sat there", "a dog", "yes"),
+    ("one cat sat there", "a dog", "no"),
+]
+EMBED = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 200,
+         "window_size": 1, "maxout_pieces": 2, "subword_features": False, "pretrained_vectors": None}  # fmt: skip
+LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+
+
+def examples(nlp):
+    return [
+        Example.from_dict(
+            nlp.make_doc(f"{premise}\n{hypothesis}"),
+            {"cats": {known: float(known == label) for known in ("yes", "no")}},
+        )
+        for premise, hypothesis, label in PAIRS
+    ]
+
+
+def pipeline(tok2vec=EMBED, steps=0):
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    if tok2vec is LISTENER:
+        nlp.add_pipe("elmo")
+    model = {"@architectures": "evidence.PairClassifier.v1", "hidden_width": 16, "dropout": 0.1}
+    config = {
+        "model": {**model, "tok2vec": tok2vec},
+        "scorer": {"@scorers": "evidence.nli_scorer.v1"},
+    }
+    nlp.add_pipe("textcat", name="nli", config=config)
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    optimizer.learn_rate = 0.01
+    for _ in range(steps):
+        nlp.update(examples(nlp), sgd=optimizer, drop=0.1)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return pipeline(steps=120)
+
+
+def texts():
+    return [f"{premise}\n{hypothesis}" for premise, hypothesis, _ in PAIRS]
+
+
+def test_relation_of_the_two_is_learnt(trained):
+    found = [max(doc.cats, key=doc.cats.get) for doc in trained.pipe(texts())]
+    assert found == [label for *_, label in PAIRS]
+    assert trained.evaluate(examples(trained))["nli_acc"] == 1
+
+
+def test_journeys(trained, tmp_path):
+    trained.to_disk(tmp_path)
+    fresh = pipeline()
+    fresh.from_bytes(trained.to_bytes())
+    for nlp in (spacy.load(tmp_path), fresh):
+        for text in texts():
+            assert nlp(text).cats == pytest.approx(trained(text).cats, abs=1e-6)
+
+
+def test_batch_mates_change_nothing(trained):
+    for together, text in zip(trained.pipe(texts()), texts(), strict=True):
+        assert together.cats == pytest.approx(trained(text).cats, abs=1e-6)
+
+
+def test_same_seed_same_weights():
+    one, other = pipeline(steps=3), pipeline(steps=3)
+    assert one.get_pipe("nli").model.to_bytes() == other.get_pipe("nli").model.to_bytes()
+
+
+def test_listener_is_trained():
+    nlp = pipeline(LISTENER, steps=3)
+    (mix,) = (node for node in nlp.get_pipe("nli").model.walk() if node.name == "elmo-mix")
+    assert mix.get_param("scalars").any() and mix.get_param("scale").any()
+
+
+def test_elmo_reads_the_two_apart():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    pair, premise, hypothesis = nlp.pipe(["a cat sat\nit ran", "a cat sat", "it ran"])
+    assert_allclose(pair._.elmo[:3], premise._.elmo, atol=1e-5)
+    assert_allclose(pair._.elmo[4:], hypothesis._.elmo, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["one sentence", "premise\n", "\nhypothesis", "\n"])
+def test_no_pair(text):
+    with pytest.raises(ValueError, match="is not two texts: write the one, a line break"):
+        line_break(spacy.blank("en").make_doc(text))
+
+
+def test_gradient_of_the_vectors_by_differences():
+    """Of both sides, through padding, alignment and pooling: against the slope of a weighted sum of the features."""
+    fix_random_seed(0)
+    random = np.random.default_rng(0)
+    network = Esim(4, dropout=0.0).double()
+    pairs = [(random.normal(size=(n, 4)), random.normal(size=(m, 4))) for n, m in ((3, 1), (1, 2))]
+    carrier = Model("carrier", lambda model, X, is_train: (X, lambda d: d))
+    inputs, unpadded = padded(carrier, pairs, True)
+    features = network(*inputs.args)
+    weights = torch.from_numpy(random.normal(size=tuple(features.shape)))
+    (features * weights).sum().backward()
+    arguments = [each.grad if each.requires_grad else each for each in inputs.args]
+    gradients = unpadded(type(inputs)(args=tuple(arguments), kwargs={}))
+
+    def total():
+        return float((network(*padded(carrier, pairs, False)[0].args) * weights).sum().detach())
+
+    for pair, gradient in zip(pairs, gradients, strict=True):
+        for side, d_side in zip(pair, gradient, strict=True):
+            assert d_side.shape == side.shape
+            for place in np.ndindex(side.shape):
+                before = side[place]
+                side[place] = before + 1e-5
+                high = total()
+                side[place] = before - 1e-5
+                slope = (high - total()) / 2e-5
+                side[place] = before
+                assert d_side[place] == pytest.approx(slope, abs=1e-5)
+
+
+def test_attention_by_hand():
+    """Equally like: the mean of what is there; much more like one: that one."""
+    values = torch.tensor([[[2.0], [4.0], [100.0]]])
+    found = torch.tensor([[True, True, False]])
+    likeness = torch.tensor([[[1.0, 1.0, 50.0], [0.0, 90.0, 0.0]]])
+    assert attend(likeness, values, found).flatten().tolist() == [3.0, 4.0]
+
+
+def test_pooling_by_hand():
+    x = torch.tensor([[[-2.0, 1.0], [-4.0, 5.0], [9.0, 9.0]]])
+    assert pool(x, torch.tensor([[True, True, False]])).tolist() == [[-3.0, 3.0, -2.0, 5.0]]
+
+
+def test_score_by_hand():
+    nlp = spacy.blank("en")
+    found = [("a", "a"), ("a", "a"), ("b", "a"), ("a", "b"), ("c", "c")]
+    batch = []
+    for guess, gold in found:
+        docs = [nlp.make_doc("x") for _ in range(2)]
+        docs[0].cats = {label: 0.6 if label == guess else 0.2 for label in "abc"}
+        docs[1].cats = {label: float(label == gold) for label in "abc"}
+        batch.append(Example(*docs))
+    scores = make_nli_scorer()(batch)
+    assert scores["nli_acc"] == 3 / 5
+    assert scores["nli_per_type"] == {
+        "a": pytest.approx({"p": 2 / 3, "r": 2 / 3, "f": 2 / 3}),
+        "b": {"p": 0.0, "r": 0.0, "f": 0.0},
+        "c": {"p": 1.0, "r": 1.0, "f": 1.0},
+    }
+    assert make_nli_scorer()([])["nli_acc"] is None

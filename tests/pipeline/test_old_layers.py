@@ -1,0 +1,172 @@
+"""Layers on Docs that earlier or other weights have computed: training does not use them, and neither does serving
+after a change of the parameters from outside."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.pipeline.listening import scalar_mix
+from tests import pipelines
+from tests.pipelines import assert_close, listening
+
+WORDS = pipelines.SENTENCES[0][0]
+
+
+def fresh(nlp):
+    return Doc(nlp.vocab, words=WORDS)
+
+
+def expected(nlp):
+    """The layers by the present weights, computed without anything that is stored."""
+    return nlp.get_pipe("elmo").model.predict([fresh(nlp)])[0]
+
+
+def example_with_layers(nlp):
+    """An Example whose Doc has layers, as the user of a training loop may have made them."""
+    doc = nlp.get_pipe("elmo")(fresh(nlp))
+    tags = [str(len(word)) for word in WORDS]
+    return Example.from_dict(doc, {"tags": tags, "entities": pipelines.SENTENCES[0][1]})
+
+
+@pytest.fixture
+def mixed(monkeypatch):
+    """The layers that mixes get in training. `nlp.update` copies the Docs, so these show nothing."""
+    inputs, original = [], scalar_mix._mix
+
+    def mix(model, h):
+        inputs.append(h)
+        return original(model, h)
+
+    monkeypatch.setattr(scalar_mix, "_mix", mix)
+    return inputs
+
+
+@pytest.mark.parametrize("way", ["excluded", "disabled"])
+def test_update_on_docs_with_layers_of_earlier_weights(weights, mixed, way):
+    nlp = listening(weights)
+    optimizer = pipelines.trained(nlp, 1)
+    pipelines.awaken(nlp, "tagger")
+    example = example_with_layers(nlp)
+    old = example.predicted._.elmo_layers
+    pipelines.step(nlp, optimizer)
+    assert np.abs(expected(nlp) - old).max() > 1e-3
+    with pytest.warns(UserWarning, match="did not run"):
+        if way == "excluded":
+            nlp.update([example], sgd=False, exclude=["elmo"])
+        else:
+            with nlp.select_pipes(disable="elmo"):
+                nlp.update([example], sgd=False)
+    assert_close(mixed[-1], expected(nlp))
+
+
+def test_rehearse_twice_on_the_same_examples(weights):
+    nlp = listening(weights, "ner", "tagger")
+    pipelines.trained(nlp, 1)
+    optimizer = nlp.resume_training()
+    pipelines.awaken(nlp, "tagger")
+    raw = [Example.from_dict(fresh(nlp), {})]
+    with pytest.warns(UserWarning, match="did not run"):
+        nlp.rehearse(raw, sgd=optimizer)
+    assert_close(raw[0].predicted._.elmo_layers, expected(nlp))
+    old = expected(nlp)
+    pipelines.step(nlp, optimizer)
+    nlp.rehearse(raw, sgd=optimizer)
+    assert np.abs(expected(nlp) - old).max() > 1e-3
+    assert_close(raw[0].predicted._.elmo_layers, expected(nlp))
+
+
+def test_layers_of_another_pipeline(weights):
+    """Its component has the same name and layers of the same shape."""
+    nlp, other = listening(weights), pipelines.blank(weights)
+    pipelines.trained(nlp, 0)
+    pipelines.change(other, 1)
+    doc = other(fresh(other))
+    assert np.abs(doc._.elmo_layers - expected(nlp)).max() > 1e-3
+    (listener,) = nlp.get_pipe("elmo").listeners
+    with pytest.warns(UserWarning, match="did not run"):
+        listener.begin_update([doc])
+    assert_close(doc._.elmo_layers, expected(nlp))
+
+
+def test_layers_of_the_present_weights_are_used(weights, mixed, monkeypatch):
+    nlp = listening(weights, frozen=True)
+    pipelines.trained(nlp, 1)
+    example = example_with_layers(nlp)
+    layers = expected(nlp)
+    monkeypatch.setattr(nlp.get_pipe("elmo").model, "_func", lambda *args: 1 / 0)
+    nlp.update([example], sgd=False, exclude=["elmo"])
+    assert_close(mixed[-1], layers)
+
+
+def test_layers_of_a_saved_doc(weights):
+    """Nothing says which weights have computed them."""
+    nlp = listening(weights)
+    pipelines.trained(nlp, 1)
+    doc = nlp.get_pipe("elmo")(fresh(nlp))
+    doc._.elmo_layers[:] = 0
+    doc = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    (listener,) = nlp.get_pipe("elmo").listeners
+    assert not np.any(listener.predict([doc])[0])
+    with pytest.warns(UserWarning, match="did not run"):
+        listener.begin_update([doc])
+    assert_close(doc._.elmo_layers, expected(nlp))
+
+
+def test_layers_set_by_the_user_are_used(weights):
+    nlp = listening(weights)
+    pipelines.trained(nlp, 1)
+    (listener,) = nlp.get_pipe("elmo").listeners
+    doc = fresh(nlp)
+    doc._.elmo_layers = np.ones_like(expected(nlp))
+    (vectors,), _ = listener.begin_update([doc])
+    assert np.ptp(vectors) < 1e-6 and abs(vectors[0, 0] - 1) < 0.1
+
+
+def add(bilm):
+    with torch.no_grad():
+        bilm.lstm[0].bias.add_(1.0)
+
+
+def load(bilm):
+    bilm.load_state_dict({name: tensor + 0.5 for name, tensor in bilm.state_dict().items()})
+
+
+def assign(bilm):
+    state = {name: tensor + 0.5 for name, tensor in bilm.state_dict().items()}
+    bilm.load_state_dict(state, assign=True)
+
+
+@pytest.mark.parametrize("change", [add, load, assign])
+def test_parameters_changed_from_outside(weights, change):
+    """In serving, and in the cache of training."""
+    nlp = listening(weights, frozen=True)
+    optimizer = pipelines.trained(nlp, 1)
+    before = nlp(fresh(nlp))._.elmo_layers
+    change(pipelines.bilm(nlp))
+    reference = copy.deepcopy(nlp.get_pipe("elmo").model)
+    (layers,) = reference.predict([fresh(nlp)])
+    assert np.abs(layers - before).max() > 1e-3
+    assert_close(nlp(fresh(nlp))._.elmo_layers, layers)
+    batch = pipelines.examples(nlp)
+    pipelines.step(nlp, optimizer, batch)
+    elmo = nlp.get_pipe("elmo")
+    assert_close(elmo.new_batch([batch[0].predicted]).layers_of(batch[0].predicted), layers)
+
+
+def test_prediction_alone_keeps_the_version(weights):
+    nlp = listening(weights)
+    optimizer = pipelines.trained(nlp, 1)
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    version = shim.version
+    nlp("Anna met Bob.")
+    nlp.to_bytes()
+    with nlp.use_params({}):
+        pass
+    assert shim.version is version
+    pipelines.awaken(nlp, "tagger")
+    pipelines.step(nlp, optimizer)
+    assert shim.version is not version

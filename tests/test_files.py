@@ -1,0 +1,312 @@
+"""Atomic writes: the new content or the old, and nothing else in the folder."""
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo import files
+from spacy_elmo.files import (
+    all_or_nothing,
+    atomic_file,
+    atomic_folder,
+    atomic_write,
+    remove_partial,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder: Path) -> dict[str, str]:
+    paths = folder.rglob("*")
+    return {str(p.relative_to(folder)): p.read_text("utf8") for p in paths if p.is_file()}
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Interrupted(BaseException):
+    """Simulated Ctrl-C in the middle of a write."""
+
+
+def write_folder(path: Path, text: str) -> None:
+    with atomic_folder(path) as new:
+        (new / "deep").mkdir()
+        (new / "deep" / "a").write_text(text)
+        (new / "b").write_text(text)
+
+
+def test_a_file_is_invisible_until_it_is_whole(tmp_path):
+    path = tmp_path / "a.txt"
+    for text in ("first", "second"):
+        before = contents(tmp_path)
+        with atomic_file(path) as partial:
+            partial.write_text(text)
+            assert partial.parent == tmp_path and partial.name.startswith(".a.txt.")
+            assert str(os.getpid()) in partial.name
+            assert {n: c for n, c in contents(tmp_path).items() if n == "a.txt"} == before
+        assert contents(tmp_path) == {"a.txt": text}
+    atomic_write(path, b"\x00\xff")
+    assert path.read_bytes() == b"\x00\xff" and names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, Interrupted])
+@pytest.mark.parametrize("old", [False, True])
+def test_an_error_in_the_block_changes_nothing(tmp_path, error, old):
+    if old:
+        (tmp_path / "a").write_text("old")
+        write_folder(tmp_path / "folder", "old")
+    before = contents(tmp_path)
+    with pytest.raises(error), atomic_file(tmp_path / "a") as partial:
+        partial.write_text("half")
+        raise error
+    with pytest.raises(error), atomic_folder(tmp_path / "folder") as partial:
+        (partial / "b").write_text("half")
+        raise error
+    assert contents(tmp_path) == before
+    assert names(tmp_path) == (["a", "folder"] if old else [])
+
+
+@pytest.mark.parametrize("moment", ["write", "flush", "rename"])
+def test_a_full_disk_leaves_the_old_content_and_names_the_target(tmp_path, monkeypatch, moment):
+    atomic_write(tmp_path / "a", b"old")
+    write_folder(tmp_path / "folder", "old")
+    before = contents(tmp_path)
+    with monkeypatch.context() as patch:
+        if moment == "write":
+            patch.setattr(Path, "write_bytes", no_space)
+            patch.setattr(Path, "write_text", no_space)
+        elif moment == "flush":
+            patch.setattr(os, "fsync", no_space)
+        else:
+            right = Path.replace
+
+            def replace(source, target):
+                return no_space() if source.name.endswith(".partial") else right(source, target)
+
+            patch.setattr(Path, "replace", replace)
+        with pytest.raises(OSError, match="No space left.*/a'$"):
+            atomic_write(tmp_path / "a", b"new")
+        with pytest.raises(OSError, match="No space left.*/folder'$"):
+            write_folder(tmp_path / "folder", "new")
+        with pytest.raises(OSError, match="No space left"):
+            with atomic_file(tmp_path / "a", previous=tmp_path / "b") as partial:
+                partial.write_bytes(b"new")
+    assert contents(tmp_path) == before
+    assert names(tmp_path) == ["a", "folder"]
+
+
+def test_the_file_and_then_its_folder_are_flushed(tmp_path, monkeypatch):
+    flushed = []
+
+    def fsync(descriptor):
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        assert (tmp_path / "a").exists() == (flushed[-1] == tmp_path)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("file names of descriptors are known on Linux only")
+    monkeypatch.setattr(os, "fsync", fsync)
+    atomic_write(tmp_path / "a", b"new")
+    assert [path.name.split(".")[1:2] for path in flushed] == [["a"], []]
+    (tmp_path / "a").unlink()
+    flushed.clear()
+    atomic_write(tmp_path / "a", b"new", durable=False)
+    assert flushed == [] and (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_every_file_of_a_folder_is_flushed_before_it_appears(tmp_path, monkeypatch):
+    flushed = []
+    right = files._flush
+
+    def flush(path):
+        flushed.append(path.name)
+        assert (tmp_path / "folder").exists() == (path == tmp_path)
+        right(path)
+
+    monkeypatch.setattr(files, "_flush", flush)
+    write_folder(tmp_path / "folder", "new")
+    assert sorted(flushed[:3]) == ["a", "b", "deep"]
+    assert flushed[3].endswith(".partial") and flushed[4:] == [tmp_path.name]
+
+
+def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path, monkeypatch):
+    """Some network file systems refuse it, and by then the file is in place."""
+    right = os.open
+
+    def refuse(path, *args):
+        return no_space() if Path(path).is_dir() else right(path, *args)
+
+    monkeypatch.setattr(os, "open", refuse)
+    atomic_write(tmp_path / "a", b"new")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_is_replaced_with_all_that_it_contained(tmp_path):
+    write_folder(tmp_path / "folder", "old")
+    (tmp_path / "folder" / "other").write_text("old")
+    write_folder(tmp_path / "folder", "new")
+    assert contents(tmp_path) == {"folder/b": "new", "folder/deep/a": "new"}
+    assert names(tmp_path) == ["folder"]
+
+
+def test_the_previous_file_is_kept_on_request(tmp_path):
+    for text in (b"1", b"2", b"3"):
+        with atomic_file(tmp_path / "now", previous=tmp_path / "before") as partial:
+            partial.write_bytes(text)
+    assert contents(tmp_path) == {"now": "3", "before": "2"}
+
+
+def test_what_is_of_another_kind_is_refused_before_the_work(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(IsADirectoryError, match="folder"), atomic_file(tmp_path / "folder"):
+        pytest.fail("entered")
+    with pytest.raises(NotADirectoryError, match="file"), atomic_folder(tmp_path / "file"):
+        pytest.fail("entered")
+    with pytest.raises(FileNotFoundError, match="nowhere/a'$"):
+        atomic_write(tmp_path / "nowhere" / "a", b"")
+    with (
+        pytest.raises(FileNotFoundError, match="nowhere/a'$"),
+        atomic_folder(tmp_path / "nowhere/a"),
+    ):
+        pytest.fail("entered")
+
+
+def test_links_are_followed(tmp_path):
+    """Links to folders too: a run may have been moved to a larger disk."""
+    disk, here = tmp_path / "disk", tmp_path / "here"
+    disk.mkdir(), here.mkdir()
+    (disk / "a").write_text("old")
+    write_folder(disk / "folder", "old")
+    for name in ("a", "folder", "new"):
+        (here / name).symlink_to(Path("../disk") / name)
+    atomic_write(here / "a", b"new")
+    atomic_write(here / "new", b"new")
+    write_folder(here / "folder", "new")
+    assert all((here / name).is_symlink() for name in ("a", "folder", "new"))
+    assert contents(disk) == {"a": "new", "new": "new", "folder/b": "new", "folder/deep/a": "new"}
+    with all_or_nothing(here / "folder", ("b",), force=True) as new:
+        (new / "b").write_text("third")
+    assert contents(disk)["folder/b"] == "third" and (here / "folder").is_symlink()
+    assert names(disk) == ["a", "folder", "new"]
+
+
+def test_relative_paths_stay_where_they_were(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with atomic_file("a") as partial:
+        os.chdir("elsewhere")
+        partial.write_text("new")
+    os.chdir(tmp_path)
+    with atomic_folder("folder") as new, all_or_nothing("elsewhere", ("c",), force=False) as more:
+        (new / "b").write_text("new")
+        (more / "c").write_text("new")
+    assert contents(tmp_path) == {"a": "new", "folder/b": "new", "elsewhere/c": "new"}
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        atomic_write(tmp_path / "a", b"")
+        write_folder(tmp_path / "folder", "")
+        with all_or_nothing(tmp_path / "set", ("a",), force=False) as new:
+            (new / "a").touch()
+    finally:
+        os.umask(before)
+    modes = {
+        n: stat.S_IMODE((tmp_path / n).stat().st_mode) for n in ("a", "folder", "set", "set/a")
+    }
+    assert modes == {"a": 0o640, "folder": 0o750, "set": 0o750, "set/a": 0o640}
+
+
+def test_devices_and_pipes_are_written_to_directly(tmp_path):
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    atomic_write(pipe, b"new")
+    reader.join(10)
+    assert received == [b"new"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_threads_that_write_the_same_file_do_not_meet(tmp_path):
+    wait = threading.Barrier(4)
+
+    def write(number: int) -> None:
+        for _ in range(20):
+            with atomic_file(tmp_path / "a", durable=False) as partial:
+                wait.wait(10)
+                partial.write_text(str(number) * 1000)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    text = (tmp_path / "a").read_text()
+    assert len(text) == 1000 and len(set(text)) == 1 and names(tmp_path) == ["a"]
+
+
+SET = ("weights", "softmax", "options")
+
+
+def export(folder: Path, force: bool = False, **content: str) -> None:
+    with all_or_nothing(folder, SET, force=force) as new:
+        for name, text in content.items():
+            (new / name).write_text(text)
+
+
+def test_a_set_of_files_replaces_another(tmp_path):
+    """Earlier files that the new set does not have are removed; other files are kept."""
+    export(tmp_path / "out", weights="1", softmax="1", options="1")
+    (tmp_path / "out" / "notes").write_text("mine")
+    with pytest.raises(FileExistsError, match="out has weights, softmax, options; --force"):
+        export(tmp_path / "out", weights="2")
+    export(tmp_path / "out", force=True, weights="2", options="2")
+    assert contents(tmp_path / "out") == {"weights": "2", "options": "2", "notes": "mine"}
+    assert names(tmp_path / "out") == ["notes", "options", "weights"]
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_set_is_put_back_when_a_move_fails(tmp_path, monkeypatch, moment):
+    export(tmp_path / "out", weights="1", softmax="1", options="1")
+    moves, right = [], Path.replace
+
+    def replace(source, target):
+        moves.append(source.name)
+        return no_space() if len(moves) == moment + 1 else right(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(OSError, match="No space left"):
+            export(tmp_path / "out", force=True, weights="2", options="2")
+    # The options, which say that the set is complete, are the first to go and the last to come.
+    assert [*moves][: moment + 1] == ["options", "softmax", "weights", "weights", "options"][
+        : moment + 1
+    ]
+    assert contents(tmp_path / "out") == {"weights": "1", "softmax": "1", "options": "1"}
+    assert names(tmp_path) == ["out"] and len(names(tmp_path / "out")) == 3
+
+
+def test_remains_of_killed_processes(tmp_path):
+    for name in (".a.1-1.partial", ".a.b.1-1.partial", ".b.2-2.partial", ".a.1-1.old", "a.partial"):
+        (tmp_path / name).touch()
+    (tmp_path / ".a.7-7.partial").mkdir()
+    (tmp_path / ".a.7-7.partial" / "deep").touch()
+    remove_partial(tmp_path, "a")
+    assert names(tmp_path) == [".a.1-1.old", ".a.b.1-1.partial", ".b.2-2.partial", "a.partial"]
+    remove_partial(tmp_path)
+    assert names(tmp_path) == [".a.1-1.old", "a.partial"]
+    # A process may get the number of one that was killed.
+    with atomic_file(tmp_path / "d") as partial:
+        pass_on = partial
+        partial.write_text("new")
+    pass_on.mkdir()
+    atomic_write(tmp_path / "d", b"newer")
+    assert (tmp_path / "d").read_text() == "newer" and not pass_on.exists()

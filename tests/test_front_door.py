@@ -1,0 +1,116 @@
+"""`import spacy_elmo`: the documented Python API, imported lazily and typed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spacy_elmo
+
+PACKAGE = Path(spacy_elmo.__file__).parent
+NAMES = [name for name in spacy_elmo.__all__ if name != "__version__"]
+HEAVY = ("numpy", "safetensors", "spacy", "thinc", "torch")
+
+
+def python(code):
+    """Run code in a process of its own, and return what it has printed."""
+    command = [sys.executable, "-W", "error::ImportWarning", "-c", code]
+    done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_loads_nothing():
+    code = "import sys, spacy_elmo; dir(spacy_elmo); spacy_elmo.__version__\n"
+    loaded = python(code + f"print([name for name in {HEAVY!r} if name in sys.modules])")
+    assert loaded == "[]"
+
+
+def test_every_name_resolves_and_is_listed():
+    assert sorted(NAMES) == sorted(spacy_elmo._MODULES)
+    assert set(spacy_elmo.__all__) <= set(dir(spacy_elmo))
+    for name in NAMES:
+        value = getattr(spacy_elmo, name)
+        assert callable(value) and value.__name__ == name and value.__doc__
+        assert value is getattr(spacy_elmo, name)
+    namespace = {}
+    exec("from spacy_elmo import *", namespace)
+    assert set(spacy_elmo.__all__) <= set(namespace)
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="module 'spacy_elmo' has no attribute 'Elmo'"):
+        spacy_elmo.Elmo  # noqa: B018
+    with pytest.raises(ImportError, match="Elmo"):
+        from spacy_elmo import Elmo  # noqa: F401
+
+
+def test_no_name_is_a_module():
+    """The import of a module `spacy_elmo.embed` would replace the function of this name."""
+    modules = {path.stem for path in PACKAGE.iterdir()}
+    assert not modules & set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_after_the_import_of_its_module(name):
+    """Also when all modules on the way to it were imported first."""
+    module = "spacy_elmo" + spacy_elmo._MODULES[name]
+    code = f"import {module}, spacy_elmo; print(spacy_elmo.{name} is {module}.{name})"
+    assert python(code) == "True"
+
+
+def test_types(tmp_path):
+    """mypy sees the types, as editors do."""
+    pytest.importorskip("mypy")
+    file = tmp_path / "use.py"
+    file.write_text(
+        "import spacy_elmo\n"
+        "reveal_type(spacy_elmo.convert('theirs'))\n"
+        "reveal_type(spacy_elmo.LanguageModel.from_file)\n"
+        "spacy_elmo.open_vectors(7)\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--no-error-summary"]
+    command += ["--cache-dir", str(tmp_path / "cache"), str(file)]
+    output = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True).stdout
+    assert 'Revealed type is "spacy_elmo.bilm.weights.Weights"' in output
+    assert "spacy_elmo.analysis.language_model.LanguageModel" in output
+    assert 'Argument 1 to "open_vectors" has incompatible type "int"' in output
+
+
+# What the functions do
+
+
+def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
+    """In a process that has made none."""
+    write = (
+        "import spacy; from spacy.tokens import DocBin\n"
+        "nlp = spacy.blank('en'); nlp.add_pipe('elmo'); nlp.add_pipe('elmo', name='other')\n"
+        f"DocBin(docs=[nlp('A bank.')], store_user_data=True).to_disk({str(tmp_path / 'a.spacy')!r})\n"
+    )
+    read = (
+        "import spacy, spacy_elmo; from spacy.tokens import DocBin\n"
+        "spacy_elmo.install_extensions()\n"
+        f"(doc,) = DocBin().from_disk({str(tmp_path / 'a.spacy')!r}).get_docs(spacy.blank('en').vocab)\n"
+        "print(doc._.elmo.shape, doc[1]._.elmo.shape, spacy_elmo.layers_of(doc).shape,\n"
+        "      spacy_elmo.layers_of(doc, 'elmo').shape, spacy_elmo.layers_of(doc, 'none'))\n"
+        "spacy_elmo.set_hooks(doc); print(doc.vector.shape)"
+    )
+    python(write)
+    assert python(read).split("\n") == [
+        "(3, 256) (256,) (3, 3, 256) (3, 3, 256) None",
+        "(256,)",
+    ]
+
+
+def test_embed_in_one_call(tmp_path):
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    (tmp_path / "text.txt").write_text("She sat on the bank.\nIt rains.\n")
+    spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out", layers="average")
+    vectors = spacy_elmo.open_vectors(tmp_path / "out")
+    assert [vector.shape for vector in vectors] == [(6, 256), (3, 256)]
+    with pytest.raises(FileExistsError):
+        spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out")

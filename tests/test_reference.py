@@ -1,0 +1,85 @@
+"""docs/reference.md: every option of the code is in it, with the default that the code has, and no other."""
+
+import inspect
+import json
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+from spacy.language import Language
+from spacy.util import registry
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.pretrain.config import PretrainConfig
+
+PAGE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8")
+SECTIONS = {
+    heading: dict(
+        re.findall(r"^\| `(\w+)` \| (`.*?`|\*required\*) \| \S.* \|$", text, re.MULTILINE)
+    )
+    for heading, text in re.findall(
+        r"^##+ `(.+?)`\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL
+    )
+}
+ARCHITECTURES = ["BiLM.v1", "ElmoListener.v1", "ElmoTok2Vec.v1", "ElmoEnhanced.v1"]
+GETTERS = ["sents.v1", "doc.v1", "windows.v1"]
+
+
+def shown(default):
+    """Return a default as the page writes it."""
+    return (
+        "*required*"
+        if default in (MISSING, inspect.Parameter.empty)
+        else f"`{json.dumps(default)}`"
+    )
+
+
+def arguments(function):
+    """Return the arguments of a registered function, with their defaults."""
+    return {
+        name: shown(argument.default)
+        for name, argument in inspect.signature(function).parameters.items()
+    }
+
+
+def pretraining_section(name):
+    """Return the settings of a section of a pretraining config, with their defaults."""
+    section = PretrainConfig.model_fields[name].annotation
+    return {name: shown(field.default) for name, field in section.model_fields.items()}
+
+
+def test_component():
+    import spacy_elmo.pipeline.factory  # noqa: F401
+
+    defaults = Language.get_factory_meta("elmo").default_config
+    assert SECTIONS["elmo"] == {name: shown(default) for name, default in defaults.items()}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architecture(name):
+    name = f"spacy-elmo.{name}"
+    assert SECTIONS[name] == arguments(registry.architectures.get(name))
+
+
+@pytest.mark.parametrize("name", GETTERS)
+def test_span_getter(name):
+    name = f"spacy-elmo.{name}"
+    assert SECTIONS[name] == arguments(registry.misc.get(name))
+
+
+@pytest.mark.parametrize("name", ["paths", "prepare", "training"])
+def test_pretraining(name):
+    assert SECTIONS[f"[{name}]"] == pretraining_section(name)
+
+
+def test_model():
+    assert SECTIONS["[model]"] == {field.name: shown(field.default) for field in fields(BiLMConfig)}
+
+
+def test_nothing_else():
+    """No section of another name, and no row that the others overlook."""
+    names = [f"spacy-elmo.{name}" for name in ARCHITECTURES + GETTERS]
+    assert set(SECTIONS) == {"elmo", *names, "[paths]", "[prepare]", "[model]", "[training]"}
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    assert len(rows) == sum(map(len, SECTIONS.values()))
