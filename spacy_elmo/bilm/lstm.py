@@ -75,7 +75,9 @@ class LSTMLayer(nn.Module):
                 parameters = zip(*self._parameters_by_direction(), strict=True)
                 return _stack_directions(
                     [
-                        function.apply(x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype)
+                        function.apply(
+                            x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype
+                        )
                         for x_, weights, h_, c_ in zip(x, parameters, h, c, strict=True)
                     ]
                 )

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import fused_lstm
-from .fused_lstm import Forward, Gradients
-from .matmul import matmul
+from .fused_lstm import Forward
 from .recurrence import Clips, blocks
+from .weight_gradient import weight_gradient
 
 # Packed rows. Batches for training are smaller; what has more is a long span, which is read whole to be trained. Of that
 # only the states between blocks of steps are kept, and the rest is computed again.
@@ -68,39 +68,36 @@ class FusedRead(torch.autograd.Function):
 
 def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
-    (width, dim), low = (input.shape[0], len(bias) // 4), ctx.low
-    weights = fused_lstm.pack_backward(input, recurrent, projection, low)
+    width, dim = input.shape[0], len(bias) // 4
+    weights = fused_lstm.pack_backward(input, recurrent, projection, ctx.low)
     dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
     dh = x.new_zeros((ctx.sequences, fused_lstm.padded(width)))
     dc = x.new_zeros((ctx.sequences, fused_lstm.padded(dim)))
-    sums: list[Tensor] = []
+    dbias = x.new_zeros(4 * dc.shape[1])
+    dgates = dprojection = None
     for rows, part, first_cells, kept in _blocks(ctx):
         found = fused_lstm.backward(
             weights, ctx.clips, kept, first_cells, rows, dy[part], dh, dc, inputs=dx is not None
         )
         if dx is not None and found.dread is not None:
             dx[part] = found.dread[:, :width]
-        own = _weight_gradients(kept, found, projection is not None)
-        sums = [total.add_(more) for total, more in zip(sums, own, strict=True)] if sums else own
-    dbias, dgates, *dprojection = sums
-    by_gate = dgates.view(2, -1, 4, dgates.shape[1] // 4)[:, :width, :, :dim]
+        dbias += found.dbias
+        dgates = weight_gradient(kept.read, found.dgates, into=dgates)
+        if projection is not None:
+            dprojection = weight_gradient(kept.hiddens, found.doutputs, into=dprojection)
+    if dgates is None:  # nothing was read
+        dgates = x.new_zeros((2 * dh.shape[1], len(dbias)))
+        dprojection = x.new_zeros((dc.shape[1], dh.shape[1]))
+    by_gate = dgates.view(2, -1, 4, dc.shape[1])[:, :width, :, :dim]
     dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
     return (
         dx, dinput, drecurrent,
         dbias.view(4, -1)[:, :dim].reshape(-1),
-        dprojection[0][:dim, :width] if dprojection else None,
+        None if projection is None or dprojection is None else dprojection[:dim, :width],
         dh[:, :width] if ctx.needs_input_grad[5] else None,
         dc[:, :dim] if ctx.needs_input_grad[6] else None,
         None, None, None,
     )  # fmt: skip
-
-
-def _weight_gradients(kept: Forward, found: Gradients, projection: bool) -> list[Tensor]:
-    """Those of the bias, of [W_x ; W_h] and of W_p, float32."""
-    parts = [found.dbias, matmul(kept.read.t(), found.dgates).float()]
-    if projection:
-        parts.append(matmul(kept.hiddens.t(), found.doutputs).float())
-    return parts
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:

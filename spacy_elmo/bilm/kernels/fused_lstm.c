@@ -61,13 +61,13 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 #include "both_types.h"
 
 /* Whether this processor has the instructions. */
-int64_t fused_here_float32_2(void) {
+int64_t avx512_here_float32_2(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-int64_t fused_here_bfloat16_2(void) {
-    return fused_here_float32_2() && __builtin_cpu_supports("avx512bf16");
+int64_t avx512_here_bfloat16_2(void) {
+    return avx512_here_float32_2() && __builtin_cpu_supports("avx512bf16");
 }
 
 #endif

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .native import address, fused_functions
+from .native import address, avx512_functions
 from .recurrence import Clips, blocks
 
 _LANES, _PANEL = 16, 64
@@ -91,7 +91,7 @@ def has_kernel(low: torch.dtype, *tensors: Tensor | None) -> bool:
     """Return whether there is a kernel for products in the type `low`, and the tensors are what it takes: float32 numbers
     on the CPU."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
-    return usual and low in fused_functions()
+    return usual and low in avx512_functions("fused_forward")
 
 
 class Weights(NamedTuple):
@@ -159,7 +159,7 @@ def forward(
     outputs = x.new_empty((m, wide_width))
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
     steps = torch.tensor(rows, dtype=torch.int64)
-    fused_functions()[low].forward(
+    avx512_functions("fused_forward")[low](
         _Forward(
             torch.get_num_threads(), len(rows), address(steps), wide_dim, wide_width,
             *map(address, (*weights, own_bias)), *map(_limit, clips),
@@ -237,7 +237,7 @@ def backward(
     steps = torch.tensor(rows, dtype=torch.int64)
     dgiven = _widened(dgiven, wide_width).contiguous()
     first_cells = _widened(first_cells, wide_dim).contiguous()
-    fused_functions()[weights.gates.dtype].backward(
+    avx512_functions("fused_backward")[weights.gates.dtype](
         _Backward(
             threads, len(rows), address(steps), wide_dim, wide_width,
             *map(address, weights), *map(_limit, clips),
@@ -265,7 +265,7 @@ def _pack(parts: Sequence[Tensor], low: torch.dtype) -> Tensor:
     start = 0
     for part, height in zip(parts, heights, strict=True):
         inner, by_gate, column = part.stride()
-        fused_functions()[low].pack(
+        avx512_functions("fused_pack")[low](
             _Packing(
                 panels, height, len(part), columns, blocks > 1, address(part), inner, column, by_gate,
                 address(packed[0, start:]), packed.stride(0),

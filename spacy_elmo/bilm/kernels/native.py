@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,34 +40,24 @@ def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
     return library().get((name, tensor.dtype))
 
 
-class FusedFunctions(NamedTuple):
-    """The functions of `fused_lstm.c` for one type; each takes a structure of `fused_lstm.py`."""
-
-    pack: Any
-    forward: Any
-    backward: Any
-
-
-def fused_functions() -> dict[torch.dtype, FusedFunctions]:
-    """Those whose instructions this processor has, by the type of their products."""
-    return _fused_functions() if library() else {}
+def avx512_functions(name: str) -> dict[torch.dtype, Any]:
+    """Return the C functions of this name by the type of their products, if this processor has the instructions: AVX512,
+    and AVX512-BF16 for bfloat16. Each takes one structure."""
+    return _avx512_functions(name) if library() else {}
 
 
 @cache
-def _fused_functions() -> dict[torch.dtype, FusedFunctions]:
-    found, library = {}, ctypes.CDLL(str(path()))
+def _avx512_functions(name: str) -> dict[torch.dtype, Any]:
+    functions, library = {}, ctypes.CDLL(str(path()))
     for dtype, suffix in _TYPES.items():
-        # Not on processors other than x86, and by no other compiler than GCC.
-        here = getattr(library, f"fused_here_{suffix}", None)
+        # GCC alone compiles them, for x86 alone.
+        here = getattr(library, f"avx512_here_{suffix}", None)
         if here is not None and here():
-            names = (f"fused_{name}_{suffix}" for name in FusedFunctions._fields)
-            found[dtype] = FusedFunctions(
-                *(_by_structure(getattr(library, name)) for name in names)
-            )
-    return found
+            functions[dtype] = _with_structure(getattr(library, f"{name}_{suffix}"))
+    return functions
 
 
-def _by_structure(function: Any) -> Any:
+def _with_structure(function: Any) -> Any:
     function.restype = None
     return lambda structure: function(ctypes.byref(structure))
 
