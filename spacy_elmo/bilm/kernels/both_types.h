@@ -26,7 +26,11 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 #define LOAD_SOME(p, there)                                                                                            \
     _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, p)), 16))
 #define STORE_LOW(p, x) _mm256_storeu_si256((__m256i *)(p), (__m256i)_mm512_cvtneps_pbh(x))
-#include "panels.h"
+/* (rows, 64) sums <- start + left right, `right` being a panel, and `start` (64,) that of every row; NULL: the sums so far.
+   The rows of `left` lie `row_step` apart and its groups of PAIR numbers `group_step`, the rows of the sums `sum_step`. A
+   row's sums do not depend on the rows beside it. */
+void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_step, int64_t group_step, const LOW *right,
+                  float *sums, int64_t sum_step, const float *start);
 #include TEMPLATE
 #undef LOW
 #undef PAIR
@@ -53,7 +57,8 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 #define LOAD_LOW _mm512_loadu_ps
 #define LOAD_SOME(p, there) _mm512_maskz_loadu_ps(there, p)
 #define STORE_LOW _mm512_storeu_ps
-#include "panels.h"
+void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_step, int64_t group_step, const LOW *right,
+                  float *sums, int64_t sum_step, const float *start);
 #include TEMPLATE
 #undef LOW
 #undef PAIR

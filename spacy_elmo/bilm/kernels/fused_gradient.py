@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from . import fused_lstm
 from .fused_lstm import Forward
+from .panels import padded
 from .recurrence import Clips, blocks
 from .weight_gradient import weight_gradient
 
@@ -71,8 +72,8 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     width, dim = input.shape[0], len(bias) // 4
     weights = fused_lstm.pack_backward(input, recurrent, projection, ctx.low)
     dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-    dh = x.new_zeros((ctx.sequences, fused_lstm.padded(width)))
-    dc = x.new_zeros((ctx.sequences, fused_lstm.padded(dim)))
+    dh = x.new_zeros((ctx.sequences, padded(width)))
+    dc = x.new_zeros((ctx.sequences, padded(dim)))
     dbias = x.new_zeros(4 * dc.shape[1])
     dgates = dprojection = None
     for rows, part, first_cells, kept in _blocks(ctx):

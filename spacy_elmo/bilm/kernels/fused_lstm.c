@@ -12,14 +12,6 @@
 enum { CHUNK = 96, INNER = 512 };
 
 typedef struct {
-    int64_t panels, inner, known_inner, columns, gates;
-    const float *source;
-    int64_t inner_step, column_step, gate_step;
-    void *packed;
-    int64_t panel_step;
-} Packing;
-
-typedef struct {
     int64_t parts, steps;
     const int64_t *rows;
     int64_t dim, width;
@@ -59,15 +51,5 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 
 #define TEMPLATE "fused_lstm.h"
 #include "both_types.h"
-
-/* Whether this processor has the instructions. */
-int64_t avx512_here_float32_2(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
-int64_t avx512_here_bfloat16_2(void) {
-    return avx512_here_float32_2() && __builtin_cpu_supports("avx512bf16");
-}
 
 #endif

@@ -11,27 +11,6 @@ TARGET static void NAMED(product)(int64_t rows, int64_t inner, const LOW *left, 
                      k == 0 ? start : NULL);
 }
 
-/* Part of a packed matrix; see `_pack` in fused_lstm.py. */
-TARGET void NAMED(fused_pack)(const Packing *of) {
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)of->column_step));
-    LOW *packed = of->packed;
-    for (int64_t panel = 0; panel < of->panels; panel++, packed += of->panel_step)
-        for (int v = 0; v < VECTORS; v++) {
-            int64_t first = of->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
-            const float *source = of->source + first * of->column_step + (of->gates ? v * of->gate_step : 0);
-            __mmask16 there = mask_of(of->columns - first);
-            for (int64_t k = 0; k < of->inner; k += PAIR) {
-                Lanes rows[PAIR];
-                for (int next = 0; next < PAIR; next++)
-                    rows[next] = k + next < of->known_inner
-                                     ? gathered_lanes(source + (k + next) * of->inner_step, columns, there)
-                                     : _mm512_setzero_ps();
-                STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
-            }
-        }
-}
-
 /* The gates of sixteen cells of some rows, and their states; z (rows, 4 x 16) is what the activations are applied to. */
 TARGET static void NAMED(gates_forward)(const FusedForward *of, int64_t rows, int64_t row, int64_t rank, int64_t cell,
                                         const float *z) {

@@ -19,20 +19,10 @@ import torch
 from torch import Tensor
 
 from .native import address, avx512_functions
+from .panels import pack, padded
 from .recurrence import Clips, blocks
 
-_LANES, _PANEL = 16, 64
 _SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
-
-
-class _Packing(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("panels", "inner", "known_inner", "columns", "gates")),
-        ("source", _POINTER),
-        *((name, _SIZE) for name in ("inner_step", "column_step", "gate_step")),
-        ("packed", _POINTER),
-        ("panel_step", _SIZE),
-    ]
 
 
 class _Forward(ctypes.Structure):
@@ -107,8 +97,8 @@ def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, low: torch.dtype
 ) -> Weights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `forward` reads them."""
-    gates = _pack([_by_gate(input), _by_gate(recurrent)], low)
-    return Weights(gates, None if projection is None else _pack([projection[:, None]], low))
+    gates = pack([_by_gate(input), _by_gate(recurrent)], low)
+    return Weights(gates, None if projection is None else pack([projection[:, None]], low))
 
 
 def pack_backward(
@@ -116,10 +106,10 @@ def pack_backward(
 ) -> Weights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `backward` reads them."""
     both = [
-        _pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], low)
+        pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], low)
         for weight in (input, recurrent)
     ]
-    last = None if projection is None else _pack([projection.t()[:, None]], low)
+    last = None if projection is None else pack([projection.t()[:, None]], low)
     return Weights(torch.cat(both), last)
 
 
@@ -250,34 +240,6 @@ def backward(
 
 def _by_gate(weight: Tensor) -> Tensor:
     return weight.reshape(len(weight), 4, -1)
-
-
-def _pack(parts: Sequence[Tensor], low: torch.dtype) -> Tensor:
-    """Return matrices below each other in panels (see `fused_lstm.c`), each padded to a multiple of 16 rows.
-
-    Args:
-        parts: (k, 1, m) each, or (k, 4, C), whose panels hold sixteen columns of all four.
-    """
-    heights = [padded(len(part)) for part in parts]
-    blocks, columns = parts[0].shape[1:]
-    panels = -(-columns * blocks // _PANEL) if blocks == 1 else -(-columns // _LANES)
-    packed = torch.empty((panels, sum(heights), _PANEL), dtype=low)
-    start = 0
-    for part, height in zip(parts, heights, strict=True):
-        inner, by_gate, column = part.stride()
-        avx512_functions("fused_pack")[low](
-            _Packing(
-                panels, height, len(part), columns, blocks > 1, address(part), inner, column, by_gate,
-                address(packed[0, start:]), packed.stride(0),
-            )
-        )  # fmt: skip
-        start += height
-    return packed
-
-
-def padded(size: int) -> int:
-    """Return the size rounded up to the lanes of AVX512."""
-    return -(-size // _LANES) * _LANES
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:

@@ -52,8 +52,9 @@ def _avx512_functions(name: str) -> dict[torch.dtype, Any]:
     for dtype, suffix in _TYPES.items():
         # GCC alone compiles them, for x86 alone.
         here = getattr(library, f"avx512_here_{suffix}", None)
-        if here is not None and here():
-            functions[dtype] = _with_structure(getattr(library, f"{name}_{suffix}"))
+        function = getattr(library, f"{name}_{suffix}", None)
+        if here is not None and here() and function is not None:
+            functions[dtype] = _with_structure(function)
     return functions
 
 

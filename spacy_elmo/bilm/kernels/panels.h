@@ -1,8 +1,4 @@
-/* Products with panels of a packed matrix, in one type of numbers; both_types.h includes this once for each and says what
-   the names in capitals are.
-
-   A panel has 64 columns, row after row; in bfloat16 its rows lie two and two, so that one lane of an instruction finds
-   the PAIR numbers that it multiplies and adds up. */
+/* Panels and products with them, in one type of numbers: panels.c. */
 
 /* (n, 64) sums <- start + left right, where the compiler knows n; start NULL: the sums so far. The rows of `left` lie
    `row_step` apart and its groups of PAIR numbers `group_step`, the rows of the sums `sum_step`. */
@@ -29,8 +25,7 @@ TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n
             _mm512_storeu_ps(sums + row * sum_step + v * LANES, sum[row][v]);
 }
 
-/* The same for any number of rows. A row's sums do not depend on the rows beside it. */
-TARGET static void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_step, int64_t group_step,
+TARGET void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_step, int64_t group_step,
                                 const LOW *right, float *sums, int64_t sum_step, const float *start) {
     const int64_t count = (rows + TILE - 1) / TILE;
     for (int64_t tile = 0; tile < count; tile++) {
@@ -57,4 +52,25 @@ TARGET static void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, i
             NAMED(tile)(TILE, groups, x, row_step, group_step, right, out, sum_step, start);
         }
     }
+}
+
+/* Part of a packed matrix; see panels.py. */
+TARGET void NAMED(pack_panels)(const Packing *of) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)of->column_step));
+    LOW *packed = of->packed;
+    for (int64_t panel = 0; panel < of->panels; panel++, packed += of->panel_step)
+        for (int v = 0; v < VECTORS; v++) {
+            int64_t first = of->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
+            const float *source = of->source + first * of->column_step + (of->gates ? v * of->gate_step : 0);
+            __mmask16 there = mask_of(of->columns - first);
+            for (int64_t k = 0; k < of->inner; k += PAIR) {
+                Lanes rows[PAIR];
+                for (int next = 0; next < PAIR; next++)
+                    rows[next] = k + next < of->known_inner
+                                     ? gathered_lanes(source + (k + next) * of->inner_step, columns, there)
+                                     : _mm512_setzero_ps();
+                STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
+            }
+        }
 }

@@ -17,7 +17,7 @@ TARGET static inline __attribute__((always_inline)) void NAMED(pack_rows)(const 
 }
 
 /* Columns of a matrix as panels, `step` apart, `rows` of it. */
-TARGET static void NAMED(pack_panels)(const LOW *matrix, int64_t stride, int64_t rows, int64_t columns, LOW *packed,
+TARGET static void NAMED(pack_block)(const LOW *matrix, int64_t stride, int64_t rows, int64_t columns, LOW *packed,
                                       int64_t step) {
     /* Row by row: lines of rows that are a power of two apart take the same few places of a cache. */
     for (int64_t row = 0; row < rows; row += PAIR)
@@ -53,7 +53,7 @@ static void NAMED(pack_left)(const void *arguments, int64_t first, int64_t last)
     const Block *block = arguments;
     const WeightGradient *of = block->of;
     for (int64_t panel = first; panel < last; panel++)
-        NAMED(pack_panels)((const LOW *)of->left + block->row * of->left_stride + panel * PANEL, of->left_stride,
+        NAMED(pack_block)((const LOW *)of->left + block->row * of->left_stride + panel * PANEL, of->left_stride,
                            block->rows, least(PANEL, of->left_columns - panel * PANEL),
                            (LOW *)of->left_room + panel * ROWS * PANEL, 0);
 }
@@ -65,7 +65,7 @@ static void NAMED(sum_columns)(const void *arguments, int64_t first, int64_t las
     for (int64_t column = first * COLUMNS; column < least(last * COLUMNS, of->right_columns); column += COLUMNS) {
         int64_t columns = least(COLUMNS, of->right_columns - column);
         const LOW *right = (const LOW *)of->right + block->row * of->right_stride + column;
-        NAMED(pack_panels)(right, of->right_stride, block->rows, columns, packed, ROWS * PANEL);
+        NAMED(pack_block)(right, of->right_stride, block->rows, columns, packed, ROWS * PANEL);
         for (int64_t row = 0; row < of->left_columns; row += PANEL)
             for (int64_t panel = 0; panel < columns; panel += PANEL)
                 NAMED(panel_sums)((const LOW *)of->left_room + row * ROWS, least(PANEL, of->left_columns - row),
