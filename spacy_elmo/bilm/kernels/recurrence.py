@@ -44,6 +44,12 @@ class Direction(NamedTuple):
     """(C, P) W_p."""
     clips: Clips
 
+    def read(
+        self, x: Tensor, h: Tensor, c: Tensor, rows: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read packed sequences; see the function `read`."""
+        return read(x, self, h, c, rows)
+
 
 def read(
     x: Tensor,
