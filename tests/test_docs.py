@@ -144,7 +144,7 @@ CONFIGS_BY_PAGE = {
 
 def foreign_model(folder: Path) -> None:
     """Write a model in the files of AllenNLP, and raw text."""
-    from spacy_elmo.convert.bilm_tf.export import export
+    from spacy_elmo.converters.bilm_tf.export import export
 
     export(Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))), folder / "theirs")
     text = ROOT / "corpus" / "sample" / "pretrain-en" / "train-00.txt"

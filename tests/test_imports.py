@@ -25,11 +25,11 @@ FLOORS = {
     "text": 1,
     "bilm": 1,
     "catalogue": 1,
-    "convert": 2,
+    "converters": 2,
     "pretrain": 2,
     "pipeline": 2,
     "corpora": 3,
-    "embed": 4,
+    "embedding": 4,
     "search": 4,
     "analysis": 5,
     "cli": 6,
@@ -281,17 +281,17 @@ def _tree(root: Path, files: dict[str, str]) -> list[Module]:
     [
         ("bilm/model.py", "from spacy_elmo.pipeline import encoder"),
         ("bilm/model.py", "import spacy_elmo.cli.info"),
-        ("bilm/model.py", "from ..convert.bilm_tf.hdf5 import convert"),
+        ("bilm/model.py", "from ..converters.bilm_tf.hdf5 import convert"),
         ("bilm/model.py", "from .. import analysis"),
         ("bilm/__init__.py", "from ..pretrain import loop"),
         ("bilm/model.py", "from thinc.api import Model"),
-        ("convert/strict.py", "from spacy_elmo.pretrain.corpus.prepared import read"),
+        ("converters/strict.py", "from spacy_elmo.pretrain.corpus.prepared import read"),
         ("pretrain/loop.py", "def f():\n    from ..pipeline.component import Elmo"),
         ("pipeline/component.py", "if TYPE_CHECKING:\n    from spacy_elmo.analysis import probe"),
         ("text/files.py", "from ..bilm.config import BiLMConfig"),
         ("corpora/items.py", "from ..search.unit import unit"),
-        ("embed/run.py", "from ..search.unit import unit"),
-        ("search/index.py", "from ..embed.vectors import open_vectors"),
+        ("embedding/run.py", "from ..search.unit import unit"),
+        ("search/index.py", "from ..embedding.vectors import open_vectors"),
         ("search/index.py", "from ..analysis import figures"),
         ("analysis/probe.py", "from ..cli import elmo_cli"),
         ("__init__.py", "from .bilm import config"),
@@ -342,20 +342,20 @@ def test_drawers_prints_and_long_files_are_found(tmp_path):
             "pretrain/common/a.py": "",
             "pretrain/loop.py": "x = 1\nprint(x)",
             "cli/info.py": "print('fine here')",
-            "convert/long.py": "x = 1\n" * (MAX_LINES + 1),
-            "convert/longest_allowed.py": "x = 1\n" * MAX_LINES,
+            "converters/long.py": "x = 1\n" * (MAX_LINES + 1),
+            "converters/longest_allowed.py": "x = 1\n" * MAX_LINES,
         },
     )
     assert drawers(modules) == ["spacy_elmo.bilm.utils", "spacy_elmo.pretrain.common.a"]
     assert prints(modules) == ["spacy_elmo.pretrain.loop:2"]
-    assert long_files(modules) == ["spacy_elmo.convert.long has 351 lines"]
+    assert long_files(modules) == ["spacy_elmo.converters.long has 351 lines"]
 
 
 def test_full_folders_are_found(tmp_path):
     names = [f"m{number}.py" for number in range(MAX_MODULES + 1)]
     files = {f"bilm/{name}": "" for name in names}
     files |= {f"cli/{name}": "" for name in names}
-    files |= {f"convert/onnx/{name}": "" for name in ["__init__.py", *names[1:]]}
+    files |= {f"converters/onnx/{name}": "" for name in ["__init__.py", *names[1:]]}
     assert full_folders(_tree(tmp_path, files)) == ["bilm has 17 modules"]
 
 

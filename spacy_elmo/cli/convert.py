@@ -17,7 +17,7 @@ from .progress import reading_bar
 from .terminal import file_size
 
 if TYPE_CHECKING:
-    from ..convert.conversion import Conversion
+    from ..converters.conversion import Conversion
 
 convert_cli = typer.Typer(
     name="convert",
@@ -76,7 +76,7 @@ def bilm_hdf5_cli(
     force: ForceOption = False,
 ) -> None:
     """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
-    from ..convert.bilm_tf.conversion import convert
+    from ..converters.bilm_tf.conversion import convert
 
     read = partial(
         convert,
@@ -99,7 +99,7 @@ def many_langs_cli(
     force: ForceOption = False,
 ) -> None:
     """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
-    from ..convert.many_langs.conversion import convert
+    from ..converters.many_langs.conversion import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -125,7 +125,7 @@ def allennlp_cli(
     force: ForceOption = False,
 ) -> None:
     """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
-    from ..convert.allennlp.conversion import convert
+    from ..converters.allennlp.conversion import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -143,7 +143,7 @@ def bilm_tf_cli(
     force: ForceOption = False,
 ) -> None:
     """Convert a TensorFlow checkpoint of bilm-tf, with its softmax. IN may also be its .index file."""
-    from ..convert.bilm_tf.checkpoint import convert
+    from ..converters.bilm_tf.checkpoint import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -159,7 +159,7 @@ def auto_cli(
     force: ForceOption = False,
 ) -> None:
     """Detect the format of IN, and convert it."""
-    from ..convert.detect import convert
+    from ..converters.detect import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -175,8 +175,8 @@ def _run(
 ) -> None:
     import torch
 
-    from ..convert.readers.archive import opened
-    from ..convert.warm import with_start
+    from ..converters.readers.archive import opened
+    from ..converters.warm import with_start
 
     with one_message():
         check_output_file(out_file, "OUT_FILE", force=force)

@@ -31,7 +31,7 @@ from .progress import reading_bar
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from ..embed.run import Engine
+    from ..embedding.run import Engine
 
 
 class FormatChoice(str, Enum):
@@ -102,8 +102,8 @@ def embed_cli(
             use_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
         from ..corpora.items import corpus_files
-        from ..embed.embedder import EmbedOptions
-        from ..embed.run import embed
+        from ..embedding.embedder import EmbedOptions
+        from ..embedding.run import embed
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         options = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
@@ -119,11 +119,11 @@ def embed_cli(
 
 def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     if name == EngineChoice.here:
-        from ..embed.run import embed_here
+        from ..embedding.run import embed_here
 
         return embed_here
     try:
-        from ..embed.on_ray import embed_on_ray
+        from ..embedding.on_ray import embed_on_ray
     except ImportError as error:
         raise ValueError(f"--engine ray needs `pip install spacy-elmo[ray]` ({error})") from error
     return functools.partial(embed_on_ray, gpu=gpu, code=code)

@@ -32,8 +32,8 @@ def bilm_hdf5_cli(
     source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
 ) -> None:
     """Write the files of bilm-tf and AllenNLP: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
-    from ..convert.allennlp.export import inexpressible
-    from ..convert.bilm_tf.export import export
+    from ..converters.allennlp.export import inexpressible
+    from ..converters.bilm_tf.export import export
 
     weights = _run(export, source, out_dir, force)
     if problems := inexpressible(weights.config):
@@ -45,7 +45,7 @@ def allennlp_cli(
     source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
 ) -> None:
     """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
-    from ..convert.allennlp.export import export
+    from ..converters.allennlp.export import export
 
     _run(export, source, out_dir, force)
 
@@ -55,7 +55,7 @@ def onnx_cli(
     source: WeightsArgument, out_file: OutFileArgument, force: ForceOption = False
 ) -> None:
     """Write the network as one .onnx file, which runs without Python."""
-    from ..convert.onnx.export import export
+    from ..converters.onnx.export import export
 
     _run(export, source, out_file, force)
 

@@ -42,7 +42,8 @@ class BiLMOptions(Unsaved):
     """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
     layers of training Docs are then computed once, in the first epoch."""
     trainable: Trainable = "all"
-    """Parameters that are trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM layer)."""
+    """Parameters that are trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM
+    layer)."""
     unfreeze_at: int = 0
     """The first step of the optimizer, counted from 0, that trains the biLM. Steps before it cost what a frozen one
     costs. Every training run counts from 0, also one that continues from a saved pipeline."""
@@ -95,7 +96,8 @@ class ElmoOptions(BiLMOptions):
     """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
 
     store: Store = "layers"
-    """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to it."""
+    """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to
+    it."""
     cache_mb: float = 1000
     """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only."""
     cache_dir: str | None = None

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora import items as corpus
-from spacy_elmo.embed.vectors import open_vectors
+from spacy_elmo.embedding.vectors import open_vectors
 from tests import pipelines, tiny
 from tests.processes import command, start
 
@@ -180,7 +180,7 @@ def test_no_text(weights, tmp_path):
 
 
 def test_missing_ray(weights, text, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.embed.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "spacy_elmo.embedding.on_ray", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
     assert code == 1 and "pip install spacy-elmo[ray]" in output

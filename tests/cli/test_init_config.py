@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
-from tests.convert import foreign
+from tests.converters import foreign
 
 PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text(encoding="utf8")
 

@@ -76,7 +76,9 @@ class _Maxima(torch.autograd.Function):
         filters, biases = parameters[:count], parameters[count:]
         wide = [_padded_columns(weight) for weight in filters]
         table = _padded_columns(characters[..., None])[..., 0].contiguous()
-        weights = [pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide]
+        weights = [
+            pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide
+        ]
         starts = [torch.nn.functional.pad(bias, (0, -len(bias) % _PANEL)) for bias in biases]
         widths, numbers = _shape(filters)
         ids, lengths = ids.contiguous(), lengths.contiguous()
@@ -104,7 +106,10 @@ class _Maxima(torch.autograd.Function):
         widths, numbers = _shape(filters)
         (words, columns), parts, dim = ids.shape, torch.get_num_threads(), table.shape[1]
         room = table.new_empty((parts, 2, columns, dim))
-        dtable, dweights = table.new_zeros((parts, *table.shape)), table.new_zeros((parts, len(weights)))
+        dtable, dweights = (
+            table.new_zeros((parts, *table.shape)),
+            table.new_zeros((parts, len(weights))),
+        )
         avx512_functions("convolution_gradient")[torch.float32](
             _Gradient(
                 parts, words, columns, dim, len(filters), gradient.shape[1],
@@ -114,7 +119,9 @@ class _Maxima(torch.autograd.Function):
         )  # fmt: skip
         sizes = [len(weight) for weight in wide]
         dfilters = [
-            own.view(weight.shape[2], len(weight), dim).permute(1, 2, 0)[:, : weight.shape[1]].contiguous()
+            own.view(weight.shape[2], len(weight), dim)
+            .permute(1, 2, 0)[:, : weight.shape[1]]
+            .contiguous()
             for own, weight in zip(dweights.sum(0).split(sizes), filters, strict=True)
         ]
         dbiases = gradient.sum(0).split(numbers.tolist())

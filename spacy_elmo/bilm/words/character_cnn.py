@@ -108,7 +108,12 @@ class CharacterCNN(nn.Module):
             columns = (lengths + widest).clamp_(max=self.config.max_characters)
             return self._activate(
                 convolution.maxima(
-                    ids.int(), columns, self.characters, [*self.filters], [*self.filter_biases], compute_dtype
+                    ids.int(),
+                    columns,
+                    self.characters,
+                    [*self.filters],
+                    [*self.filter_biases],
+                    compute_dtype,
                 )
             )
         order = lengths.argsort()
