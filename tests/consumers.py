@@ -66,7 +66,7 @@ TEXTS = ["Anna met Bob in Paris . It rained !", "Eve sang", "Paris is in Rome ."
 
 
 def examples(nlp: Language) -> list[Example]:
-    """What every component of `NAMES` can learn from."""
+    """Make examples with annotations for every component of `NAMES`."""
     return [
         Example.from_dict(Doc(nlp.vocab, words=words), annotations)
         for words, annotations in _SENTENCES
@@ -74,7 +74,7 @@ def examples(nlp: Language) -> list[Example]:
 
 
 def write_knowledge_base(folder: Path) -> None:
-    """A town and a singer, both called Paris."""
+    """Write a knowledge base with a town and a singer, both called Paris."""
     knowledge = InMemoryLookupKB(Vocab(), entity_vector_length=3)
     knowledge.add_entity("town", 10, [1, 0, 0])
     knowledge.add_entity("singer", 10, [0, 1, 0])
@@ -83,12 +83,12 @@ def write_knowledge_base(folder: Path) -> None:
 
 
 def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
-    """A shipped config with a tiny biLM and small layers around it.
+    """Return a shipped config with a tiny biLM and small layers around it.
 
     Args:
         name: one of `NAMES`.
-        weights: of the biLM.
-        folder: empty; takes what else the component needs, which is a knowledge base.
+        weights: weights file of the biLM.
+        folder: an empty folder, for other files that the component needs, such as a knowledge base.
         elmo: options of the elmo component.
     """
     shipped = load_config(CONFIGS / f"{name}_elmo.cfg", interpolate=False)
@@ -100,7 +100,7 @@ def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
 
 
 def make_small(config: Config) -> Config:
-    """The same config with networks and thresholds for a handful of sentences."""
+    """Reduce the networks and thresholds of a config to a size for a few sentences."""
     for block in blocks(config["components"]):
         if "rows" in block:
             block["rows"] = [50] * len(block["rows"])
@@ -115,7 +115,7 @@ def make_small(config: Config) -> Config:
 
 
 def blocks(block: Any) -> Iterator[dict[str, Any]]:
-    """A block of a config and all blocks inside it."""
+    """Yield a block of a config and all blocks inside it."""
     if isinstance(block, Mapping):
         yield block
         for inner in block.values():
@@ -123,5 +123,5 @@ def blocks(block: Any) -> Iterator[dict[str, Any]]:
 
 
 def pipeline(config: Config) -> Language:
-    """What `spacy train` makes of a config before it initializes it."""
+    """Make the pipeline of a config, as `spacy train` does before it initializes it."""
     return load_model_from_config(config, auto_fill=True)

@@ -26,14 +26,14 @@ SENTENCES = [
 
 
 def blank(weights: Any, **config: Any) -> Language:
-    """An English pipeline with an elmo."""
+    """Make an English pipeline with an elmo."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": str(weights), **config})
     return nlp
 
 
 def listener(**options: Any) -> dict[str, Any]:
-    """The config of a listener."""
+    """Return the config of a listener."""
     return {"@architectures": "spacy-elmo.ElmoListener.v1", **options}
 
 
@@ -48,7 +48,7 @@ def add_tagger(nlp: Language, name: str = "tagger", **options: Any) -> None:
 
 
 def listening(weights: Any, *consumers: str, frozen: bool = False, **options: Any) -> Language:
-    """A pipeline with an elmo, and taggers (or "ner") of these names that listen to it."""
+    """Make a pipeline with an elmo, and taggers (or "ner") of these names that listen to it."""
     nlp = blank(weights, frozen=frozen, **options)
     for name in consumers or ("tagger",):
         (add_ner if name == "ner" else add_tagger)(nlp, name)
@@ -56,7 +56,7 @@ def listening(weights: Any, *consumers: str, frozen: bool = False, **options: An
 
 
 def examples(nlp: Language) -> list[Example]:
-    """With entities, and tags that are the words' lengths."""
+    """Make examples with entities, and with tags that are the words' lengths."""
     return [
         Example.from_dict(
             Doc(nlp.vocab, words=words),
@@ -67,7 +67,7 @@ def examples(nlp: Language) -> list[Example]:
 
 
 def trained(nlp: Language, steps: int = 1, **update: Any) -> Optimizer:
-    """Initialize and train, as `spacy train` does: all updates, then each component's `finish_update`."""
+    """Initialize a pipeline and train it as `spacy train` does: all updates, then each component's `finish_update`."""
     optimizer = nlp.initialize(lambda: examples(nlp))
     for _ in range(steps):
         step(nlp, optimizer, **update)
@@ -75,7 +75,7 @@ def trained(nlp: Language, steps: int = 1, **update: Any) -> Optimizer:
 
 
 def step(nlp: Language, optimizer: Optimizer, batch: Any = None, **update: Any) -> dict[str, float]:
-    """One step of `spacy train`."""
+    """Take one step of `spacy train`."""
     losses: dict[str, float] = {}
     nlp.update(examples(nlp) if batch is None else batch, sgd=False, losses=losses, **update)
     for name, pipe in nlp.pipeline:
@@ -93,45 +93,45 @@ def awaken(nlp: Language, *taggers: str) -> None:
 
 
 def bilm(nlp: Language, name: str = "elmo") -> Any:
-    """The network inside a pipeline's elmo."""
+    """Return the network inside a pipeline's elmo."""
     return nlp.get_pipe(name).model.shims[0].bilm
 
 
 def change(nlp: Language, level: int, amount: float = 1.0) -> None:
-    """Other weights, as after a step of training."""
+    """Change the weights, as a step of training does."""
     with torch.no_grad():
         bilm(nlp).lstm[level].bias += amount
 
 
 def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:
-    """Copies of all parameters of the biLM."""
+    """Return copies of all parameters of the biLM."""
     return {n: p.detach().numpy().copy() for n, p in bilm(nlp, name).named_parameters()}
 
 
 def gradients(nlp: Language) -> dict[str, np.ndarray]:
-    """The gradients of the biLM that wait for the optimizer, those of the batch under way included."""
+    """Return the accumulated gradients of the biLM, including those of the present batch."""
     nlp.get_pipe("elmo")._flush()
-    found = bilm(nlp).named_parameters()
-    return {name: p.grad.numpy().copy() for name, p in found if p.grad is not None}
+    named = bilm(nlp).named_parameters()
+    return {name: p.grad.numpy().copy() for name, p in named if p.grad is not None}
 
 
 def changed(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> set[str]:
-    """The names of the arrays that differ."""
+    """Return the names of the arrays that differ."""
     return {name for name in before if not np.array_equal(before[name], after[name])}
 
 
 def mixes(model: Model) -> list[Model]:
-    """The mixes inside a model."""
+    """Return the mixes inside a model."""
     return [node for node in model.walk() if node.name == "elmo-mix"]
 
 
 def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]:
-    """`doc._.elmo_layers` of texts sent through a pipeline."""
+    """Return `doc._.elmo_layers` of texts after a pipeline has run on them."""
     return [doc._.elmo_layers for doc in nlp.pipe(texts, **pipe)]
 
 
 def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
-    """The project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1."""
+    """Check the project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1."""
     assert got.shape == expected.shape
     if got.size:
         bound = 1e-5 * np.maximum(1, np.abs(expected).max(axis=(1, 2), keepdims=True))

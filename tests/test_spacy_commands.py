@@ -21,7 +21,7 @@ SHIPPED = sorted(path.name for path in CONFIGS.glob("*.cfg") if "pretrain" not i
 
 
 def run(*arguments):
-    """One command in this process; what it printed."""
+    """Run one command in this process, and return its output."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output + repr(result.exception)
     return result.output

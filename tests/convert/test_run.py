@@ -29,7 +29,7 @@ def test_writes_and_returns_the_weights(folder, tmp_path, caplog):
             warm=tmp_path / "text.txt",
         )
     assert (tmp_path / "w.safetensors").is_file()
-    assert weights.card["language"] == "en" and weights.start is not None
+    assert weights.card["language"] == "en" and weights.start_state is not None
     assert {tensor.dtype for tensor in weights.tensors.values()} == {torch.float16}
     assert caplog.messages[0].startswith("bilm-hdf5: ")
 

@@ -1,4 +1,4 @@
-"""Listeners only add, and the component runs the backward pass: who loses nothing to whom."""
+"""Listeners only add gradients, and the component runs the backward pass, so that no gradient is lost."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ class LayerFiles:
         content = BytesIO()
         np.save(content, array)
         data = content.getvalue()
-        # Flushing each small file would be slow, and the checksum finds what a crash leaves incomplete.
+        # Not durable, because flushing each small file is slow, and the digest detects what a crash leaves incomplete.
         atomic_write(path, data + _digest(data), durable=False)
 
     def _path(self, key: bytes) -> Path:

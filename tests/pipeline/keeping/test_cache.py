@@ -1,4 +1,4 @@
-"""The layers that training keeps between epochs: in memory, on disk, and for whom."""
+"""The cache of layers between epochs: in memory, on disk, and its use in training and prediction."""
 
 import copy
 import pickle
