@@ -1,6 +1,10 @@
 """What setup.cfg cannot say: the part in C, which is built where there is a compiler and not missed elsewhere."""
 
+from pathlib import Path
+
 from setuptools import Extension, setup
+
+KERNELS = Path("spacy_elmo/bilm/kernels")
 
 # No -ffast-math: not-a-number has to stay one, because training stops at it.
 FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
@@ -9,11 +13,8 @@ setup(
     ext_modules=[
         Extension(
             "spacy_elmo.bilm.kernels._native",
-            [
-                f"spacy_elmo/bilm/kernels/{name}.c"
-                for name in ("cell", "int8", "pooling", "softmax_terms", "threads")
-            ],
-            depends=["spacy_elmo/bilm/kernels/numbers.h", "spacy_elmo/bilm/kernels/threads.h"],
+            sorted(map(str, KERNELS.glob("*.c"))),
+            depends=sorted(map(str, KERNELS.glob("*.h"))),
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -29,7 +29,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.meta import on_meta_device
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.convert.bilm_tf.export import export
+from spacy_elmo.converters.bilm_tf.export import export
 
 TEXT = "She sat on the bank of the river."
 

@@ -19,7 +19,7 @@ from wasabi import Printer
 
 from spacy_elmo.analysis.contexts.neighbors import nearest
 from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.corpora.passages import passages
+from spacy_elmo.corpora.passages import read_passages
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"
@@ -53,14 +53,14 @@ def show_neighbours() -> None:
     """Print the nearest occurrences of each query's word in the sample text."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    text = list(passages(str(SAMPLE / "pretrain-en")))
+    text = list(read_passages(str(SAMPLE / "pretrain-en")))
     rows = []
     for word, sentence in QUERIES:
         corpus = find_occurrences(nlp, text, word, "average")
         query = find_in_sentences(nlp, [sentence], word, corpus, "average")
         ((neighbors,),) = nearest(query, corpus, NEIGHBOURS)
         for occurrence, cosine in neighbors:
-            rows.append((query.found[0].excerpt(), f"{cosine:.2f}", occurrence.excerpt()))
+            rows.append((query.items[0].excerpt(), f"{cosine:.2f}", occurrence.excerpt()))
     msg.table(
         rows,
         header=("word in context", "cosine", "nearest in the sample text"),

@@ -12,9 +12,9 @@ from .about import __version__
 if TYPE_CHECKING:
     from .analysis.language_model import LanguageModel
     from .bilm.weights import Weights
-    from .convert.run import convert
-    from .embed.one_call import embed
-    from .embed.vectors import open_vectors
+    from .converters.run import convert
+    from .embedding.one_call import embed
+    from .embedding.vectors import open_vectors
     from .pipeline.keeping.extensions import install_extensions, layers_of
     from .pipeline.keeping.hooks import set_hooks
     from .search.index import SearchIndex
@@ -36,11 +36,11 @@ _MODULES = {
     "LanguageModel": ".analysis.language_model",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
-    "convert": ".convert.run",
-    "embed": ".embed.one_call",
+    "convert": ".converters.run",
+    "embed": ".embedding.one_call",
     "install_extensions": ".pipeline.keeping.extensions",
     "layers_of": ".pipeline.keeping.extensions",
-    "open_vectors": ".embed.vectors",
+    "open_vectors": ".embedding.vectors",
     "set_hooks": ".pipeline.keeping.hooks",
 }
 

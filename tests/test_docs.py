@@ -144,9 +144,9 @@ CONFIGS_BY_PAGE = {
 
 def foreign_model(folder: Path) -> None:
     """Write a model in the files of AllenNLP, and raw text."""
-    from spacy_elmo.convert.bilm_tf.export import export
+    from spacy_elmo.converters.bilm_tf.export import export
 
-    export(Weights.of(tiny.bilm(tiny.config(max_characters=50))), folder / "theirs")
+    export(Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))), folder / "theirs")
     text = ROOT / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
     lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "text.txt").write_text("".join(lines[:5]), encoding="utf-8")

@@ -1,10 +1,11 @@
-"""The shape of the house: who may import whom, and what no file may do.
+"""Rules of the package: the directions of imports, sizes, names and docstrings.
 
 The rules are in CONTRIBUTING.md. The checkers read the source with `ast`, so imports inside functions and under
-`TYPE_CHECKING` count, and nothing is executed. Each checker is also shown a small tree that breaks its rule.
+`TYPE_CHECKING` count, and nothing is executed. Each checker is also tested on a small tree that breaks its rule.
 """
 
 import ast
+import collections
 import configparser
 import graphlib
 import subprocess
@@ -24,24 +25,29 @@ FLOORS = {
     "text": 1,
     "bilm": 1,
     "catalogue": 1,
-    "convert": 2,
+    "converters": 2,
     "pretrain": 2,
     "pipeline": 2,
     "corpora": 3,
-    "embed": 4,
+    "embedding": 4,
     "search": 4,
     "analysis": 5,
     "cli": 6,
 }
 DRAWERS = {"util", "utils", "common", "helper", "helpers", "types", "misc"}
 MAX_LINES = 350
-# What the entry points may not load: they are imported at every `spacy.blank()` and `python -m spacy`.
+MAX_MODULES = 16
+# First words of elliptic docstrings, which are not sentences.
+ELLIPTIC = {
+    "As", "How", "Of", "That", "Those", "What", "When", "Where", "Whether", "Which", "Who",
+}  # fmt: skip
+# Modules that the entry points must not load, because they are imported at every `spacy.blank()` and `python -m spacy`.
 HEAVY = ("h5py", "transformers", "spacy_transformers")
 
 
 @dataclass(frozen=True)
 class Module:
-    """One source file: its dotted name, its tree, and the dotted names it imports with their lines."""
+    """Source file: its dotted name, its tree, and the dotted names it imports with their lines."""
 
     name: str
     path: Path
@@ -50,7 +56,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The part after the package: `bilm` for `spacy_elmo.bilm.model`, empty for the package."""
+        """Part of the name after the package: `bilm` for `spacy_elmo.bilm.model`, empty for the package."""
         return (self.name.split(".") + [""])[1]
 
 
@@ -60,7 +66,7 @@ def _module_name(path: Path, package: Path) -> str:
 
 
 def _imported(node: ast.AST, name: str, is_package: bool, known: set[str]) -> Iterator[str]:
-    """The absolute names one import statement in module `name` refers to."""
+    """Yield the absolute names to which an import statement in module `name` refers."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -77,7 +83,7 @@ def _imported(node: ast.AST, name: str, is_package: bool, known: set[str]) -> It
 
 
 def read_tree(package: Path) -> list[Module]:
-    """All modules under the folder `package`."""
+    """Parse all modules under the folder `package`."""
     paths = {_module_name(path, package): path for path in sorted(package.rglob("*.py"))}
     modules = []
     for name, path in paths.items():
@@ -94,7 +100,7 @@ def read_tree(package: Path) -> list[Module]:
 
 
 def wrong_arrows(modules: list[Module]) -> list[str]:
-    """Imports that go up or sideways, files outside the rooms, and spaCy in the room that knows nothing of it."""
+    """Find imports that go up or sideways, files outside the rooms, and spaCy in the room bilm."""
     found = []
     for module in modules:
         if module.room and module.room not in FLOORS:
@@ -109,7 +115,9 @@ def wrong_arrows(modules: list[Module]) -> list[str]:
                 continue
             top, room = (target.split(".") + [""])[:2]
             if module.room == "bilm" and top in ("spacy", "thinc"):
-                found.append(f"{module.name}:{line} imports {target}: bilm knows nothing of spaCy")
+                found.append(
+                    f"{module.name}:{line} imports {target}: bilm must not depend on spaCy"
+                )
             if top != PACKAGE or room in ("", module.room):
                 continue
             if FLOORS.get(room, -1) >= floor:
@@ -128,7 +136,7 @@ def _type_checking_lines(tree: ast.Module) -> set[int]:
 
 
 def circles(modules: list[Module]) -> list[str]:
-    """The first circle of import statements between modules, if there is one."""
+    """Find the first circle of import statements between modules."""
     names = {module.name for module in modules}
     graph = {m.name: {target for target, _ in m.imports if target in names} for m in modules}
     try:
@@ -139,12 +147,12 @@ def circles(modules: list[Module]) -> list[str]:
 
 
 def drawers(modules: list[Module]) -> list[str]:
-    """Modules whose name says nothing about what is in them."""
+    """Find modules whose name does not describe their content."""
     return [m.name for m in modules if DRAWERS & set(m.name.split("."))]
 
 
 def prints(modules: list[Module]) -> list[str]:
-    """Calls of `print` outside the top floor."""
+    """Find calls of `print` outside the top floor."""
     return [
         f"{module.name}:{node.lineno}"
         for module in modules
@@ -157,12 +165,99 @@ def prints(modules: list[Module]) -> list[str]:
 
 
 def long_files(modules: list[Module]) -> list[str]:
-    """Files nobody reads in one sitting."""
+    """Find files with too many lines."""
     lengths = {m.name: len(m.path.read_text(encoding="utf-8").splitlines()) for m in modules}
     return [f"{name} has {n} lines" for name, n in lengths.items() if n > MAX_LINES]
 
 
-CHECKS = [wrong_arrows, circles, drawers, prints, long_files]
+def full_folders(modules: list[Module]) -> list[str]:
+    """Find folders with too many modules; cli has one for each command."""
+    counts = collections.Counter(m.path.parent for m in modules if m.path.name != "__init__.py")
+    folders = {module.path.parent: module.room for module in modules}
+    return [
+        f"{folder.name} has {counts[folder]} modules"
+        for folder, room in folders.items()
+        if counts[folder] > MAX_MODULES and room != "cli"
+    ]
+
+
+def command_imports(modules: list[Module]) -> list[str]:
+    """Find commands that import commands: modules of cli that define a name ending in `_cli`, such as `embed_cli`."""
+    commands = {
+        module.name
+        for module in modules
+        if module.room == "cli" and module.path.name != "__init__.py"
+        if any(name.endswith("_cli") for name, _ in _definitions(module))
+    }
+    return [
+        f"{module.name}:{line} imports {target}, which is a command"
+        for module in modules
+        if module.name in commands
+        for target, line in module.imports
+        if target in commands
+    ]
+
+
+def _definitions(module: Module) -> Iterator[tuple[str, bool]]:
+    """Yield the names that the statements of a module define, and True for classes and type aliases."""
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name, True
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, False
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, ast.unparse(node.annotation).endswith("TypeAlias")
+        elif isinstance(node, ast.Assign):
+            yield from ((n.id, False) for n in node.targets if isinstance(n, ast.Name))
+
+
+def repeated_classes(modules: list[Module]) -> list[str]:
+    """Find public classes and type aliases that have the name of another one."""
+    homes = collections.defaultdict(list)
+    for module in modules:
+        for name, is_class in _definitions(module):
+            if is_class and not name.startswith("_"):
+                homes[name].append(module.name)
+    return [f"{name}: {', '.join(names)}" for name, names in homes.items() if len(names) > 1]
+
+
+def elliptic_docstrings(modules: list[Module]) -> list[str]:
+    """Find public docstrings that start with a word of an elliptic phrase, such as Of or Whether."""
+    return [
+        f"{module.name}:{line} {words[0]} ..."
+        for module in modules
+        for docstring, line in _public_docstrings(module.tree)
+        if (words := docstring.split()) and words[0].rstrip(",:") in ELLIPTIC
+    ]
+
+
+def _public_docstrings(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the docstrings of a module, its public classes, functions, methods and attributes, with their lines."""
+    nodes: list[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef] = [tree]
+    for node in nodes:
+        for before, statement in zip([None, *node.body], node.body, strict=False):
+            if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                if not statement.name.startswith("_") or statement.name.startswith("__"):
+                    nodes.append(statement)
+            elif isinstance(before, ast.Assign | ast.AnnAssign | None) and (
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Constant)
+                and isinstance(statement.value.value, str)
+            ):
+                yield statement.value.value, statement.lineno
+
+
+CHECKS = [
+    wrong_arrows,
+    circles,
+    drawers,
+    prints,
+    long_files,
+    full_folders,
+    command_imports,
+    repeated_classes,
+    elliptic_docstrings,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -186,13 +281,18 @@ def _tree(root: Path, files: dict[str, str]) -> list[Module]:
     [
         ("bilm/model.py", "from spacy_elmo.pipeline import encoder"),
         ("bilm/model.py", "import spacy_elmo.cli.info"),
-        ("bilm/model.py", "from ..convert.bilm_hdf5 import read"),
+        ("bilm/model.py", "from ..converters.bilm_tf.hdf5 import convert"),
         ("bilm/model.py", "from .. import analysis"),
         ("bilm/__init__.py", "from ..pretrain import loop"),
         ("bilm/model.py", "from thinc.api import Model"),
-        ("convert/bilm_hdf5.py", "from spacy_elmo.pretrain.corpus.prepared import read"),
+        ("converters/strict.py", "from spacy_elmo.pretrain.corpus.prepared import read"),
         ("pretrain/loop.py", "def f():\n    from ..pipeline.component import Elmo"),
         ("pipeline/component.py", "if TYPE_CHECKING:\n    from spacy_elmo.analysis import probe"),
+        ("text/files.py", "from ..bilm.config import BiLMConfig"),
+        ("corpora/items.py", "from ..search.unit import unit"),
+        ("embedding/run.py", "from ..search.unit import unit"),
+        ("search/index.py", "from ..embedding.vectors import open_vectors"),
+        ("search/index.py", "from ..analysis import figures"),
         ("analysis/probe.py", "from ..cli import elmo_cli"),
         ("__init__.py", "from .bilm import config"),
         ("tools/thing.py", ""),
@@ -242,13 +342,100 @@ def test_drawers_prints_and_long_files_are_found(tmp_path):
             "pretrain/common/a.py": "",
             "pretrain/loop.py": "x = 1\nprint(x)",
             "cli/info.py": "print('fine here')",
-            "convert/long.py": "x = 1\n" * (MAX_LINES + 1),
-            "convert/longest_allowed.py": "x = 1\n" * MAX_LINES,
+            "converters/long.py": "x = 1\n" * (MAX_LINES + 1),
+            "converters/longest_allowed.py": "x = 1\n" * MAX_LINES,
         },
     )
     assert drawers(modules) == ["spacy_elmo.bilm.utils", "spacy_elmo.pretrain.common.a"]
     assert prints(modules) == ["spacy_elmo.pretrain.loop:2"]
-    assert long_files(modules) == ["spacy_elmo.convert.long has 351 lines"]
+    assert long_files(modules) == ["spacy_elmo.converters.long has 351 lines"]
+
+
+def test_full_folders_are_found(tmp_path):
+    names = [f"m{number}.py" for number in range(MAX_MODULES + 1)]
+    files = {f"bilm/{name}": "" for name in names}
+    files |= {f"cli/{name}": "" for name in names}
+    files |= {f"converters/onnx/{name}": "" for name in ["__init__.py", *names[1:]]}
+    assert full_folders(_tree(tmp_path, files)) == ["bilm has 17 modules"]
+
+
+def test_commands_that_import_commands_are_found(tmp_path):
+    modules = _tree(
+        tmp_path,
+        {
+            "cli/__init__.py": "from .embed import embed_cli\nfrom .search import search_cli",
+            "cli/arguments.py": "GpuOption = int",
+            "cli/embed.py": "from .arguments import GpuOption\ndef embed_cli(): ...",
+            "cli/search.py": "search_cli = 1\ndef f():\n    from .embed import Layers",
+        },
+    )
+    assert command_imports(modules) == [
+        "spacy_elmo.cli.search:3 imports spacy_elmo.cli.embed, which is a command"
+    ]
+
+
+def test_repeated_classes_are_found(tmp_path):
+    modules = _tree(
+        tmp_path,
+        {
+            "bilm/a.py": "class Batch: ...\nclass _Own: ...\nLayers: TypeAlias = int",
+            "pretrain/b.py": "class Batch: ...\nclass _Own: ...\nclass Other:\n    class Batch: ...",
+            "pipeline/c.py": "from typing import TypeAlias\nLayers: TypeAlias = str\nBatch = 1",
+        },
+    )
+    assert repeated_classes(modules) == [
+        "Batch: spacy_elmo.bilm.a, spacy_elmo.pretrain.b",
+        "Layers: spacy_elmo.bilm.a, spacy_elmo.pipeline.c",
+    ]
+
+
+def test_elliptic_docstrings_are_found(tmp_path):
+    source = '''"""What it is."""
+
+x: int = 1
+"""Of the network."""
+
+
+class Plain:
+    """A plain class."""
+
+    y = 2
+    """Whether there is one."""
+
+    def method(self):
+        """As above."""
+
+        def inner():
+            """Those that are left."""
+
+    def __len__(self):
+        """How many there are."""
+
+
+def function():
+    """Return it. What is more, this is fine."""
+    x = """Of no interest: not a docstring."""
+
+
+def _private():
+    """When it is private, it is not checked."""
+
+
+class _Private:
+    """Which one?"""
+
+    def method(self):
+        """That one."""
+'''
+    modules = _tree(tmp_path, {"bilm/a.py": source})
+    assert elliptic_docstrings(modules) == [
+        "spacy_elmo.bilm.a:1 What ...",
+        "spacy_elmo.bilm.a:4 Of ...",
+        "spacy_elmo.bilm.a:11 Whether ...",
+        "spacy_elmo.bilm.a:14 As ...",
+        "spacy_elmo.bilm.a:20 How ...",
+        "spacy_elmo.bilm.a:17 Those ...",
+    ]
 
 
 def test_entry_points_load_nothing_heavy():

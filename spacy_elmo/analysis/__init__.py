@@ -1,1 +1,1 @@
-"""What a biLM knows: scores of text and its best substitutes."""
+"""Analysis of biLMs and of the pipelines that use them: language model, probes, contexts, layer weights, figures."""

@@ -1,4 +1,4 @@
-"""Charts as PNG files, and as HTML pages that need nothing else, no network either."""
+"""Charts as PNG files and as self-contained HTML pages, which need no network."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import vl_convert
 from ..files import atomic_write
 
 Spec: TypeAlias = Mapping[str, Any]
-"""A chart in Vega-Lite, https://vega.github.io/vega-lite/docs; the `to_dict()` of one that altair has made will do."""
+"""Chart in Vega-Lite, https://vega.github.io/vega-lite/docs, for example the `to_dict()` of an altair chart."""
 
-FORMATS = (".html", ".png")
-"""Suffixes of what can be written."""
+FIGURE_SUFFIXES = (".html", ".png")
+"""Suffixes of the files that can be written."""
 
 _DOTS_PER_UNIT = 2.0
 _STYLE = {
@@ -27,30 +27,30 @@ _STYLE = {
     "view": {"stroke": "#ddd"},
     "header": {"labelFontSize": 13},
 }
-# Letters of Unicode that mean what a program lets them mean, so that no text has them.
+# Characters for private use, which do not occur in text.
 _MARKS = ("\ue000", "\ue001")
 
 
 def save_figure(spec: Spec, path: Path, *, title: str) -> None:
-    """Write a chart as a picture or as a page, by the suffix of the file. It appears whole or not at all.
+    """Write a chart as a picture or as a page, depending on the suffix of the file, which is written atomically.
 
-    The page shows the chart's tooltips, `marked` words in them highlighted, and can make no request.
+    The page shows the chart's tooltips, with `marked` words in them highlighted, and cannot make requests.
 
     Args:
-        title: of the page.
+        title: title of the page.
 
     Raises:
-        OSError: the disk is full, or there is no such folder.
-        ValueError: the suffix is none of `FORMATS`.
+        OSError: the disk is full, or the folder does not exist.
+        ValueError: the suffix is not in `FIGURE_SUFFIXES`.
     """
-    if path.suffix not in FORMATS:
-        raise ValueError(f"{path}: a figure is written as {' or '.join(FORMATS)}, by its suffix")
+    if path.suffix not in FIGURE_SUFFIXES:
+        raise ValueError(f"{path}: the name of a figure must end in {' or '.join(FIGURE_SUFFIXES)}")
     styled = {**spec, "config": {**_STYLE, **spec.get("config", {})}}
     atomic_write(path, _png(styled) if path.suffix == ".png" else _page(styled, title))
 
 
 def marked(text: str) -> str:
-    """Text that a page highlights where it stands in a tooltip."""
+    """Mark text, so that a page highlights it in tooltips."""
     return text.join(_MARKS)
 
 
@@ -68,5 +68,5 @@ def _page(spec: dict[str, Any], title: str) -> bytes:
 
 @functools.cache
 def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which takes a second or two to put together."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script; bundling it takes a second or two."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

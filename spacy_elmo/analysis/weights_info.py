@@ -1,4 +1,4 @@
-"""Facts about a weights file: its size on disk and its checksum, its shape and its card."""
+"""Summary of a weights file for its users."""
 
 from __future__ import annotations
 

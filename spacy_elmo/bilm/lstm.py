@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .kernels.fused_gradient import FusedRead
+from .kernels.fused_lstm import FusedDirection, has_kernel
 from .kernels.gradient import Read
 from .kernels.prepacked import MatmulWeight, PlainWeight, ready
-from .kernels.recurrence import Clips, Direction, read
+from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
 
 
@@ -68,14 +70,22 @@ class LSTMLayer(nn.Module):
             if torch.is_grad_enabled() and any(
                 t.requires_grad for t in (x, h, c, *self.parameters())
             ):
+                fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
+                function = FusedRead if fused else Read
                 parameters = zip(*self._parameters_by_direction(), strict=True)
                 return _stack_directions(
                     [
-                        Read.apply(x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype)
+                        function.apply(
+                            x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype
+                        )
                         for x_, weights, h_, c_ in zip(x, parameters, h, c, strict=True)
                     ]
                 )
-            directions = self._directions(lambda weight: PlainWeight(weight, compute_dtype))
+            directions: Sequence[Direction | FusedDirection]
+            if has_kernel(compute_dtype, x, h, c, *self.parameters()):
+                directions = self._fused_directions(compute_dtype)
+            else:
+                directions = self._directions(lambda weight: PlainWeight(weight, compute_dtype))
             return _run_directions(x, directions, batch_sizes, h, c)
 
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
@@ -85,6 +95,8 @@ class LSTMLayer(nn.Module):
             ValueError: see `prepacked.check_precision`.
         """
         with torch.no_grad():
+            if precision == "bfloat16" and has_kernel(torch.bfloat16, *self.parameters()):
+                return InferenceLayer(self._fused_directions(torch.bfloat16))
             return InferenceLayer(self._directions(lambda weight: ready(weight, precision)))
 
     @property
@@ -98,6 +110,17 @@ class LSTMLayer(nn.Module):
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         for pair in (self.input, self.recurrent, bias, self.projection):
             yield (None, None) if pair is None else pair.unbind()
+
+    def _fused_directions(self, compute_dtype: torch.dtype) -> list[FusedDirection]:
+        directions: list[FusedDirection] = []
+        for input, recurrent, bias, projection in zip(
+            *self._parameters_by_direction(), strict=True
+        ):
+            assert input is not None and recurrent is not None and bias is not None
+            directions.append(
+                FusedDirection(input, recurrent, bias, projection, self._clips, compute_dtype)
+            )
+        return directions
 
     def _directions(self, matrix: Callable[[Tensor], MatmulWeight]) -> list[Direction]:
         directions: list[Direction] = []
@@ -113,7 +136,7 @@ class LSTMLayer(nn.Module):
 class InferenceLayer(nn.Module):
     """An `LSTMLayer` for inference alone: it has no parameters, and its outputs have no graph."""
 
-    def __init__(self, directions: Sequence[Direction]) -> None:
+    def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()
         self._directions = directions
 
@@ -127,11 +150,19 @@ class InferenceLayer(nn.Module):
 
 
 def _run_directions(
-    x: Tensor, directions: Sequence[Direction], batch_sizes: list[int], h: Tensor, c: Tensor
+    x: Tensor,
+    directions: Sequence[Direction | FusedDirection],
+    batch_sizes: list[int],
+    h: Tensor,
+    c: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     # A direction ends before the other begins, so that its matrices stay in the processor's cache.
-    inputs = zip(x, directions, h, c, strict=True)
-    return _stack_directions([read(*arguments, batch_sizes) for arguments in inputs])
+    return _stack_directions(
+        [
+            direction.read(x_, h_, c_, batch_sizes)
+            for x_, direction, h_, c_ in zip(x, directions, h, c, strict=True)
+        ]
+    )
 
 
 def _stack_directions(

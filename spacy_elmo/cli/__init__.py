@@ -1,7 +1,8 @@
 """The commands under `python -m spacy elmo`.
 
-spaCy imports this module at every `python -m spacy ...`, ours or not: it stays light (a command imports torch and the
-rest of the package inside its function), and an error here would break all of spaCy's commands.
+spaCy imports this module at every `python -m spacy ...`, also for its own commands. So it is light (a command imports
+torch and the rest of the package inside its function), and it must not fail: an error here would break all of spaCy's
+commands.
 """
 
 import typer
@@ -12,6 +13,7 @@ from .download import download_cli
 from .embed import embed_cli
 from .evaluate import evaluate_cli
 from .export import export_cli
+from .help import ANALYSE, OTHER_PROGRAMS, TRAIN, USE, GroupedCommands
 from .info import info_cli
 from .init_config import init_config_cli
 from .layers import layers_cli
@@ -25,22 +27,23 @@ from .settings import CONTEXT
 
 elmo_cli = typer.Typer(
     name="elmo",
-    help="ELMo: pretrain, convert and inspect bidirectional language models.",
+    cls=GroupedCommands,
+    help="ELMo: pretrain, convert and use bidirectional language models (biLMs).",
     no_args_is_help=True,
 )
-elmo_cli.add_typer(convert_cli)
-elmo_cli.add_typer(export_cli)
-elmo_cli.add_typer(probe_cli)
-elmo_cli.add_typer(search_cli)
-elmo_cli.command("prepare", context_settings=CONTEXT)(prepare_cli)
-elmo_cli.command("pretrain", context_settings=CONTEXT)(pretrain_cli)
-elmo_cli.command("evaluate")(evaluate_cli)
-elmo_cli.command("score")(score_cli)
-elmo_cli.command("embed")(embed_cli)
-elmo_cli.command("layers")(layers_cli)
-elmo_cli.command("neighbors")(neighbors_cli)
-elmo_cli.command("download")(download_cli)
-elmo_cli.command("info")(info_cli)
-elmo_cli.command("init-config")(init_config_cli)
+elmo_cli.command("info", rich_help_panel=USE)(info_cli)
+elmo_cli.command("init-config", rich_help_panel=USE)(init_config_cli)
+elmo_cli.command("embed", rich_help_panel=USE)(embed_cli)
+elmo_cli.add_typer(search_cli, rich_help_panel=USE)
+elmo_cli.command("prepare", rich_help_panel=TRAIN, context_settings=CONTEXT)(prepare_cli)
+elmo_cli.command("pretrain", rich_help_panel=TRAIN, context_settings=CONTEXT)(pretrain_cli)
+elmo_cli.command("evaluate", rich_help_panel=TRAIN)(evaluate_cli)
+elmo_cli.command("download", rich_help_panel=OTHER_PROGRAMS)(download_cli)
+elmo_cli.add_typer(convert_cli, rich_help_panel=OTHER_PROGRAMS)
+elmo_cli.add_typer(export_cli, rich_help_panel=OTHER_PROGRAMS)
+elmo_cli.command("score", rich_help_panel=ANALYSE)(score_cli)
+elmo_cli.command("layers", rich_help_panel=ANALYSE)(layers_cli)
+elmo_cli.command("neighbors", rich_help_panel=ANALYSE)(neighbors_cli)
+elmo_cli.add_typer(probe_cli, rich_help_panel=ANALYSE)
 
 app.add_typer(elmo_cli)

@@ -1,9 +1,8 @@
-"""`python -m spacy elmo convert`: foreign weights become a weights file of ours."""
+"""`python -m spacy elmo convert`: the weights of another program to a weights file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,79 +10,73 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from .arguments import DTypeChoice
 from .errors import one_message
-from .out_file import check_out_file
+from .output_files import check_output_file
+from .progress import reading_bar
+from .terminal import file_size
 
 if TYPE_CHECKING:
-    from ..convert.conversion import Conversion
+    from ..converters.conversion import Conversion
 
 convert_cli = typer.Typer(
     name="convert",
-    help="Convert the weights of another program to a weights file (.safetensors).",
+    help="Convert weights of other programs to a weights file (.safetensors).",
     no_args_is_help=True,
 )
 
 
-class Precision(str, Enum):
-    """Types of the stored tensors."""
-
-    float32 = "float32"
-    float16 = "float16"
-
-
-Source = Annotated[
+SourceArgument = Annotated[
     Path, typer.Argument(metavar="IN", help="Folder or archive (.zip, .tar.gz) of the model")
 ]
-OutFile = Annotated[
+OutFileArgument = Annotated[
     Path, typer.Argument(metavar="OUT_FILE", help="Weights file to write (.safetensors)")
 ]
-Options = Annotated[Path | None, typer.Option(help="The options file, if IN has none or several")]
-Vocabulary = Annotated[
+OptionsOption = Annotated[Path | None, typer.Option(help="Options file, if IN has none or several")]
+VocabularyOption = Annotated[
     Path | None,
-    typer.Option(help="The words of a table or a softmax, one a line, if IN has none or several"),
+    typer.Option(
+        help="Words of the word table or the softmax, one per line, if IN has none or several"
+    ),
 ]
-Dtype = Annotated[Precision, typer.Option(help="Type of the stored tensors")]
-Warm = Annotated[
+DTypeOption = Annotated[DTypeChoice, typer.Option(help="Type of the stored tensors")]
+WarmOption = Annotated[
     Path | None,
     typer.Option(
         metavar="TEXT",
-        help='Estimate the state for start = "warm" on a text, one sentence a line, words separated by spaces',
+        help='Text to estimate the state of start = "warm" on, a sentence per line, words separated by spaces',
     ),
 ]
-Lang = Annotated[
+LanguageOption = Annotated[
     str | None,
     typer.Option(
-        metavar="CODE", help="Language of the model, which no format says; kept in its card"
+        metavar="CODE", help="Language of the model, which no format contains; stored in its card"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")]
 
 
 @convert_cli.command("bilm-hdf5")
 def bilm_hdf5_cli(
-    source: Source,
-    out_file: OutFile,
-    options: Options = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="The weights file, if IN has several")
-    ] = None,
-    vocabulary: Vocabulary = None,
+    source: SourceArgument,
+    out_file: OutFileArgument,
+    options: OptionsOption = None,
+    weights: Annotated[Path | None, typer.Option(help="Weights file, if IN has several")] = None,
+    vocabulary: VocabularyOption = None,
     softmax: Annotated[
-        Path | None, typer.Option(help="The file of the softmax, if IN has none or several")
+        Path | None, typer.Option(help="File of the softmax, if IN has none or several")
     ] = None,
     token_vectors: Annotated[
         Path | None,
-        typer.Option(
-            help="File with the vectors of the vocabulary's words, in place of characters"
-        ),
+        typer.Option(help="File with the vectors of the vocabulary's words, instead of characters"),
     ] = None,
-    dtype: Dtype = Precision.float32,
-    warm: Warm = None,
-    lang: Lang = None,
-    force: Force = False,
+    dtype: DTypeOption = DTypeChoice.float32,
+    warm: WarmOption = None,
+    lang: LanguageOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
-    from ..convert.bilm_tf.conversion import convert
+    from ..converters.bilm_tf.conversion import convert
 
     read = partial(
         convert,
@@ -98,26 +91,26 @@ def bilm_hdf5_cli(
 
 @convert_cli.command("many-langs")
 def many_langs_cli(
-    source: Source,
-    out_file: OutFile,
-    dtype: Dtype = Precision.float32,
-    warm: Warm = None,
-    lang: Lang = None,
-    force: Force = False,
+    source: SourceArgument,
+    out_file: OutFileArgument,
+    dtype: DTypeOption = DTypeChoice.float32,
+    warm: WarmOption = None,
+    lang: LanguageOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
-    from ..convert.many_langs.conversion import convert
+    from ..converters.many_langs.conversion import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
 
 @convert_cli.command("allennlp")
 def allennlp_cli(
-    source: Source,
-    out_file: OutFile,
-    options: Options = None,
+    source: SourceArgument,
+    out_file: OutFileArgument,
+    options: OptionsOption = None,
     prefix: Annotated[
-        str | None, typer.Option(help="What the names of the ELMo's parameters start with")
+        str | None, typer.Option(help="Prefix of the names of the ELMo's parameters")
     ] = None,
     accept: Annotated[
         bool,
@@ -126,13 +119,13 @@ def allennlp_cli(
             help="Convert a model that normalises its layers, or whose options are missing",
         ),
     ] = False,
-    dtype: Dtype = Precision.float32,
-    warm: Warm = None,
-    lang: Lang = None,
-    force: Force = False,
+    dtype: DTypeOption = DTypeChoice.float32,
+    warm: WarmOption = None,
+    lang: LanguageOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
-    from ..convert.allennlp.conversion import convert
+    from ..converters.allennlp.conversion import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -140,17 +133,17 @@ def allennlp_cli(
 
 @convert_cli.command("bilm-tf")
 def bilm_tf_cli(
-    source: Source,
-    out_file: OutFile,
-    options: Options = None,
-    vocabulary: Vocabulary = None,
-    dtype: Dtype = Precision.float32,
-    warm: Warm = None,
-    lang: Lang = None,
-    force: Force = False,
+    source: SourceArgument,
+    out_file: OutFileArgument,
+    options: OptionsOption = None,
+    vocabulary: VocabularyOption = None,
+    dtype: DTypeOption = DTypeChoice.float32,
+    warm: WarmOption = None,
+    lang: LanguageOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Convert a TensorFlow checkpoint of bilm-tf, with its softmax. IN may also be its .index file."""
-    from ..convert.bilm_tf.checkpoint import convert
+    from ..converters.bilm_tf.checkpoint import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
     _run(read, source, out_file, dtype, warm, lang, force)
@@ -158,15 +151,15 @@ def bilm_tf_cli(
 
 @convert_cli.command("auto")
 def auto_cli(
-    source: Source,
-    out_file: OutFile,
-    dtype: Dtype = Precision.float32,
-    warm: Warm = None,
-    lang: Lang = None,
-    force: Force = False,
+    source: SourceArgument,
+    out_file: OutFileArgument,
+    dtype: DTypeOption = DTypeChoice.float32,
+    warm: WarmOption = None,
+    lang: LanguageOption = None,
+    force: ForceOption = False,
 ) -> None:
-    """Find out which of these IN is, and convert it."""
-    from ..convert.detect import convert
+    """Detect the format of IN, and convert it."""
+    from ..converters.detect import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force)
 
@@ -175,22 +168,24 @@ def _run(
     convert: Callable[..., Conversion],
     source: Path,
     out_file: Path,
-    dtype: Precision,
+    dtype: DTypeChoice,
     warm: Path | None,
     lang: str | None,
     force: bool,
 ) -> None:
     import torch
 
-    from ..convert.readers.archive import opened
-    from ..convert.warm import with_start
+    from ..converters.readers.archive import opened
+    from ..converters.warm import with_start
 
     with one_message():
-        check_out_file(out_file, "OUT_FILE", force=force)
+        check_output_file(out_file, "OUT_FILE", force=force)
         with opened(source) as files:
             conversion = convert(files.path, dtype=getattr(torch, dtype.value))
             if warm is not None:
-                conversion = with_start(conversion, warm)
+                text = warm
+                with reading_bar(lambda: [text]):
+                    conversion = with_start(conversion, text)
             if lang is not None:
                 conversion.weights.card["language"] = lang
             conversion.weights.save(out_file)
@@ -200,5 +195,5 @@ def _run(
     for note in conversion.notes:
         msg.info(files.shown(note))
     msg.table(result.config.to_dict())
-    size = out_file.stat().st_size
-    msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size / 1e6:.1f} MB")
+    size = file_size(out_file.stat().st_size)
+    msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size}")

@@ -1,17 +1,20 @@
-"""`python -m spacy elmo download`: a public model into the cache."""
+"""`python -m spacy elmo download`: public models into the cache."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from wasabi import msg
 
+from .arguments import QuietOption
 from .errors import one_message
+from .terminal import file_size
 
 if TYPE_CHECKING:
     from ..catalogue.models import PublicModel, RemoteFile
@@ -20,80 +23,102 @@ if TYPE_CHECKING:
 def download_cli(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Model of the catalogue, or the address of a file"),
+        typer.Argument(metavar="NAME", help="Model of the catalogue, or URL of a file"),
+    ] = None,
+    lang: Annotated[
+        str | None, typer.Option("--lang", help="List the models of this language only")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Folder in place of the cache (SPACY_ELMO_CACHE)")
+        Path | None,
+        typer.Option("--dir", help="Folder to use instead of the cache (SPACY_ELMO_CACHE)"),
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(help="Checksum that the file at an address must have")
+        str | None, typer.Option(help="Expected checksum of the file at a URL")
     ] = None,
+    quiet: QuietOption = False,
 ) -> None:
-    """Download a public model, once, and say how to convert it. Without NAME: list those that are known."""
+    """List public models, or download one.
+
+    After a download, the command that converts the model is shown.
+
+    Without NAME, the models of the catalogue are listed. A file that is in the cache is not downloaded again.
+    """
     with one_message():
         from ..catalogue.download import cache_folder, folder_of
         from ..catalogue.models import RemoteFile, find_model, known_models
 
         models = known_models()
         if name is None:
-            _list(models)
+            _show_models(models.values(), lang)
             return
+        if lang is not None:
+            raise ValueError("--lang is for the list of models, which is shown without NAME")
         if "://" in name:
-            _fetch(
-                [RemoteFile(name, sha256)], (folder or cache_folder()) / folder_of(name), ["auto"]
-            )
+            target = (folder or cache_folder()) / folder_of(name)
+            _fetch([RemoteFile(name, sha256)], target, ["auto"], quiet=quiet)
             return
         model = find_model(name, models)
         if sha256 is not None:
             raise ValueError(
-                f"--sha256 is for an address; {name} is a model of {len(model.files)} files"
+                f"--sha256 is for a URL; {name} is a model of {len(model.files)} files"
             )
         msg.info(f"{model.about}. Licence: {model.licence} ({model.source})")
         languages = ["--lang", model.languages[0]] if len(model.languages) == 1 else []
-        _fetch(model.files, (folder or cache_folder()) / name, [model.format, *languages])
+        conversion = [model.format, *languages]
+        _fetch(model.files, (folder or cache_folder()) / name, conversion, quiet=quiet)
 
 
-def _list(models: Mapping[str, PublicModel]) -> None:
-    rows = [
-        (
-            model.name,
-            " ".join(model.languages),
-            model.format,
-            f"{model.parameters / 1e6:.1f}M" if model.parameters else "",
-            model.licence,
-            model.about,
+def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
+    """Print the models by licence; those that differ in their language only share a row."""
+    listed = [model for model in models if lang is None or lang in model.languages]
+    if not listed:
+        raise ValueError(
+            f"No model of the language {lang!r} in the catalogue; without --lang, all are listed"
         )
-        for model in models.values()
-    ]
-    header = ("Name", "Language", "Format", "Size", "Licence", "About")
-    msg.table(rows, header=header, divider=True, max_col=60)
+    by_licence: dict[str, dict[tuple[str, ...], list[PublicModel]]] = {}
+    for model in listed:
+        name = model.name if lang else _name_pattern(model)
+        size = f"{model.parameters / 1e6:.1f}M" if model.parameters else ""
+        row = (name, size, model.about)
+        by_licence.setdefault(model.licence, {}).setdefault(row, []).append(model)
+    header = ("Name", "Lang", "Size", "About")
+    for licence, rows in by_licence.items():
+        msg.divider(f"Licence: {licence}", char="-")
+        cells = [(name, _languages(similar), *rest) for (name, *rest), similar in rows.items()]
+        msg.table(cells, header=header, widths=(22, 4, 5, 40), aligns=("l", "l", "r", "l"))
+        for (name, *_), similar in rows.items():
+            if len(similar) > 1:
+                codes = " ".join(code for model in similar for code in model.languages)
+                typer.echo(textwrap.fill(f"{name}: {codes}", 98, subsequent_indent="    "))
     msg.info(
-        "Addresses and licences as their authors give them; nobody here has fetched the files. Any other model is"
-        " downloaded by its address: download https://host/model.zip"
+        "URLs and licences are those of the authors, and are not verified. Any other model can be downloaded by its"
+        " URL: download https://host/model.zip"
     )
 
 
-def _fetch(files: list[RemoteFile] | tuple[RemoteFile, ...], folder: Path, how: list[str]) -> None:
+def _name_pattern(model: PublicModel) -> str:
+    """Return the name with CODE for its language, if that is its last part: many-langs-CODE."""
+    (*first, last) = model.name.split("-")
+    return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
+
+
+def _languages(models: list[PublicModel]) -> str:
+    return str(len(models)) if len(models) > 1 else " ".join(models[0].languages)
+
+
+def _fetch(
+    files: Sequence[RemoteFile], folder: Path, conversion: list[str], *, quiet: bool
+) -> None:
     from ..catalogue.download import fetch, sha256_of
 
     paths = []
     for file in files:
-        paths.append(fetch(file, folder, progress=sys.stderr.isatty()))
+        paths.append(fetch(file, folder, progress=sys.stderr.isatty() and not quiet))
         size = paths[-1].stat().st_size
-        known = "as it should be" if file.sha256 else "which nobody has verified"
-        typer.echo(f"{paths[-1]} ({size / 1e6:,.1f} MB)\n  sha256 {sha256_of(paths[-1])}, {known}")
+        status = "as expected" if file.sha256 else "no checksum is known to compare it with"
+        typer.echo(f"{paths[-1]} ({file_size(size)})\n  sha256 {sha256_of(paths[-1])}, {status}")
     source = folder if len(paths) > 1 else paths[0]
-    format, *options = how
-    command = [
-        "python",
-        "-m",
-        "spacy",
-        "elmo",
-        "convert",
-        format,
-        str(source),
-        "OUT_FILE",
-        *options,
-    ]
-    msg.good("Convert it next:")
-    typer.echo(shlex.join(command))
+    format, *options = conversion
+    command = f"python -m spacy elmo convert {format}".split()
+    msg.good("Convert it with:")
+    typer.echo(shlex.join([*command, str(source), "OUT_FILE", *options]))

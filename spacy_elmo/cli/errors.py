@@ -1,4 +1,4 @@
-"""What a command does with an error."""
+"""The error contract of all commands: bad input becomes one message and exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,19 +6,21 @@ from contextlib import contextmanager
 import typer
 from wasabi import msg
 
+from .terminal import printable
+
 
 @contextmanager
 def one_message() -> Iterator[None]:
-    """Around the body of a command: bad input (ValueError) and file trouble (OSError) become one message, exit code 1.
+    """Turn exceptions of bad input (ValueError) and of files (OSError) into one message and exit code 1.
 
-    Anything else is a mistake in the program and keeps its traceback.
+    Any other exception is a bug and keeps its traceback.
     """
     try:
         yield
     except (ValueError, OSError) as error:
-        # Only the first line: wasabi would run the lines of a list together.
+        # wasabi would join the lines of a list, so only the first line is given to it.
         first, _, rest = str(error).strip().partition("\n")
-        msg.fail(first)
-        if rest:
-            typer.echo(rest)
+        msg.fail(printable(first))
+        for line in rest.splitlines():
+            typer.echo(printable(line))
         raise typer.Exit(1) from error

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export`: a weights file of ours becomes files of another program."""
+"""`python -m spacy elmo export`: a weights file to the files of another program."""
 
 from __future__ import annotations
 
@@ -9,59 +9,64 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from .arguments import WeightsArgument
 from .errors import one_message
+from .terminal import file_size
 
 if TYPE_CHECKING:
     from ..bilm.weights import Weights
 
 export_cli = typer.Typer(
     name="export",
-    help="Write a weights file (.safetensors) as the files of another program.",
+    help="Write a weights file as the files of other programs.",
     no_args_is_help=True,
 )
 
-File = Annotated[
-    str, typer.Argument(metavar="FILE", help="Weights file, or the name of a bundled biLM")
-]
-OutDir = Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to write to")]
-OutFile = Annotated[Path, typer.Argument(metavar="OUT_FILE", help="File to write (.onnx)")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier export")]
+OutDirArgument = Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to write to")]
+OutFileArgument = Annotated[Path, typer.Argument(metavar="OUT_FILE", help="File to write (.onnx)")]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an earlier export")]
 
 
 @export_cli.command("bilm-hdf5")
-def bilm_hdf5_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
-    """Write what bilm-tf and AllenNLP read: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
-    from ..convert.allennlp.export import inexpressible
-    from ..convert.bilm_tf.export import export
+def bilm_hdf5_cli(
+    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+) -> None:
+    """Write the files of bilm-tf and AllenNLP: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
+    from ..converters.allennlp.export import inexpressible
+    from ..converters.bilm_tf.export import export
 
-    weights = _run(export, file, out_dir, force)
+    weights = _run(export, source, out_dir, force)
     if problems := inexpressible(weights.config):
         msg.warn("bilm-tf can read these files, but AllenNLP cannot:\n  " + "\n  ".join(problems))
 
 
 @export_cli.command("allennlp")
-def allennlp_cli(file: File, out_dir: OutDir, force: Force = False) -> None:
+def allennlp_cli(
+    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+) -> None:
     """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
-    from ..convert.allennlp.export import export
+    from ..converters.allennlp.export import export
 
-    _run(export, file, out_dir, force)
+    _run(export, source, out_dir, force)
 
 
 @export_cli.command("onnx")
-def onnx_cli(file: File, out_file: OutFile, force: Force = False) -> None:
+def onnx_cli(
+    source: WeightsArgument, out_file: OutFileArgument, force: ForceOption = False
+) -> None:
     """Write the network as one .onnx file, which runs without Python."""
-    from ..convert.onnx.export import export
+    from ..converters.onnx.export import export
 
-    _run(export, file, out_file, force)
+    _run(export, source, out_file, force)
 
 
-def _run(export: Callable[..., list[Path]], file: str, out: Path, force: bool) -> Weights:
+def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool) -> Weights:
     from ..bilm.weights import Weights
     from ..pipeline.bundled import find_weights
 
     with one_message():
-        weights = Weights.load(find_weights(file))
+        weights = Weights.load(find_weights(source))
         written = export(weights, out, force=force)
     for path in written:
-        msg.good(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+        msg.good(f"{path}: {file_size(path.stat().st_size)}")
     return weights

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo info`: what a weights file holds."""
+"""`python -m spacy elmo info`: the contents and the origin of a weights file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ import srsly
 import typer
 from wasabi import msg
 
+from .arguments import WeightsArgument
 from .errors import one_message
+from .terminal import file_size, printable
 
-_UNKNOWN = "the file does not say"
+_UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
-"""Entries of the card that everybody should look at."""
+"""Entries of the card that every user needs."""
 
 
 def info_cli(
-    source: Annotated[
-        str, typer.Argument(metavar="FILE", help="Weights file (.safetensors), or bundled name")
-    ],
+    source: WeightsArgument,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show the architecture and the whole card as well")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Show the sizes, the origin and the checksum of a weights file, which is checked on the way."""
+    """Show the size, the origin and the checksum of a weights file.
+
+    The file is validated as when it is loaded.
+    """
     with one_message():
         from ..analysis.weights_info import weights_info
         from ..pipeline.bundled import find_weights
@@ -35,6 +41,9 @@ def info_cli(
     card = info["card"]
     _table("Weights", _file_rows(info))
     _table("Use", _use_rows(info, card))
+    if not show_all:
+        msg.info("--all shows the architecture and the whole card")
+        return
     _table("Architecture", _architecture_rows(info))
     _table("Card", [row for row in _card_rows(card) if row[0] not in _USE])
 
@@ -42,13 +51,17 @@ def info_cli(
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
     if rows:
         msg.divider(title)
-        msg.table(rows, max_col=100)
+        msg.table([tuple(map(printable, row)) for row in rows], max_col=100)
 
 
 def _file_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("file", info["file"]),
-        ("size", f"{info['bytes']:,} bytes, {', '.join(info['dtype'])}"),
+        (
+            "size",
+            f"{file_size(info['bytes'])}, {info['parameters']:,} parameters without a head,"
+            f" {', '.join(info['dtype'])}",
+        ),
         ("sha256", info["sha256"]),
     ]
 
@@ -61,6 +74,9 @@ def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[st
         ("head", head if info["head"] else "no"),
         ("origin", _origin(card)),
     ]
+    perplexity = card.get("perplexity")
+    if isinstance(perplexity, dict) and "mean" in perplexity:
+        rows.append(("perplexity", f"{_format(perplexity['mean'])}, on held-out text"))
     return rows + [(name, str(card.get(name, _UNKNOWN))) for name in _USE]
 
 
@@ -73,21 +89,24 @@ def _origin(card: Mapping[str, Any]) -> str:
 
 
 def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows = [("parameters", f"{info['parameters']:,}, without a head")]
+    rows = [
+        ("bytes", f"{info['bytes']:,}"),
+        ("parameters", f"{info['parameters']:,}, without a head"),
+    ]
     rows += [(f"  {group}", f"{number:,}") for group, number in info["tensors"].items()]
-    return rows + [(name, _shown(value)) for name, value in info["config"].items()]
+    return rows + [(name, _format(value)) for name, value in info["config"].items()]
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The entries of a card; of one within it, by names such as `perplexity.mean`."""
+    """Yield the entries of a card; nested entries have names such as `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, _shown(value)
+            yield prefix + name, _format(value)
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,21 +1,19 @@
-"""`python -m spacy elmo layers`: which layers of its biLM a trained pipeline reads."""
+"""`python -m spacy elmo layers`: the layer weights that a trained pipeline has learned."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated
 
-import srsly
 import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from ..files import atomic_file
-from .corpus_arguments import CodeOption
+from .arguments import CodeOption, FigureFilesOption
 from .errors import one_message
-from .figure_files import OutOption, check_figure_files
+from .output_files import check_figure_files, write_json
 
-_HEADER = ("Read by", "Layers", "γ")
+_HEADER = ("Component", "Layers", "γ")
 
 
 def layers_cli(
@@ -23,12 +21,14 @@ def layers_cli(
         list[str],
         typer.Argument(metavar="PIPELINE...", help="Trained pipelines: folders or package names"),
     ],
-    out: OutOption = None,
+    out: FigureFilesOption = None,
     code: CodeOption = None,
 ) -> None:
-    """The weight of each layer of the biLM in every listener of trained pipelines, as figure 2 of Peters et al. (2018).
+    """Show the layer weights that trained pipelines have learned.
 
-    Layer 0 knows the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
+    These are the weights of the biLM's layers in every listener, as in figure 2 of Peters et al. (2018).
+
+    Layer 0 depends on the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
     """
     with one_message():
         import_code(code)
@@ -48,19 +48,22 @@ def layers_cli(
         ]
         for path in files:
             if path.suffix == ".json":
-                with atomic_file(path) as partial:
-                    srsly.write_json(partial, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
+                write_json(path, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
                 continue
             from ..analysis.figures import save_figure
             from ..analysis.layers.layer_chart import layer_chart
 
-            save_figure(layer_chart(named), path, title="Layers of the biLM that are read")
-    most = max(len(mix.weights) for _, mix in named)
-    header = (*_HEADER, *(f"Layer {layer}" for layer in range(most)))
+            save_figure(layer_chart(named), path, title="Layer weights of the biLM")
+    n_layers = max(len(mix.weights) for _, mix in named)
+    header = (*_HEADER, *(f"Layer {layer}" for layer in range(n_layers)))
     rows = []
     for name, mix in named:
         weights = [f"{weight:.3f}" for weight in mix.weights]
-        rows.append((name, mix.layers, f"{mix.gamma:.3f}", *weights, *[""] * (most - len(weights))))
-    msg.table(rows, header=header, divider=True, aligns=["l", "l"] + ["r"] * (1 + most), max_col=80)
+        rows.append(
+            (name, mix.layers, f"{mix.gamma:.3f}", *weights, *[""] * (n_layers - len(weights)))
+        )
+    msg.table(
+        rows, header=header, divider=True, aligns=["l", "l"] + ["r"] * (1 + n_layers), max_col=80
+    )
     for path in files:
         msg.good(f"Saved: {path}")

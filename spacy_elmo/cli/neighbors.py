@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`: where a word is used as in a given sentence, and a map of its uses."""
+"""`python -m spacy elmo neighbors`: occurrences of a word with similar contexts, and a map of all its occurrences."""
 
 from __future__ import annotations
 
@@ -7,50 +7,60 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import srsly
 import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from ..files import atomic_file
-from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
-from .embed import Layers
+from .arguments import (
+    CodeOption,
+    CorpusArgument,
+    FigureFilesOption,
+    GpuOption,
+    LanguageOption,
+    LayersChoice,
+    PipelineArgument,
+    TokenizedOption,
+)
 from .errors import one_message
-from .evaluate import GpuOption, TokenizedOption
-from .figure_files import OutOption, check_figure_files
+from .output_files import check_figure_files, write_json
+from .pipelines import load_pipeline, use_gpu
+from .progress import reading_bar
 
 if TYPE_CHECKING:
     from ..analysis.contexts.neighbors import Neighbor
     from ..analysis.contexts.occurrence_map import Plane
     from ..analysis.contexts.occurrences import Occurrences
 
-_WIDEST = 120
+_MAX_COLUMN = 120
 
 
 def neighbors_cli(
-    source: SourceArgument,
+    source: PipelineArgument,
     text: CorpusArgument,
     word: Annotated[
-        str, typer.Argument(metavar="WORD", help="In any case; of labelled text, the lemma")
+        str, typer.Argument(metavar="WORD", help="Word in any case; in annotated text, the lemma")
     ],
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", "-q", help="Sentence with the word; may be given again"),
+        typer.Option("--query", "-q", help="Sentence with the word; repeatable"),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Neighbours of each query")] = 3,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbours of each query")] = 3,
     layers: Annotated[
-        Layers, typer.Option(help="Each layer by itself, their average, or the last one")
-    ] = Layers.all,
-    out: OutOption = None,
+        LayersChoice, typer.Option(help="Each layer by itself, their average, or the last one")
+    ] = LayersChoice.all,
+    out: FigureFilesOption = None,
     tokenized: TokenizedOption = False,
-    lang: SourceLangOption = None,
+    lang: LanguageOption = None,
     gpu_id: GpuOption = -1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show a progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Nearest neighbours in context, as table 4 of Peters et al. (2018), and a map of a word's occurrences.
+    """Find a word's nearest neighbours in context, or map its uses.
 
-    For each sentence given with --query, the occurrences of the word in the text that have the most similar vectors.
-    --out draws all occurrences as points, coloured by sense where the text is labelled (.jsonl with "tokens" and
+    The neighbours are those of table 4 of Peters et al. (2018).
+
+    For each sentence of --query, the table shows the occurrences of the word in the text with the most similar vectors.
+    --out draws all occurrences as points, coloured by sense if the text is annotated (.jsonl with "tokens" and
     "sense"), and those of the queries as their numbers.
     """
     with one_message():
@@ -58,21 +68,18 @@ def neighbors_cli(
         files = check_figure_files(out)
         if not query and not files:
             raise ValueError(
-                "Nothing to show: give --query SENTENCE for neighbours, --out FILE for a map, or both"
+                "Nothing to show: use --query SENTENCE for neighbours, --out FILE for a map, or both"
             )
-        if gpu_id >= 0:
-            from spacy import require_gpu
-
-            require_gpu(gpu_id)
+        use_gpu(gpu_id)
         from ..analysis.contexts.neighbors import nearest
         from ..analysis.contexts.occurrences import find_in_sentences, find_occurrences
-        from ..corpora.passages import passages
-        from ..corpora.pipelines import load_pipeline
+        from ..corpora.items import corpus_files
+        from ..corpora.passages import read_passages
 
-        nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
-        for remark in remarks:
-            msg.warn(remark)
-        corpus = find_occurrences(nlp, passages(text, tokenized=tokenized), word, layers.value)
+        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+        passages = read_passages(text, tokenized=tokenized)
+        with reading_bar(lambda: corpus_files(text), quiet=quiet):
+            corpus = find_occurrences(nlp, passages, word, layers.value)
         sentences = [sentence.split() if tokenized else sentence for sentence in query or []]
         queries = find_in_sentences(nlp, sentences, word, corpus, layers.value)
         neighbors = nearest(queries, corpus, n)
@@ -84,7 +91,7 @@ def neighbors_cli(
 
 
 def _show(corpus: Occurrences, queries: Occurrences, neighbors: list[list[list[Neighbor]]]) -> None:
-    for query, views in zip(queries.found, neighbors, strict=True):
+    for query, views in zip(queries.items, neighbors, strict=True):
         msg.divider(query.excerpt())
         rows = [
             (
@@ -97,10 +104,10 @@ def _show(corpus: Occurrences, queries: Occurrences, neighbors: list[list[list[N
             for rank, near in enumerate(nearby)
         ]
         header = ("Vectors", "Cosine", "Nearest in the text", "Sense")
-        msg.table(rows, header=header, aligns=("l", "r", "l", "l"), max_col=_WIDEST)
-    senses = Counter(o.sense for o in corpus.found if o.sense is not None)
+        msg.table(rows, header=header, aligns=("l", "r", "l", "l"), max_col=_MAX_COLUMN)
+    senses = Counter(o.sense for o in corpus.items if o.sense is not None)
     annotated = f", in {len(senses)} senses" if senses else ""
-    msg.info(f"Occurrences: {len(corpus.found):,}{annotated}")
+    msg.info(f"Occurrences: {len(corpus.items):,}{annotated}")
 
 
 def _save(
@@ -111,18 +118,17 @@ def _save(
     word: str,
     source: str,
 ) -> None:
-    from ..analysis.contexts.occurrence_map import planes
+    from ..analysis.contexts.occurrence_map import project
 
-    drawn = planes(corpus, queries)
+    planes = project(corpus, queries)
     if path.suffix == ".json":
-        with atomic_file(path) as partial:
-            srsly.write_json(partial, _record(corpus, queries, neighbors, drawn))
+        write_json(path, _record(corpus, queries, neighbors, planes))
         return
     from ..analysis.contexts.map_chart import map_chart
     from ..analysis.figures import save_figure
 
     title = f"Occurrences of \u201c{word}\u201d"
-    chart = map_chart(drawn, corpus.found, queries.found, title=title, source=source)
+    chart = map_chart(planes, corpus.items, queries.items, title=title, source=source)
     save_figure(chart, path, title=title)
 
 
@@ -130,23 +136,23 @@ def _record(
     corpus: Occurrences,
     queries: Occurrences,
     neighbors: list[list[list[Neighbor]]],
-    drawn: list[Plane],
+    planes: list[Plane],
 ) -> dict[str, Any]:
     return {
-        "variance": {plane.view: plane.shares for plane in drawn},
+        "variance": {plane.view: plane.shares for plane in planes},
         "occurrences": [
-            {**asdict(occurrence), "points": {p.view: p.points[number].tolist() for p in drawn}}
-            for number, occurrence in enumerate(corpus.found)
+            {**asdict(occurrence), "points": {p.view: p.points[number].tolist() for p in planes}}
+            for number, occurrence in enumerate(corpus.items)
         ],
         "queries": [
             {
                 **asdict(query),
-                "points": {p.view: p.queries[number].tolist() for p in drawn},
+                "points": {p.view: p.queries[number].tolist() for p in planes},
                 "neighbors": {
                     view: [{**asdict(near.occurrence), "cosine": near.cosine} for near in nearby]
                     for view, nearby in zip(corpus.views, neighbors[number], strict=True)
                 },
             }
-            for number, query in enumerate(queries.found)
+            for number, query in enumerate(queries.items)
         ],
     }

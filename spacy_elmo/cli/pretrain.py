@@ -1,10 +1,11 @@
-"""`python -m spacy elmo pretrain`: text becomes a weights file."""
+"""`python -m spacy elmo pretrain`: raw text to a weights file."""
 
 from __future__ import annotations
 
 import datetime
 import signal
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,11 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg, row
 
-from .corpus_arguments import CodeOption
+from .arguments import CodeOption, ConfigArgument, GpuOption
+from .corpus_table import show_corpus
 from .errors import one_message
-from .prepare import show_corpus
-from .settings import read_settings
+from .progress import reading_bar
+from .settings import load_pretrain_config, raw_text_files
 from .signals import stop_signal
 
 if TYPE_CHECKING:
@@ -27,43 +29,42 @@ _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
 
 def pretrain_cli(
     ctx: typer.Context,
-    config_path: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="Pretraining config (.cfg)")
-    ],
-    out: Annotated[Path, typer.Argument(help="Folder of the run")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT")] = False,
+    config_path: ConfigArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the run")],
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Delete the run in OUT")] = False,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU, or -1 for the CPU")] = -1,
+    gpu_id: GpuOption = -1,
     init: Annotated[
         str | None,
         typer.Option(
-            "--init", help="Weights to start from, a file or a bundled name (sets paths.init)"
+            "--init",
+            help="Initial weights: a weights file, or name of a bundled biLM (sets paths.init)",
         ),
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Train a biLM on raw text. Settings can be changed: --training.max_steps 1000
+    """Train a biLM on raw text. Settings can be overridden: --training.max_steps 1000
 
     OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, report.html, config.cfg and
     checkpoint/.
-    Loss is that of the training softmax; perplexity is of held-out text under the full softmax.
-    Ctrl-C or SIGTERM saves a checkpoint, from which --resume goes on. Several processes or machines train one model:
+    The loss is that of the training softmax; the perplexity is of held-out text under the full softmax.
+    Ctrl-C or SIGTERM saves a checkpoint, which --resume continues. Several processes or machines train one model:
     torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with one_message():
         if resume and force:
             raise ValueError(
-                "--resume goes on with the run in OUT and --force deletes it: choose one"
+                "--resume continues the run in OUT and --force deletes it; choose one of them"
             )
         from ..pipeline.bundled import bundled_names, find_weights
 
         import_code(code)
         if init in bundled_names():
             init = str(find_weights(init))
-        given = ["--paths.init", init] if init is not None else []
-        config = read_settings(config_path, [*ctx.args, *given])
+        overrides = ["--paths.init", init] if init is not None else []
+        config = load_pretrain_config(config_path, [*ctx.args, *overrides])
         from ..pretrain.run import claim, run_corpus
-        from ..pretrain.training import distributed as ranks
+        from ..pretrain.training import distributed
         from ..pretrain.training.allocation import keep_freed_memory
         from ..pretrain.training.initial_weights import read_initial_weights
         from ..pretrain.training.loop import Stopped, pretrain
@@ -72,20 +73,21 @@ def pretrain_cli(
         keep_freed_memory()
 
         def prepare() -> None:
-            """What one process does for all."""
-            found = claim(out, config, initial=initial, resume=resume, force=force)
+            """Claim the folder and prepare the corpus, in one process for all."""
+            has_checkpoint = claim(out, config, initial=initial, resume=resume, force=force)
             if resume:
                 msg.info(
                     f"Resuming the run in {out}"
-                    if found
-                    else f"Nothing to resume in {out}: starting"
+                    if has_checkpoint
+                    else f"Nothing to resume in {out}, starting a new run"
                 )
             if config.paths.corpus is None and not (out / "corpus").exists():
                 msg.info(f"Preparing {config.paths.raw_text}")
-                run_corpus(config, out)
+                with reading_bar(lambda: chain(*raw_text_files(config).values())):
+                    run_corpus(config, out)
 
-        device = ranks.device(gpu_id)
-        with ranks.join(device) as processes:
+        device = distributed.device(gpu_id)
+        with distributed.join(device) as processes:
             processes.on_first_rank(prepare)
             corpus = run_corpus(config, out)
             if processes.first:
@@ -104,12 +106,12 @@ def pretrain_cli(
             except Stopped as stopped:
                 if processes.first:
                     name = signal.Signals(stop.number).name if stop.number else "another process"
-                    msg.warn(f"{name}: {stopped}. --resume goes on from there")
+                    msg.warn(f"{name}: {stopped}. --resume continues from there")
                 raise typer.Exit(stop.exit_code) from stopped
 
 
 def _show(run: Iterator[Progress], out: Path, max_minutes: float | None) -> None:
-    """Print what happens in a run, to its end, and keep its report."""
+    """Print the progress of a run to its end, and update its report."""
     from ..pretrain.report.report import write_report
 
     progress = None
@@ -119,10 +121,10 @@ def _show(run: Iterator[Progress], out: Path, max_minutes: float | None) -> None
             write_report(out)
     if progress is None:
         msg.info(
-            "The run has come to its end before. A later one is given as --training.max_steps, max_epochs, max_tokens,"
-            " max_minutes or patience, whichever ended it"
+            "The run was complete before. To continue it, raise the limit that has ended it: --training.max_steps,"
+            " max_epochs, max_tokens, max_minutes or patience"
         )
-        # A kill may have come between the last row of the log and the report of it.
+        # The run may have been killed between the last row of the log and its report.
         write_report(out)
     elif (dev := progress.dev) is not None:
         msg.info(
@@ -145,7 +147,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _left(progress: Progress, max_minutes: float | None) -> str:
-    """The time to the first of the limits, as far as they tell."""
+    """Return the estimated time to the first limit, as h:mm:ss; "?" if no limit predicts it."""
     minutes = []
     if progress.steps:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

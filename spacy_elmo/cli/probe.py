@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`: what each layer of a biLM knows of words."""
+"""`python -m spacy elmo probe`: the information in each layer of a biLM about words."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import srsly
 import typer
 from wasabi import msg
 
-from ..files import atomic_file
-from .corpus_arguments import SourceArgument
+from .arguments import GpuOption, PipelineArgument, QuietOption
 from .errors import one_message
-from .evaluate import GpuOption
-from .out_file import check_out_file
+from .output_files import check_output_file, write_json
+from .pipelines import load_pipeline, use_gpu
+from .progress import progress_bar
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from ..analysis.probe.layers import LayerReader
     from ..analysis.probe.part_of_speech import TagScores
     from ..analysis.probe.word_sense import SenseScores
@@ -26,24 +27,24 @@ if TYPE_CHECKING:
 
 probe_cli = typer.Typer(
     name="probe",
-    help="Show what each layer of a biLM knows: layer 0 sees the word alone, the others its sentence.",
+    help="Probe each layer for word senses and parts of speech.",
     no_args_is_help=True,
 )
 
 
-class Column(str, Enum):
-    """Of CoNLL-U."""
+class ColumnChoice(str, Enum):
+    """Choices of `--column`."""
 
     upos = "upos"
     xpos = "xpos"
 
 
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the figures")]
+OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the results")]
 
 
 @probe_cli.command("word-sense")
 def word_sense_cli(
-    source: SourceArgument,
+    source: PipelineArgument,
     train: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Annotated text: JSONL file, or glob pattern")
     ],
@@ -56,11 +57,12 @@ def word_sense_cli(
     ] = None,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
-    """Word senses by nearest neighbour, as table 5 of Peters et al. (2018): F1 in %.
+    """Predict word senses by nearest neighbour (Peters et al. 2018, table 5), and show F1 in %.
 
-    In each layer a word gets the sense whose mean vector in TRAIN is nearest, among those that its lemma has there with
-    its part of speech. A word without any there gets WordNet's first sense, with --first-senses; otherwise no answer.
+    In each layer a word is assigned the sense with the nearest mean vector in TRAIN, among those of its lemma and part
+    of speech. A word that does not occur in TRAIN is assigned WordNet's first sense, with --first-senses, or none.
     A record of a file is {"tokens": [...], "sense": [WordNet's sense key, or null, for each token]}.
     """
     with one_message():
@@ -72,59 +74,60 @@ def word_sense_cli(
         first = None if first_senses is None else read_first_senses(first_senses)
         files = text_files(train)
         texts = [_annotated(test) for test in tests]
-        probe = NearestSense(_reader(source), read_senses(files), first)
-        answers = [probe.answer(sentences) for sentences in texts]
-        total = sum(answers[1:], start=answers[0]).scores()
+        # Counting the sentences takes little time beside computing their layers.
+        total = sum(map(len, texts)) + sum(1 for _ in read_senses(files))
+        with progress_bar("sentences", total=total, quiet=quiet) as bar:
+            probe = NearestSense(_reader(source, bar), read_senses(files), first)
+            answers = [probe.answer(sentences) for sentences in texts]
+        all_answers = sum(answers[1:], start=answers[0]).scores()
         scores = [answer.scores() for answer in answers]
         if out is not None:
             by_file = {str(test): asdict(s) for test, s in zip(tests, scores, strict=True)}
-            with atomic_file(out) as partial:
-                srsly.write_json(partial, {**asdict(total), "files": by_file})
-    _show_senses([*(test.stem for test in tests), "All"], [*scores, total])
+            write_json(out, {**asdict(all_answers), "files": by_file})
+    _show_senses([*(test.stem for test in tests), "All"], [*scores, all_answers])
     if out is not None:
         msg.good(f"Saved: {out}")
 
 
 @probe_cli.command("part-of-speech")
 def part_of_speech_cli(
-    source: SourceArgument,
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to learn from")],
-    dev: Annotated[
-        Path, typer.Argument(metavar="DEV", help="CoNLL-U file that chooses among the epochs")
-    ],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to compare on")],
+    source: PipelineArgument,
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to train on")],
+    dev: Annotated[Path, typer.Argument(metavar="DEV", help="CoNLL-U file to choose the epoch by")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to test on")],
     column: Annotated[
-        Column, typer.Option(help="Universal tags, or those of the language")
-    ] = Column.upos,
-    seed: Annotated[int, typer.Option(help="Of the order in which words are learnt")] = 0,
+        ColumnChoice, typer.Option(help="Universal tags, or those of the language")
+    ] = ColumnChoice.upos,
+    seed: Annotated[int, typer.Option(help="Seed of the order of the training words")] = 0,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
-    """Parts of speech by a linear classifier, as table 6 of Peters et al. (2018): accuracy in %.
+    """Predict parts of speech by a linear classifier (Peters et al. 2018, table 6), and show the accuracy in %.
 
-    In each layer, softmax regression from the vector of a word to its tag; the biLM stays as it is.
+    For each layer, softmax regression from the vector of a word to its tag is trained; the biLM is not changed.
     """
     with one_message():
         _check(out, gpu_id)
         from ..analysis.probe.part_of_speech import probe_tags, read_tags
 
         texts = [read_tags(file, column.value) for file in (train, dev, test)]
-        scores = probe_tags(_reader(source), *texts, seed=seed)
+        n_sentences = sum(len(text.sentences) for text in texts)
+        with progress_bar("sentences", total=n_sentences, quiet=quiet) as bar:
+            reader = _reader(source, bar)
+            with progress_bar("layers", total=reader.layers, quiet=quiet) as layer_bar:
+                scores = probe_tags(reader, *texts, seed=seed, progress=layer_bar.update)
         if out is not None:
-            with atomic_file(out) as partial:
-                srsly.write_json(partial, asdict(scores))
+            write_json(out, asdict(scores))
     _show_tags(scores)
     if out is not None:
         msg.good(f"Saved: {out}")
 
 
 def _check(out: Path | None, gpu_id: int) -> None:
-    if gpu_id >= 0:
-        from spacy import require_gpu
-
-        require_gpu(gpu_id)
+    use_gpu(gpu_id)
     if out is not None:
-        check_out_file(out, "--out", force=True)
+        check_output_file(out, "--out", force=True)
 
 
 def _annotated(file: Path) -> list[SenseSentence]:
@@ -132,16 +135,14 @@ def _annotated(file: Path) -> list[SenseSentence]:
 
     sentences = list(read_senses([file]))
     if not any(sentence.instances for sentence in sentences):
-        raise ValueError(f"{file}: no word in it has a sense; nothing to compare with")
+        raise ValueError(f"{file}: no word has a sense; there is nothing to compare with")
     return sentences
 
 
-def _reader(source: str) -> LayerReader:
+def _reader(source: str, bar: tqdm) -> LayerReader:
     from ..analysis.probe.layers import LayerReader
-    from ..corpora.pipelines import load_pipeline
 
-    nlp, _ = load_pipeline(source, tokenized=True)
-    return LayerReader(nlp)
+    return LayerReader(load_pipeline(source, lang=None, tokenized=True), bar.update)
 
 
 def _show_senses(names: list[str], scores: list[SenseScores]) -> None:

@@ -1,9 +1,10 @@
-"""`python -m spacy elmo score`: how expected each token of a text is, and what would fit in its place."""
+"""`python -m spacy elmo score`: the log-probability of each token of a text, and substitutes for it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import srsly
 import typer
 from wasabi import msg
 
+from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import one_message
-from .evaluate import GpuOption, LangOption, TokenizedOption, WeightsArgument, settings_for
+from .progress import reading_bar
+from .settings import tokenizer_settings
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -22,27 +25,31 @@ if TYPE_CHECKING:
 
 
 def score_cli(
-    weights_name: WeightsArgument,
+    source: WeightsArgument,
     text: Annotated[
         str,
         typer.Argument(
-            metavar="TEXT", help="File, directory or glob pattern; - for standard input"
+            metavar="TEXT", help="File, directory or glob pattern, or - for standard input"
         ),
     ],
     substitutes: Annotated[
-        int, typer.Option("--substitutes", "-n", min=0, help="Best words in each token's place")
+        int,
+        typer.Option(
+            "--substitutes", "-n", min=0, help="Number of substitutes to show for each token"
+        ),
     ] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, a line for each document")
-    ] = False,
-    lang: LangOption = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per document")] = False,
+    lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
 ) -> None:
-    """Log-probability of every token given the words before it (forward) and after it (backward), in nats.
+    """Show the log-probability of every token of a text.
 
-    The nearer to 0, the more expected. A word outside the vocabulary is marked with *: its figures are those of <UNK>,
-    which stands for all such words. <S> and </S> are the ends of a sentence; text is cut into sentences as in prepare.
+    It is conditional on the words before the token (forward) or after it (backward), and in nats.
+
+    The nearer to 0, the more probable. A word outside the vocabulary is marked with *: its values are those of <UNK>,
+    the class of all such words. <S> and </S> are the ends of a sentence; text is split into sentences as in prepare.
     """
     with one_message():
         from ..analysis.language_model import LanguageModel
@@ -51,35 +58,42 @@ def score_cli(
         from ..pipeline.reading.spans import sentence_spans
         from ..pretrain.training.distributed import device
 
-        weights = Weights.load(find_weights(weights_name))
-        docs = _docs(text, settings_for(weights.card, lang, tokenized))
+        weights = Weights.load(find_weights(source))
+        docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
-        for doc in docs:
-            scores = model.score(doc)
-            best = model.all_substitutes(doc, substitutes) if substitutes else None
-            if json:
-                typer.echo(srsly.json_dumps(_record(doc, scores, best)))
-            else:
-                _show(doc, scores, best)
+        # Results on the terminal show the progress themselves.
+        with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
+            for doc in docs:
+                scores = model.score(doc)
+                words = model.all_substitutes(doc, substitutes) if substitutes else None
+                if json:
+                    typer.echo(srsly.json_dumps(_record(doc, scores, words)))
+                else:
+                    _show(doc, scores, words)
 
 
-def _docs(source: str, settings: Prepare) -> Iterator[Doc]:
-    """A Doc for each document, with the words and the sentences of which `prepare` would make a corpus."""
+def _files(text: str) -> list[Path]:
+    from ..text.files import text_files
+
+    return [] if text == "-" else text_files(text)
+
+
+def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
+    """Yield a Doc for each document, tokenized and split into sentences as by `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
     from ..pretrain.corpus.tokenize import DocumentTokenizer
     from ..text.documents import Document, documents
-    from ..text.files import text_files
 
-    cutter, vocab = DocumentTokenizer(settings), Vocab()
-    found: Iterator[Document]
-    if source == "-":
-        found = (Document([line.strip()], words=False) for line in sys.stdin if line.strip())
+    tokenize, vocab = DocumentTokenizer(settings), Vocab()
+    texts: Iterator[Document]
+    if text == "-":
+        texts = (Document([line.strip()], words=False) for line in sys.stdin if line.strip())
     else:
-        found = documents(text_files(source), settings.encoding_errors)
-    for document in found:
-        piece = cutter([document])
+        texts = documents(_files(text), settings.encoding_errors)
+    for document in texts:
+        piece = tokenize([document])
         if not len(piece.words):
             continue
         starts = np.zeros(len(piece.words), dtype=bool)
@@ -88,32 +102,34 @@ def _docs(source: str, settings: Prepare) -> Iterator[Doc]:
         yield Doc(vocab, words=words, sent_starts=starts.tolist())
 
 
-def _record(doc: Doc, scores: TokenScores, best: list[list[Substitute]] | None) -> dict[str, Any]:
+def _record(
+    doc: Doc, scores: TokenScores, substitutes: list[list[Substitute]] | None
+) -> dict[str, Any]:
     record = {
         "tokens": [token.text for token in doc],
-        "forward": _numbers(scores.forward),
-        "backward": _numbers(scores.backward),
+        "forward": _rounded(scores.forward),
+        "backward": _rounded(scores.backward),
         "unknown": scores.unknown.tolist(),
-        "sentence_ends": _numbers(scores.closing[0]),
-        "sentence_starts": _numbers(scores.closing[1]),
+        "sentence_ends": _rounded(scores.closing[0]),
+        "sentence_starts": _rounded(scores.closing[1]),
     }
-    return record if best is None else {**record, "substitutes": best}
+    return record if substitutes is None else {**record, "substitutes": substitutes}
 
 
-def _numbers(values: np.ndarray) -> list[float]:
+def _rounded(values: np.ndarray) -> list[float]:
     return [round(float(value), 4) for value in values]
 
 
-def _show(doc: Doc, scores: TokenScores, best: list[list[Substitute]] | None) -> None:
-    header = ["Token", "Forward", "Backward"] + (["Substitutes"] if best else [])
+def _show(doc: Doc, scores: TokenScores, substitutes: list[list[Substitute]] | None) -> None:
+    header = ["Token", "Forward", "Backward"] + (["Substitutes"] if substitutes else [])
     rows: list[list[str]] = []
     for sentence, ending, start in zip(doc.sents, *scores.closing, strict=True):
         rows.append(["<S>", "", f"{start:.2f}"])
         for i in range(sentence.start, sentence.end):
             name = doc[i].text + ("*" if scores.unknown[i] else "")
             rows.append([name, f"{scores.forward[i]:.2f}", f"{scores.backward[i]:.2f}"])
-            if best:
-                rows[-1].append(" ".join(substitute.word for substitute in best[i]))
+            if substitutes:
+                rows[-1].append(" ".join(substitute.word for substitute in substitutes[i]))
         rows.append(["</S>", f"{ending:.2f}", ""])
     rows = [row + [""] * (len(header) - len(row)) for row in rows]
     msg.table(rows, header=header, divider=True, aligns=["l", "r", "r", "l"][: len(header)])

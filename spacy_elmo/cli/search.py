@@ -1,9 +1,9 @@
-"""`python -m spacy elmo search`: sentences of a corpus that are near to another one in meaning."""
+"""`python -m spacy elmo search`: sentences of a corpus by the similarity of their vectors."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,22 +13,31 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from .corpus_arguments import CodeOption, CorpusArgument, SourceArgument, SourceLangOption
+from .arguments import (
+    CodeOption,
+    CorpusArgument,
+    GpuOption,
+    LanguageOption,
+    PipelineArgument,
+    QuietOption,
+    TokenizedOption,
+)
 from .errors import one_message
-from .evaluate import GpuOption, TokenizedOption
+from .pipelines import load_pipeline, use_gpu
+from .progress import reading_bar
 
 if TYPE_CHECKING:
     from ..search.index import Hit
 
 search_cli = typer.Typer(
     name="search",
-    help="Find the sentences of a corpus whose vectors are near that of a query.",
+    help="Find the sentences of a corpus nearest to a query.",
     no_args_is_help=True,
 )
 
 
-class Method(str, Enum):
-    """How the nearest are found."""
+class MethodChoice(str, Enum):
+    """Choices of `--method`."""
 
     exact = "exact"
     hnsw = "hnsw"
@@ -36,44 +45,45 @@ class Method(str, Enum):
 
 @search_cli.command("index")
 def index_cli(
-    source: SourceArgument,
+    source: PipelineArgument,
     text: CorpusArgument,
-    out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to make")],
+    out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to create")],
     layer: Annotated[
-        int | None, typer.Option(help="Layer of the vectors, 0 to L; else the average of all")
+        int | None, typer.Option(help="Layer of the vectors, 0 to L; by default the average of all")
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="Compare with all, or search a graph, for millions")
-    ] = Method.exact,
+        MethodChoice,
+        typer.Option(help="Compare with all sentences, or search a graph (for millions)"),
+    ] = MethodChoice.exact,
     tokenized: TokenizedOption = False,
-    lang: SourceLangOption = None,
+    lang: LanguageOption = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an index in OUT_DIR")
     ] = False,
     gpu_id: GpuOption = -1,
+    quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
     """Make an index of the sentences of a corpus.
 
-    From Python it is spacy_elmo.search.index.SearchIndex.from_disk(OUT_DIR).
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads it.
     """
     with one_message():
         import_code(code)
-        if gpu_id >= 0:
-            from spacy import require_gpu
-
-            require_gpu(gpu_id)
+        use_gpu(gpu_id)
         _check_out_dir(out_dir, force)
-        from ..corpora.pipelines import load_pipeline
-        from ..search.corpus_index import add_corpus, origin
+        from ..corpora.items import corpus_files
+        from ..search.corpus_index import add_corpus, corpus_source
         from ..search.index import SearchIndex
 
-        nlp, remarks = load_pipeline(source, lang=lang, tokenized=tokenized)
-        for remark in remarks:
-            msg.warn(remark)
-        about = origin(nlp, source, lang=lang, tokenized=tokenized)
+        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+        about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
         index = SearchIndex(layer=layer, method=method.value, about=about)
-        _show_progress(add_corpus(index, nlp, text, tokenized=tokenized))
+        tokens = 0
+        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+            for added in add_corpus(index, nlp, text, tokenized=tokenized):
+                tokens += added
+                bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
         index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 
@@ -82,41 +92,43 @@ def index_cli(
 def query_cli(
     index_dir: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder of an index")],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Text; - for standard input, a query a line")
+        str, typer.Argument(metavar="QUERY", help="Text, or - for standard input, a query per line")
     ],
-    hits: Annotated[int, typer.Option("--hits", "-n", min=1, help="How many to find")] = 10,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each query")] = False,
+    hits: Annotated[
+        int, typer.Option("--hits", "-n", min=1, help="Number of sentences to find")
+    ] = 10,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per query")] = False,
     pipeline: Annotated[
-        str | None, typer.Option(help="The pipeline or weights of the index, if they were moved")
+        str | None, typer.Option(help="Pipeline or weights of the index, if they were moved")
     ] = None,
     code: CodeOption = None,
 ) -> None:
     """Find the sentences of an index that are nearest to a text, by the cosine of their vectors."""
     with one_message():
         import_code(code)
-        from ..search.corpus_index import query_reader
+        from ..search.corpus_index import query_pipeline
         from ..search.index import SearchIndex
 
         index = SearchIndex.from_disk(index_dir)
-        read = query_reader(index, pipeline)
+        nlp = query_pipeline(index, pipeline)
         if query != "-":
-            _show(query, index.search(read(query), hits), json)
+            _show(query, index.search(nlp(query), hits), json)
             return
         for number, line in enumerate(sys.stdin.buffer, 1):
             try:
                 text = line.decode("utf8").strip()
-                found = index.search(read(text), hits) if text else None
+                result = index.search(nlp(text), hits) if text else None
             except ValueError as error:
                 raise ValueError(f"Standard input, line {number}: {error}") from error
-            if found is not None:
-                _show(text, found, json)
+            if result is not None:
+                _show(text, result, json)
 
 
 def _check_out_dir(out_dir: Path, force: bool) -> None:
     if out_dir.is_file():
-        raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to make")
+        raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to create")
     if out_dir.is_dir() and any(out_dir.iterdir()) and not force:
-        raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index that is there")
+        raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index in it")
 
 
 def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
@@ -124,12 +136,4 @@ def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
         typer.echo(srsly.json_dumps({"query": query, "hits": [hit._asdict() for hit in hits]}))
         return
     rows = [(f"{hit.cosine:.3f}", hit.doc_id, " ".join(hit.text.split())) for hit in hits]
-    msg.table(rows, header=("Cosine", "Where", query), divider=True, max_col=100)
-
-
-def _show_progress(counts: Iterable[int]) -> None:
-    from tqdm import tqdm
-
-    with tqdm(unit=" tokens", unit_scale=True, disable=None) as bar:
-        for tokens in counts:
-            bar.update(tokens)
+    msg.table(rows, header=("Cosine", "Place", query), divider=True, max_col=100)

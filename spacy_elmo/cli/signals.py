@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask a long command to stop in good order."""
+"""Orderly stop of a long command by Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from types import FrameType
 
 
 class StopSignal(threading.Event):
-    """Set by the first signal. The second one does what it always did: it ends the program where it stands."""
+    """Event that the first SIGINT or SIGTERM sets. The second one ends the program at once, as usual."""
 
     number: int | None = None
-    """Of the signal that came."""
+    """Number of the received signal."""
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports of a program that a signal has ended; SIGTERM, if none came here."""
+        """Exit code that a shell reports for a program ended by the signal; without a signal, that of SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
 
 @contextmanager
 def stop_signal() -> Iterator[StopSignal]:
-    """Within it, SIGINT and SIGTERM set what it yields."""
+    """Yield an event that SIGINT and SIGTERM set inside the `with` block."""
     stop = StopSignal()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     def handle(number: int, _: FrameType | None) -> None:
@@ -36,7 +36,7 @@ def stop_signal() -> Iterator[StopSignal]:
         stop.number = number
         stop.set()
 
-    for number in before:
+    for number in handlers:
         signal.signal(number, handle)
     try:
         yield stop

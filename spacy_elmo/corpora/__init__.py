@@ -1,1 +1,1 @@
-"""A corpus as a pipeline reads it: numbered items, passages, and word senses where they are annotated."""
+"""Corpora as pipelines read them: numbered items, passages, and word senses where they are annotated."""

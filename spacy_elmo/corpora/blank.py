@@ -1,4 +1,4 @@
-"""A blank pipeline around a weights file."""
+"""Blank pipelines that consist of an elmo with given weights."""
 
 from __future__ import annotations
 
@@ -17,45 +17,46 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """A pipeline whose only component is an elmo with these weights; the component reads them when it is first used.
+    """Return a pipeline whose only component is an elmo with these weights; it reads them when it is first used.
 
     Args:
-        source: a weights file, or the name of a bundled biLM.
-        lang: the language; by default that of the weights' card.
-        fallback: the language if the card knows none.
+        source: path of a weights file, or name of a bundled biLM.
+        lang: the language; by default the one in the weights' card.
+        fallback: the language if the card names none.
 
     Returns:
-        The pipeline, with the absolute path of the file in its config, and remarks for the user.
+        The pipeline, with the absolute path of the file in its config, and warnings for the user.
 
     Raises:
-        OSError: there is no such file.
-        ValueError: it is no weights file, no language is known, or spaCy does not have it.
+        OSError: the file does not exist.
+        ValueError: it is not a weights file, the language is not known, or spaCy does not support it.
     """
     path = find_weights(source)
     card = Weights.load(path).card
     lang = lang or card.get("language") or fallback
     if lang is None:
         raise ValueError(
-            f"{path}: its card does not say of which language it is. Give it, such as --lang en; --lang {ANY_LANGUAGE}"
-            " is spaCy's multi-language tokenizer"
+            f"{path}: the card does not name the language of the weights. Set it, for example with --lang en; --lang"
+            f" {ANY_LANGUAGE} is spaCy's multi-language tokenizer"
         )
     try:
         nlp = spacy.blank(lang)
     except (ImportError, ValueError) as error:  # an ImportError also for an unknown language
         raise ValueError(
-            f"spaCy makes no pipeline of the language {lang!r}: {str(error).strip()}"
+            f"spaCy cannot create a pipeline for the language {lang!r}: {str(error).strip()}"
         ) from error
     weights = source if source in bundled_names() else str(path.absolute())
     nlp.add_pipe("elmo", config={"weights": weights})
-    return nlp, _remarks(card, lang)
+    return nlp, _tokenizer_warnings(card, lang)
 
 
-def _remarks(card: Mapping[str, Any], lang: str) -> list[str]:
-    made_by = card.get("tokenizer")
-    own = f"spacy.blank({lang!r})"
-    if made_by in (None, own):
+def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
+    training_tokenizer = card.get("tokenizer")
+    tokenizer = f"spacy.blank({lang!r})"
+    if training_tokenizer in (None, tokenizer):
         return []
     return [
-        f"The words on which the weights were trained are by another tokenizer ({made_by}) than that of this pipeline"
-        f" ({own}). Vectors are best where words are cut as in training: [nlp.tokenizer] of a config sets another"
+        f"The weights were trained on words from another tokenizer ({training_tokenizer}) than this pipeline's"
+        f" ({tokenizer}). Vectors are best if text is tokenized as in training; [nlp.tokenizer] of a config sets the"
+        " tokenizer"
     ]

@@ -1,4 +1,4 @@
-"""Text files to numbered items, and items to shards: what is computed in one piece."""
+"""Numbered items of text files, grouped into shards, the units of computation."""
 
 from __future__ import annotations
 
@@ -15,68 +15,68 @@ from ..text.documents import docbin_words, json_lines
 from ..text.files import kind, lines, text_files
 
 Item: TypeAlias = str | list[str]
-"""What becomes one Doc: a text, or words."""
+"""A text or a list of words that becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Some 13,000 words of English, or 160 MB of vectors of the original ELMo in all layers."""
+"""Size of a shard: some 13,000 English words, or 160 MB of vectors of the original ELMo in all layers."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Consecutive items of one file, at least one."""
+    """One or more consecutive items of one file."""
 
     number: int
     source: str
-    """The file."""
+    """Path of the file."""
     first: int
-    """The number of its first item, of all items of all files."""
+    """Number of its first item, counted over all files."""
     items: list[Item]
 
     @functools.cached_property
     def digest(self) -> str:
-        """Another one for other items. 32 hexadecimal digits."""
+        """BLAKE2b digest of the items, 32 hexadecimal digits."""
         return hashlib.blake2b(json.dumps(self.items).encode(), digest_size=16).hexdigest()
 
 
 def corpus_files(source: str) -> list[Path]:
-    """The files of a corpus, sorted: those of `text_files`, and `.conllu`.
+    """Return the files of a corpus, sorted: those of `text_files`, and `.conllu`.
 
     Raises:
-        FileNotFoundError, ValueError: as of `text_files`.
+        FileNotFoundError, ValueError: see `text_files`.
     """
     return text_files(source, more=(".conllu",))
 
 
-def shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """The items of files in order, cut into shards by their characters; none holds items of two files.
+def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
+    """Yield the items of files in order, grouped into shards by their number of characters, each of one file.
 
     - `.jsonl`: a record is an item, its words in `tokens` or its text in `text`.
-    - `.spacy`: a Doc is an item, its words. Annotations are not read. The whole file is in memory at a time.
-    - `.conllu`: a sentence is an item, its syntactic words: neither ranges ("3-4") nor empty nodes ("5.1").
-    - Anything else: a line is an item, a blank one too, so that items and lines have the same numbers.
+    - `.spacy`: a Doc is an item, as its words; annotations are ignored. The whole file is held in memory.
+    - `.conllu`: a sentence is an item, as its syntactic words, without ranges ("3-4") and empty nodes ("5.1").
+    - Any other file: a line is an item, also a blank one, so that items and lines have the same numbers.
 
-    All but `.spacy` may be packed as .gz, .xz or .zst.
+    All but `.spacy` may be compressed as .gz, .xz or .zst.
 
     Args:
         tokenized: texts are words separated by spaces.
 
     Raises:
-        ValueError: naming file and line of what cannot be read.
+        ValueError: a line or record cannot be read; the message names the file and the line.
     """
     number = first = 0
     for file in files:
-        for items in _cut(_items(file, tokenized)):
+        for items in _group(_items(file, tokenized)):
             yield Shard(number, str(file), first, items)
             number += 1
             first += len(items)
 
 
-def _cut(items: Iterable[Item]) -> Iterator[list[Item]]:
+def _group(items: Iterable[Item]) -> Iterator[list[Item]]:
     shard: list[Item] = []
     characters = 0
     for item in items:
         shard.append(item)
-        # One more for each item, or a file of blank lines would be one shard.
+        # One is added for each item, because a file of blank lines would be one shard otherwise.
         characters += 1 + (len(item) if isinstance(item, str) else sum(map(len, item)))
         if characters >= CHARACTERS_PER_SHARD:
             yield shard
@@ -105,16 +105,16 @@ def _records(file: Path) -> Iterator[Item]:
 
 
 def _record(record: object) -> Item:
-    known = record if isinstance(record, dict) else {}
-    tokens, text = known.get("tokens"), known.get("text")
+    fields = record if isinstance(record, dict) else {}
+    tokens, text = fields.get("tokens"), fields.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens):
-        "".join(tokens).encode()  # half a surrogate pair is a ValueError
+        "".join(tokens).encode()  # raises ValueError for an unpaired surrogate
         return tokens
     if tokens is None and isinstance(text, str):
         text.encode()
         return text
     raise ValueError(
-        'expected {"text": a string} or {"tokens": a list of strings, none empty}, found '
+        'expected {"text": a string} or {"tokens": a list of strings, none empty}, but got '
         f"{json.dumps(record):.100}"
     )
 

@@ -1,4 +1,4 @@
-"""A corpus as passages, which become Docs, with the senses of their words where it is annotated."""
+"""Passages of a corpus, each of which becomes a Doc, with the senses of its words where they are annotated."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..text.files import kind, lines
-from .items import Item, corpus_files, shards
+from .items import Item, corpus_files, read_shards
 from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """What becomes one Doc."""
+    """An item of a corpus, with its origin and its annotation."""
 
     item: Item
     source: str
-    """The name of its file."""
+    """Name of its file."""
     senses: list[SenseInstance] | None = None
-    """Of those of its words that have one; None: it is not annotated."""
+    """Annotated senses of its words; None if the file is not annotated."""
 
 
-def passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
-    """The passages of a corpus in order.
+def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
+    """Yield the passages of a corpus in order.
 
-    They are the items of `embed.corpus.shards`. A `.jsonl` file whose first record has a field `sense` is annotated,
-    and read by `read_senses`.
+    They are the items of `read_shards`, except in an annotated file, a `.jsonl` file whose first record has a field
+    `sense`: that is read by `read_senses`.
 
     Args:
         source: a file, a directory or a glob pattern.
         tokenized: texts are words separated by spaces.
 
     Raises:
-        OSError, ValueError: as of `corpus_files`, `shards` and `read_senses`.
+        OSError, ValueError: see `corpus_files`, `read_shards` and `read_senses`.
     """
     for file in corpus_files(source):
         if kind(file) == ".jsonl" and _is_annotated(file):
             for words, instances in read_senses([file]):
                 yield Passage(words, file.name, instances)
         else:
-            for shard in shards([file], tokenized=tokenized):
+            for shard in read_shards([file], tokenized=tokenized):
                 yield from (Passage(item, file.name) for item in shard.items)
 
 
@@ -49,5 +49,5 @@ def _is_annotated(file: Path) -> bool:
     try:
         record = json.loads(first)
     except json.JSONDecodeError:
-        return False  # whoever reads the file says so better
+        return False  # the reader of the file gives a better message
     return isinstance(record, dict) and "sense" in record

@@ -43,7 +43,8 @@ class BiLMOptions(Unsaved):
     """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
     layers of training Docs are then computed once, in the first epoch."""
     trainable: Trainable = "all"
-    """What is trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM layer)."""
+    """Parameters that are trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM
+    layer)."""
     unfreeze_at: int = 0
     """The first step of the optimizer, counted from 0, that trains the biLM. Steps before it cost what a frozen one
     costs. Every training run counts from 0, also one that continues from a saved pipeline."""
@@ -56,7 +57,7 @@ class BiLMOptions(Unsaved):
     """Words that the biLM reads at once, a bound on memory. No vector depends on it: a longer span is read in pieces,
     except when the biLM is being trained."""
     get_spans: SpanGetter | None = None
-    """Which spans of a Doc are read as sequences; null: sentences, by a rule that uses no annotation, so that training
+    """Spans of a Doc that are read as sequences; null: sentences, by a rule that uses no annotation, so that training
     and prediction read the same."""
     dtype: StoredDType = "float32"
     """Number type of the layers; "float16" takes half the memory. Listeners use the rounded values, in training as
@@ -96,7 +97,8 @@ class ElmoOptions(BiLMOptions):
     """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
 
     store: Store = "layers"
-    """What is stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to it."""
+    """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to
+    it."""
     cache_mb: float = 1000
     """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only."""
     cache_dir: str | None = None

@@ -1,1 +1,1 @@
-"""Search for passages whose vectors in context are near."""
+"""Search for passages by the similarity of their contextual vectors."""

@@ -1,4 +1,4 @@
-"""A corpus to an index, and a text to the query for it."""
+"""Indexes of the sentences of a corpus, and the pipeline for their queries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..corpora.items import corpus_files, shards
-from ..corpora.pipelines import elmo_of, identity, load_pipeline
+from ..corpora.items import corpus_files, read_shards
+from ..corpora.pipelines import elmo_and_later, find_elmo, fingerprint, load_pipeline
 from ..pipeline.reading.sequences import spans_of
 from .index import SearchIndex
 
@@ -18,80 +18,80 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Take in the sentences of a corpus, as elmo reads them (its `get_spans`).
+    """Add the sentences of a corpus to an index: the spans that elmo reads (its `get_spans`).
 
-    The Docs are the items of `embed.corpus.shards`, read by the pipeline from its tokenizer to its elmo. They
-    are called by file and number, from 1: "letters.txt:12" is the twelfth line.
+    The Docs are the items of `read_shards`, processed by the pipeline from its tokenizer to its elmo. Their names are
+    made of file and number, counted from 1: "letters.txt:12" is the twelfth line.
 
     Args:
-        text: file, directory or glob pattern, as of `corpus_files`.
+        text: file, directory or glob pattern, see `corpus_files`.
         tokenized: texts are words separated by spaces.
 
     Yields:
-        How many tokens were read, now and then.
+        The number of tokens added since the last one.
 
     Raises:
-        OSError, ValueError: as of `corpus_files`, `shards` and `elmo_of`; there is no word in the text.
+        OSError, ValueError: see `corpus_files`, `read_shards` and `find_elmo`; the text has no words.
     """
-    _, elmo = elmo_of(nlp)
+    _, elmo = find_elmo(nlp)
     get_spans = elmo.model.attrs["options"].get_spans
-    not_run = _after_elmo(nlp)
+    disabled = elmo_and_later(nlp)[1:]
     for file in corpus_files(text):
         number = 0
-        for shard in shards([file], tokenized=tokenized):
+        for shard in read_shards([file], tokenized=tokenized):
             items = (i if isinstance(i, str) else Doc(nlp.vocab, words=i) for i in shard.items)
-            docs = list(nlp.pipe(items, disable=not_run))
+            docs = list(nlp.pipe(items, disable=disabled))
             for spans in spans_of(docs, get_spans):
                 number += 1
                 index.add(f"{file}:{number}", spans)
             yield sum(map(len, docs))
     if not len(index):
-        raise ValueError(f"No word in the text of {text!r}; nothing to index")
+        raise ValueError(f"The text of {text!r} has no words; there is nothing to index")
 
 
-def origin(nlp: Language, source: str, *, lang: str | None, tokenized: bool) -> dict[str, Any]:
-    """What `query_reader` needs to know of how a corpus is read, in JSON types: `SearchIndex.about`.
+def corpus_source(
+    nlp: Language, source: str, *, lang: str | None, tokenized: bool
+) -> dict[str, Any]:
+    """Return the source of an index in JSON types, for `SearchIndex.about` and `query_pipeline`.
 
     Args:
-        source, lang, tokenized: with which `load_pipeline` gave the pipeline.
+        source, lang, tokenized: the arguments with which `load_pipeline` has loaded the pipeline.
     """
     path = Path(source)
-    lasting = str(path.absolute()) if path.exists() else source
-    return {"source": lasting, "lang": lang, "tokenized": tokenized, "pipeline": identity(nlp)}
+    return {
+        "source": str(path.absolute()) if path.exists() else source,
+        "lang": lang,
+        "tokenized": tokenized,
+        "pipeline": fingerprint(nlp),
+    }
 
 
-def query_reader(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Texts to Docs with vectors, by the pipeline with which the corpus of an index was read.
+def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
+    """Return a function from a text to a Doc with vectors, by the pipeline that has processed the corpus of an index.
 
     Args:
-        index: with `about` as of `origin`.
-        source: where this pipeline is now, if it is somewhere else.
+        index: its `about` is that of `corpus_source`.
+        source: place of this pipeline, if it was moved.
 
     Raises:
-        OSError, ValueError: as of `load_pipeline`.
-        ValueError: it is another pipeline; or nothing is known of the index's.
+        OSError, ValueError: see `load_pipeline`.
+        ValueError: it is another pipeline, or the index does not name its pipeline.
     """
     about = index.about
     if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
-            "The index does not say how its text was read: search it from Python, with SearchIndex.search"
+            "The index does not name the pipeline of its text: search it from Python, with SearchIndex.search"
         )
     tokenized = about["tokenized"]
     nlp, _ = load_pipeline(source or about["source"], lang=about["lang"], tokenized=tokenized)
-    if identity(nlp) != about["pipeline"]:
+    if fingerprint(nlp) != about["pipeline"]:
         raise ValueError(
-            f"{source or about['source']} is another pipeline, or has changed: its vectors do not compare with those of"
-            " the index. Give the same with --pipeline, or make the index again"
+            f"{source or about['source']} is another pipeline, or has changed: its vectors cannot be compared with"
+            " those of the index. Set the pipeline of the index with --pipeline, or make the index again"
         )
-    not_run = _after_elmo(nlp)
+    disabled = elmo_and_later(nlp)[1:]
 
-    def read(text: str) -> Doc:
-        return nlp(Doc(nlp.vocab, words=text.split()) if tokenized else text, disable=not_run)
+    def process(text: str) -> Doc:
+        return nlp(Doc(nlp.vocab, words=text.split()) if tokenized else text, disable=disabled)
 
-    return read
-
-
-def _after_elmo(nlp: Language) -> list[str]:
-    """The components that stand after it."""
-    name, _ = elmo_of(nlp)
-    return nlp.pipe_names[nlp.pipe_names.index(name) + 1 :]
+    return process

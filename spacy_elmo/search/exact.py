@@ -1,4 +1,4 @@
-"""Nearest vectors by comparing with all."""
+"""Exact nearest neighbours: every vector is compared with the query."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-# A matrix product rounds its rows in different ways, equal ones too: by less than this where they are of length 1.
+# Bound of the rounding error of a matrix product of vectors of length 1. Equal rows may be rounded differently.
 _ROUNDING = 1e-5
 
 
 class ExactNeighbours:
-    """Vectors of length 1 in one matrix, each of which is compared with the query.
+    """Vectors of length 1 in one matrix.
 
     Args:
-        width: of the vectors.
+        width: number of dimensions of the vectors.
     """
 
     def __init__(self, width: int) -> None:
@@ -24,46 +24,51 @@ class ExactNeighbours:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Take in (n, width) vectors, which get the next n numbers."""
+        """Add (n, width) vectors, which get the next n numbers."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers and the cosines of the k vectors that are nearest to a (width,) one of length 1; of all vectors,
-        if there are fewer. Nearest first; of equals, the one that came first.
+        """Return the numbers and the cosines of the k vectors nearest to a (width,) vector of length 1, nearest first.
+
+        There are fewer results if there are fewer vectors. Equally near vectors are in the order of their numbers.
         """
         matrix = self._matrix()
-        rough = matrix @ vector
-        k = min(k, len(rough))
-        least = np.partition(rough, len(rough) - k)[len(rough) - k] if k else 0
-        candidates = np.flatnonzero(rough >= least - _ROUNDING)
+        approximate = matrix @ vector
+        k = min(k, len(approximate))
+        kth_best = np.partition(approximate, len(approximate) - k)[len(approximate) - k] if k else 0
+        candidates = np.flatnonzero(approximate >= kth_best - _ROUNDING)
         cosines = (matrix[candidates] * vector).sum(axis=1)
         order = np.argsort(-cosines, kind="stable")[:k]
         return candidates[order], cosines[order]
 
     def to_disk(self, path: Path) -> None:
-        """Write a file of numpy's."""
+        """Write the vectors to a file in NumPy's format."""
         with path.open("wb") as file:
             np.save(file, self._matrix())
 
     @classmethod
     def from_disk(cls, path: Path) -> ExactNeighbours:
-        """Read what `to_disk` wrote.
+        """Load vectors from a file that `to_disk` has written.
 
         Raises:
             OSError: it cannot be read.
-            ValueError: it holds no such vectors.
+            ValueError: it is not such a file, or damaged.
         """
         try:
-            matrix = np.load(path)
-        except (EOFError, ValueError) as error:
-            raise ValueError(f"{path}: no vectors, or damaged ({error})") from error
+            matrix = np.lib.format.open_memmap(path, mode="r")
+        except OSError:
+            raise
+        except (
+            Exception
+        ) as error:  # the parser of the header raises many kinds, from SyntaxError to OverflowError
+            raise ValueError(f"{path} contains no vectors, or is damaged ({error})") from error
         if matrix.ndim != 2 or matrix.dtype != np.float32:
             raise ValueError(
-                f"{path}: expected a matrix of float32, found {matrix.dtype} {matrix.shape}"
+                f"{path}: expected a matrix of float32, but got {matrix.dtype} {matrix.shape}"
             )
-        found = cls(matrix.shape[1])
-        found.add(matrix)
-        return found
+        neighbours = cls(matrix.shape[1])
+        neighbours.add(np.array(matrix))
+        return neighbours
 
     def _matrix(self) -> np.ndarray:
         if len(self._blocks) > 1:

@@ -1,4 +1,4 @@
-"""Nearest vectors by usearch, for millions of them: a few may be missed."""
+"""Approximate nearest neighbours by usearch, for millions of vectors: a few may be missed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbours:
-    """Vectors of length 1 in a graph of near ones (HNSW), of which a query visits a small part.
+    """Vectors of length 1 in a graph of near vectors (HNSW), of which a query visits a small part.
 
-    Not faiss, whose OpenMP crashes beside torch's on macOS; usearch has threads of its own.
+    Not faiss, whose OpenMP crashes beside torch's on macOS; usearch uses its own threads.
 
     Args:
-        width: of the vectors.
+        width: number of dimensions of the vectors.
     """
 
     def __init__(self, width: int) -> None:
@@ -24,34 +24,46 @@ class HnswNeighbours:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Take in (n, width) vectors, which get the next n numbers."""
+        """Add (n, width) vectors, which get the next n numbers."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers and the cosines of about the k vectors that are nearest to a (width,) one of length 1."""
-        found = self._index.search(vector, k)
-        return found.keys.astype(np.int64), 1 - found.distances
+        """Return the numbers and the cosines of about the k vectors nearest to a (width,) vector of length 1."""
+        matches = self._index.search(vector, k)
+        return matches.keys.astype(np.int64), 1 - matches.distances
 
     def to_disk(self, path: Path) -> None:
-        """Write a file of usearch's."""
-        self._index.save(path)
+        """Write the graph to a file in usearch's format.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        try:
+            self._index.save(path)
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
 
     @classmethod
     def from_disk(cls, path: Path) -> HnswNeighbours:
-        """Read what `to_disk` wrote.
+        """Load a graph from a file that `to_disk` has written.
+
+        usearch follows the offsets of the file without checks: a damaged graph may crash the process. So the digest of
+        the file must be checked before.
 
         Raises:
             OSError: it cannot be read.
-            ValueError: it holds no such vectors.
+            ValueError: it is not such a file, or damaged.
         """
         if not path.is_file():
             raise FileNotFoundError(f"No file {path}")
         try:
             index = Index.restore(path)
         except (RuntimeError, ValueError) as error:
-            raise ValueError(f"{path}: no vectors of usearch, or damaged ({error})") from error
-        assert index is not None  # as it is for a missing file
-        found = cls(index.ndim)
-        found._index = index
-        return found
+            raise ValueError(
+                f"{path} contains no vectors of usearch, or is damaged ({error})"
+            ) from error
+        assert index is not None  # only for a missing file
+        neighbours = cls(index.ndim)
+        neighbours._index = index
+        return neighbours

@@ -1,9 +1,9 @@
-"""Vectors of length 1, whose inner product is their cosine."""
+"""Vectors of length 1, whose dot product is their cosine."""
 
 import numpy as np
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """(..., width) scaled to length 1. Zeros stay zeros, and have a cosine of 0 with everything."""
+    """Scale (..., width) to length 1. Zero vectors stay zero, and have a cosine of 0 with every vector."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

@@ -1,4 +1,4 @@
-"""The vector of a Doc, a Span or a Token."""
+"""Vectors of Docs, Spans and Tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tokens: TypeAlias = Doc | Span | Token
 
 
 def as_span(tokens: Tokens) -> Span:
-    """The same tokens as a Span."""
+    """Return the tokens as a Span."""
     if isinstance(tokens, Span):
         return tokens
     if isinstance(tokens, Token):
@@ -23,13 +23,13 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """(width,) float32, the mean over the tokens that are no whitespace; None if there are none.
+    """Return (width,) float32, the mean over the non-whitespace tokens of a Span; None if it has none.
 
     Args:
-        layer: which one; None: the average of all, so that this is `span._.elmo`.
+        layer: number of the layer; None: the average of all, so that the result is `span._.elmo`.
 
     Raises:
-        ValueError: the Doc has no vectors, or not those of this layer.
+        ValueError: the Doc has no vectors, or not this layer.
     """
     words = [token.i for token in span if not token.is_space]
     if not words:
@@ -47,6 +47,6 @@ def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
         )
     if not 0 <= layer < len(layers):
         raise ValueError(
-            f"There is no layer {layer}: the Doc has those from 0 to {len(layers) - 1}"
+            f"There is no layer {layer}: the Doc has the layers 0 to {len(layers) - 1}"
         )
     return to_numpy(layers[layer, words].mean(axis=0, dtype="float32"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from .files import kind, lines
+from .progress import reading_observer
 
 LINES_PER_DOCUMENT = 100
 """Largest number of lines in a document of plain text. Files with one sentence per line often have no blank line (1B
@@ -139,6 +140,8 @@ def docbin_words(file: Path) -> Iterator[list[str]]:
         Exception
     ) as error:  # zlib, msgpack, numpy and spaCy all raise their own types for damaged bytes
         raise ValueError(f"{file}: not a DocBin, or damaged ({error})") from error
+    if (observer := reading_observer()) is not None:
+        observer(file.stat().st_size)
     yield from texts
 
 

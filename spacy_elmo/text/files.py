@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from .progress import reading_observer
+
 _COMPRESSED = (".gz", ".xz", ".zst")
 _READ_IN_DIRECTORIES = (
     *(kind + suffix for kind in (".txt", ".jsonl") for suffix in ("", *_COMPRESSED)),
@@ -81,10 +83,13 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
         ValueError: a line is not UTF-8, or a compressed file is damaged; the message names file and line.
     """
     number = 0
+    observer = reading_observer()
     try:
         with _open(file) as stream:
             for raw in stream:
                 number += 1
+                if observer is not None:
+                    observer(len(raw))
                 # The byte order mark that some Windows programs write would become part of the first word.
                 raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 yield number, raw.decode("utf8", errors)

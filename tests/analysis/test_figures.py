@@ -48,7 +48,9 @@ def test_a_figure_is_written_whole_or_not_at_all(tmp_path, name):
 
 
 def test_other_suffix(tmp_path):
-    with pytest.raises(ValueError, match=r"a\.gif: a figure is written as \.html or \.png"):
+    with pytest.raises(
+        ValueError, match=r"a\.gif: the name of a figure must end in \.html or \.png"
+    ):
         save_figure(CHART, tmp_path / "a.gif", title="t")
 
 
@@ -59,7 +61,7 @@ def test_layer_chart():
     ]
     spec = layer_chart(mixes)
     rows = [(row["mix"], row["layer"], row["weight"]) for row in spec["data"]["values"]]
-    learnt, chosen = "b (γ 1.50)", "a (γ 1.00, layers = 0: not learnt)"
+    learnt, chosen = "b (γ 1.50)", "a (γ 1.00, layers = 0: not learned)"
     assert rows == [
         (learnt, "0", 0.2), (learnt, "1", 0.8), (chosen, "0", 1.0), (chosen, "1", 0.0), (chosen, "2", 0.0),
     ]  # fmt: skip

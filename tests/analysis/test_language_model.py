@@ -143,7 +143,7 @@ def test_other_spans(weights, nlp):
     np.testing.assert_allclose(found.forward, forward, atol=2e-5)
     np.testing.assert_allclose(found.backward, backward, atol=2e-5)
     model = LanguageModel(weights, get_spans=windows_v1(3, 1))
-    with pytest.raises(ValueError, match="spans that overlap"):
+    with pytest.raises(ValueError, match="spans of get_spans overlap"):
         model.score(doc)
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from spacy_elmo.analysis.contexts.map_chart import map_chart
-from spacy_elmo.analysis.contexts.occurrence_map import planes
+from spacy_elmo.analysis.contexts.occurrence_map import project
 from spacy_elmo.analysis.contexts.occurrences import Occurrence
 from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.analysis.layers.layer_chart import layer_chart
@@ -99,7 +99,11 @@ def test_map(browser, tmp_path):
     corpus = occurrences(found, [[[1, 0], [0, 1], [-1, -1]], [[5, 1], [0, 3], [-1, -2]]])
     queries = occurrences([Occurrence("My ", "bank", ".", "query")], [[[1, 1]], [[1, -3]]])
     spec = map_chart(
-        planes(corpus, queries), found, queries.found, title="Occurrences of “bank”", source="a < b"
+        project(corpus, queries),
+        found,
+        queries.items,
+        title="Occurrences of “bank”",
+        source="a < b",
     )
     save_figure(spec, tmp_path / "map.html", title="Occurrences of “bank”")
     page = Page(browser, tmp_path / "map.html")
@@ -134,7 +138,7 @@ def test_layers(browser, tmp_path):
     ]
     save_figure(layer_chart(mixes), tmp_path / "layers.html", title="Layers")
     page = Page(browser, tmp_path / "layers.html")
-    for words in ("ner input (γ 1.50)", "tagger (γ 1.00, layers = top: not learnt)", "0.30"):
+    for words in ("ner input (γ 1.50)", "tagger (γ 1.00, layers = top: not learned)", "0.30"):
         assert words in page.words()
     bars = page.find(".mark-rect.role-mark path[aria-roledescription=bar]")
     # In units of the drawing: 420 is a weight of 1.

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import tiny
-from tests.convert import foreign, foreign_allennlp, foreign_many_langs
+from tests.converters import foreign, foreign_allennlp, foreign_many_langs
 
 
 @pytest.fixture

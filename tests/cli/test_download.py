@@ -61,15 +61,37 @@ def test_through_spacy(server, tmp_path):
     path = tmp_path / "cache" / folder_of(url) / "model.zip"
     assert (done.returncode, done.stderr) == (0, "")
     assert path.read_bytes() == CONTENT
-    assert f"sha256 {SHA256}, as it should be" in done.stdout
+    assert f"sha256 {SHA256}, as expected" in done.stdout
     assert f"python -m spacy elmo convert auto {path} OUT_FILE" in done.stdout.splitlines()
 
 
 def test_list():
     code, output = invoke()
     assert code == 0
-    for text in ("en-small", "many-langs-zh", "13.6M", "not stated", "download https://host/"):
+    for text in (
+        "en-small",
+        "many-langs-CODE: ar bg",
+        " zh",
+        "13.6M",
+        "not stated",
+        "download https://host/",
+    ):
         assert text in output
+
+
+def test_list_fits_a_terminal():
+    lines = CliRunner().invoke(elmo_cli, ["download"]).output.splitlines()
+    assert len(lines) < 50
+    assert max(len(line.rstrip()) for line in lines) <= 100
+
+
+def test_list_of_a_language():
+    code, output = invoke("--lang", "zh")
+    assert code == 0 and "many-langs-zh" in output and "en-small" not in output
+    code, output = invoke("--lang", "xyz")
+    assert code == 1 and "No model of the language 'xyz'" in output
+    code, output = invoke("en-small", "--lang", "en")
+    assert code == 1 and "--lang is for the list of models" in output
 
 
 def test_model_of_the_catalogue(catalogue, server):
@@ -79,8 +101,8 @@ def test_model_of_the_catalogue(catalogue, server):
     assert code == 0
     assert files_in(folder) == ["options.json", "weights.hdf5"]
     assert "Licence: not stated (https://host.invalid)" in output
-    assert f"sha256 {SHA256}, which nobody has verified" in output
-    assert f"sha256 {SHA256}, as it should be" in output
+    assert f"sha256 {SHA256}, no checksum is known to compare it with" in output
+    assert f"sha256 {SHA256}, as expected" in output
     assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE --lang xx")
     assert invoke("some") == (code, output)
     assert len(server.asked) == 2
@@ -134,7 +156,7 @@ def test_wrong_checksum_of_an_address(server, tmp_path):
     [
         (["sone"], "No model 'sone' in the catalogue; similar: some."),
         (["ftp://host/model.zip"], "is not an address of the form https://host/file"),
-        (["some", "--sha256", SHA256], "--sha256 is for an address"),
+        (["some", "--sha256", SHA256], "--sha256 is for a URL"),
         (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
     ],
 )

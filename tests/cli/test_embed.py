@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora import items as corpus
-from spacy_elmo.embed.vectors import open_vectors
+from spacy_elmo.embedding.vectors import open_vectors
 from tests import pipelines, tiny
 from tests.processes import command, start
 
@@ -27,7 +27,7 @@ from pathlib import Path
 
 from spacy.language import Language
 
-from spacy_elmo.analysis.embed import corpus
+from spacy_elmo.corpora import items as corpus
 
 corpus.CHARACTERS_PER_SHARD = 300
 seen = 0
@@ -107,7 +107,7 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
     Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
-    assert "does not say of which language it is. Give it, such as --lang en" in output
+    assert "does not name the language of the weights. Set it, for example with --lang en" in output
     assert not (tmp_path / "out").exists()
     assert invoke(weights, text, tmp_path / "out", "--tokenized")[0] == 0
     assert open_vectors(tmp_path / "out").tokens(0) == "The bank in Rome isn't old.".split()
@@ -142,7 +142,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     assert run(out) == -signal.SIGKILL
     assert (parts / "shard-000000.safetensors").exists() and not (parts / "index.json").exists()
     assert run(out) == 1
-    assert "--resume goes on with them" in " ".join((tmp_path / "printed").read_text().split())
+    assert "--resume keeps them" in " ".join((tmp_path / "printed").read_text().split())
     assert run(out, "--resume") == 0
     assert not parts.exists()
     assert run(tmp_path / "whole") == 0
@@ -170,7 +170,7 @@ def test_pipeline_without_elmo(text, tmp_path):
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out")
     assert code == 1 and "The pipeline has no elmo component" in output
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out", "--lang", "en")
-    assert code == 1 and "--lang en is for a weights file" in output
+    assert code == 1 and "--lang en can be set for a weights file only" in output
 
 
 def test_no_text(weights, tmp_path):
@@ -180,7 +180,7 @@ def test_no_text(weights, tmp_path):
 
 
 def test_missing_ray(weights, text, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.embed.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "spacy_elmo.embedding.on_ray", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
     assert code == 1 and "pip install spacy-elmo[ray]" in output

@@ -18,6 +18,13 @@ def test_bad_input_is_one_message(capsys, error):
     assert rest == ["  b", "  c"]
 
 
+def test_terminal_escapes_are_shown_and_not_obeyed(capsys):
+    with pytest.raises(typer.Exit), one_message():
+        raise ValueError("tensor \x1b[2J\n  \x1b]0;owned\x07")
+    first, second = capsys.readouterr().out.splitlines()
+    assert r"tensor \x1b[2J" in first and second == r"  \x1b]0;owned\x07"
+
+
 @pytest.mark.parametrize("error", [KeyError("a"), TypeError("a"), AssertionError("a")])
 def test_mistakes_keep_their_traceback(error):
     with pytest.raises(type(error)), one_message():

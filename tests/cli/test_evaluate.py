@@ -133,7 +133,7 @@ def test_text_without_words_is_named(folder):
     (folder / "a.txt").write_text(" \n")
     code, output = run("evaluate", folder / "lm.safetensors", folder / "a.txt")
     output = "".join(output.split())
-    assert code == 1 and f"Nosentenceinthetextof'{folder / 'a.txt'}'" in output
+    assert code == 1 and f"Thetextof'{folder / 'a.txt'}'hasnosentences" in output
 
 
 def test_through_spacy(folder):

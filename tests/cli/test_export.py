@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.convert.allennlp import conversion as allennlp
-from spacy_elmo.convert.bilm_tf import conversion as bilm_hdf5
+from spacy_elmo.converters.allennlp import conversion as allennlp
+from spacy_elmo.converters.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 

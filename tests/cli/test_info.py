@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 import torch
@@ -59,14 +60,14 @@ def test_json(tmp_path):
 def test_for_the_eye(tmp_path):
     path = tmp_path / "w.safetensors"
     write(path)
-    code, output = invoke(path)
+    code, output = invoke(path, "--all")
     assert code == 0
     for text in (
         "vectors 10 numbers in each of the layers 0 to 2",
         "head yes, of 8 words",
         "origin converted from lm.hdf5",
         "language fi",
-        "licence the file does not say",
+        "licence not stated",
         "perplexity.mean 109.178",
         'naïve ["ä", 1]',
         "max_characters 12",
@@ -75,18 +76,44 @@ def test_for_the_eye(tmp_path):
     assert output.count("language") == 1
 
 
+def test_without_all_it_fits_a_screen():
+    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v3"])
+    lines = result.output.splitlines()
+    assert len(lines) <= 24
+    assert max(len(line.rstrip()) for line in lines if "file " not in line) <= 90
+    output = " ".join(result.output.split())
+    assert "size 19.3 MB, 3,002,064 parameters" in output and "perplexity 96.3" in output
+    assert "max_characters" not in output and "--all shows the architecture" in output
+
+
 def test_card_that_somebody_has_edited(tmp_path):
     write(tmp_path / "w.safetensors", card={"steps": "many"})
-    code, output = invoke(tmp_path / "w.safetensors")
+    code, output = invoke(tmp_path / "w.safetensors", "--all")
     assert code == 0
-    assert "origin the file does not say" in output and "steps many" in output
+    assert "origin not stated" in output and "steps many" in output
+
+
+def test_terminal_escapes_of_a_card_are_shown_and_not_obeyed(tmp_path):
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp"
+    card = {
+        "language": hostile,
+        hostile: 1,
+        "licence": f"MIT\r{hostile}",
+        "nested": {"a": [hostile]},
+    }
+    write(tmp_path / "w.safetensors", card=card)
+    code, output = invoke(tmp_path / "w.safetensors", "--all")
+    assert code == 0
+    # Titles are bold.
+    assert not set(re.sub(r"\x1b\[[01]m", "", output)) & {"\x1b", "\x07", "\r", "\u202e"}
+    assert r"\x1b]0;owned\x07\x1b[2J\u202egnp" in output
 
 
 def test_word_input_without_a_head_or_a_card(tmp_path):
     write(tmp_path / "w.safetensors", head=False, card={}, words=8)
-    code, output = invoke(tmp_path / "w.safetensors")
+    code, output = invoke(tmp_path / "w.safetensors", "--all")
     assert code == 0
-    assert "head no" in output and "origin the file does not say" in output
+    assert "head no" in output and "origin not stated" in output
     assert "Card" not in output
     info = json.loads(invoke(tmp_path / "w.safetensors", "--json")[1])
     assert (info["head"], info["vocabulary"]) == (False, 8)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
-from tests.convert import foreign
+from tests.converters import foreign
 
 PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text(encoding="utf8")
 
@@ -77,12 +77,14 @@ def test_language(weights, tmp_path):
     Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     result = invoke(weights, tmp_path / "a.cfg")
     assert result.exit_code == 1
-    assert "does not say of which language it is. Give it, such as --lang en" in words(result)
+    assert "does not name the language of the weights. Set it, for example with --lang en" in words(
+        result
+    )
     assert not (tmp_path / "a.cfg").exists()
     assert 'lang = "xx"' in invoke(weights, "--lang", "xx").stdout
     result = invoke(weights, "--lang", "qq")
     assert result.exit_code == 1
-    assert "no pipeline of the language 'qq'" in words(result)
+    assert "spaCy cannot create a pipeline for the language 'qq'" in words(result)
 
 
 def test_what_is_there_is_kept(weights, tmp_path):

@@ -52,7 +52,7 @@ def test_through_spacy(trained):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[0] == "Read by Layers γ Layer 0 Layer 1 Layer 2".split()
+    assert lines[0] == "Component Layers γ Layer 0 Layer 1 Layer 2".split()
     assert lines[2] == "tagger mix 1.000 0.333 0.333 0.333".split()
 
 
@@ -68,7 +68,7 @@ def test_several_pipelines_and_all_files(trained, tmp_path):
     ]  # fmt: skip
     assert rows[1]["weights"] == [0, 0, 1]
     assert files[1].read_bytes().startswith(b"\x89PNG")
-    assert "two tagger (γ 1.00, layers = top: not learnt)" in json.loads(
+    assert "two tagger (γ 1.00, layers = top: not learned)" in json.loads(
         '"' + files[2].read_text("utf8").split('"mix": "')[-1].split('"')[0] + '"'
     )
 
@@ -85,14 +85,14 @@ def test_pipeline_with_code_of_its_own(trained, tmp_path):
 def test_pipeline_that_reads_no_layers(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "nlp")
     code, output = invoke(tmp_path / "nlp", "-o", tmp_path / "out.png")
-    assert code == 1 and "No component of the pipeline reads the layers" in output
+    assert code == 1 and "No component of the pipeline uses the layers" in output
     assert not (tmp_path / "out.png").exists()
 
 
 @pytest.mark.parametrize(
     "out, problem",
     [
-        ("out.pdf", "its name must end in .png, .html or .json"),
+        ("out.pdf", "the name must end in .png, .html or .json"),
         ("nowhere/out.png", "the folder of --out, does not exist"),
         ("folder.png", "is a folder; --out is the file to write"),
     ],

@@ -95,11 +95,11 @@ def test_tokenized(weights, tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["bank"], "Nothing to show: give --query SENTENCE for neighbours, --out FILE for a map"),
+        (["bank"], "Nothing to show: use --query SENTENCE for neighbours, --out FILE for a map"),
         (["tree", "-q", "A tree."], "'tree' does not occur in the text"),
-        (["", "-q", "A tree."], "'' is no word: give one that occurs in the text"),
-        (["bank", "-q", "A tree."], "The query 'A tree.' does not have the word 'bank'"),
-        (["bank", "-o", "out.txt"], "--out out.txt: its name must end in .png, .html or .json"),
+        (["", "-q", "A tree."], "'' is not a word: choose one that occurs in the text"),
+        (["bank", "-q", "A tree."], "The query 'A tree.' does not contain the word 'bank'"),
+        (["bank", "-o", "out.txt"], "--out out.txt: the name must end in .png, .html or .json"),
     ],
 )
 def test_what_cannot_be_shown(weights, text, arguments, problem):

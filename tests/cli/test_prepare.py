@@ -123,7 +123,7 @@ def test_a_config_that_cannot_be_read_is_named(files, config):
     (files / "run.cfg").write_bytes(content)
     code, output = run(*command(files))
     assert code == 1
-    assert "run.cfg cannot be read as a config file" in output and "<string>" not in output
+    assert "run.cfg is not a valid config file" in output and "<string>" not in output
 
 
 def test_killed_it_leaves_no_corpus_and_the_next_run_works(files):

@@ -98,7 +98,7 @@ def test_a_folder_with_a_run_is_refused(files):
     assert (files / "out/model-last.safetensors").read_bytes() == before
     (files / "out/report.html").unlink()
     code, output = run(*command, "--resume")
-    assert code == 0 and "Resuming the run" in output and "come to its end before" in output
+    assert code == 0 and "Resuming the run" in output and "complete before" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
     # The last report, too, is made up for, if a kill came before it.
     assert (files / "out/report.html").exists()

@@ -118,7 +118,7 @@ def test_a_pipeline_will_do(folder):
         ({"source": "nowhere"}, "No pipeline 'nowhere'"),
         ({"train": "none.jsonl"}, "No text at 'none.jsonl'"),
         ({"train": "plain.jsonl"}, "No word of the training text has a sense"),
-        ({"test": "plain.jsonl"}, "plain.jsonl: no word in it has a sense"),
+        ({"test": "plain.jsonl"}, "plain.jsonl: no word has a sense"),
         ({"test": "none.jsonl"}, "none.jsonl"),
         ({"out": "nowhere/a.json"}, "the folder of --out, does not exist"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.corpora import items as corpus
-from spacy_elmo.corpora.items import corpus_files, shards
+from spacy_elmo.corpora.items import corpus_files, read_shards
 
 CONLLU = """\
 # sent_id = 1
@@ -29,7 +29,7 @@ CONLLU = """\
 
 
 def items(*files, **options):
-    return [item for shard in shards(files, **options) for item in shard.items]
+    return [item for shard in read_shards(files, **options) for item in shard.items]
 
 
 def write(path, content):
@@ -118,7 +118,7 @@ def test_shards_are_the_items_in_order(tmp_path_factory, files, size):
         path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "CHARACTERS_PER_SHARD", size)
-        found = list(shards(paths))
+        found = list(read_shards(paths))
     assert [item for s in found for item in s.items] == [x.strip() for xs in files for x in xs]
     assert [s.number for s in found] == list(range(len(found)))
     starts = [sum(len(s.items) for s in found[:n]) for n in range(len(found))]

@@ -47,8 +47,8 @@ def test_all_of_several_senses(tmp_path):
         ({"tokens": ["a"], "sense": []}, "expected"),
         ({"tokens": [" "], "sense": [None]}, "expected"),
         ({"tokens": ["a"], "sense": [None], "gold_all": []}, "expected"),
-        ({"tokens": ["bank"], "sense": ["bank.n.01"]}, "'bank.n.01' is no sense key"),
-        ({"tokens": ["bank"], "sense": [3]}, "3 is no sense key"),
+        ({"tokens": ["bank"], "sense": ["bank.n.01"]}, "'bank.n.01' is not a WordNet sense key"),
+        ({"tokens": ["bank"], "sense": [3]}, "3 is not a WordNet sense key"),
     ],
 )
 def test_what_is_no_record(tmp_path, record, problem):
@@ -91,5 +91,7 @@ def test_first_senses(tmp_path):
 def test_no_list_of_senses(tmp_path):
     file = tmp_path / "index.noun"
     file.write_text("bank n 10 7 @ ~ #p\n")
-    with pytest.raises(ValueError, match="index.noun, line 1: no line of WordNet's index.sense"):
+    with pytest.raises(
+        ValueError, match="index.noun, line 1: expected a line of WordNet's index.sense"
+    ):
         read_first_senses(file)

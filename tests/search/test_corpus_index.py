@@ -5,7 +5,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.search.corpus_index import add_corpus, origin, query_reader
+from spacy_elmo.search.corpus_index import add_corpus, corpus_source, query_pipeline
 from spacy_elmo.search.index import SearchIndex
 from tests import pipelines, tiny
 
@@ -71,7 +71,7 @@ def test_what_stands_after_elmo_does_not_run(nlp, tmp_path):
 
 def test_no_word(nlp, tmp_path):
     (tmp_path / "a.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="No word in the text of"):
+    with pytest.raises(ValueError, match="has no words"):
         indexed(nlp, tmp_path / "a.txt")
 
 
@@ -79,29 +79,29 @@ def test_no_word(nlp, tmp_path):
 def test_queries_are_read_as_the_corpus(nlp, weights, tmp_path, tokenized, words, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("isn't\n")
-    about = origin(nlp, weights.name, lang=None, tokenized=tokenized)
+    about = corpus_source(nlp, weights.name, lang=None, tokenized=tokenized)
     index = SearchIndex(about=about)
     list(add_corpus(index, nlp, "a.txt", tokenized=tokenized))
     index.to_disk("index")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     index = SearchIndex.from_disk(tmp_path / "index")
-    query = query_reader(index)("isn't")
+    query = query_pipeline(index)("isn't")
     assert [token.text for token in query] == words
     assert index.search(query, 1)[0].cosine == pytest.approx(1)
 
 
 def test_another_pipeline_is_refused(nlp, weights, tmp_path):
-    index = SearchIndex(about=origin(nlp, str(weights), lang=None, tokenized=False))
+    index = SearchIndex(about=corpus_source(nlp, str(weights), lang=None, tokenized=False))
     moved = tmp_path / "moved.safetensors"
     weights.rename(moved)
     with pytest.raises(OSError, match="w.safetensors"):
-        query_reader(index)
-    assert query_reader(index, str(moved))("A cat")._.elmo.shape == (2, 10)
+        query_pipeline(index)
+    assert query_pipeline(index, str(moved))("A cat")._.elmo.shape == (2, 10)
     Weights.from_bilm(tiny.bilm(tiny.config(), seed=1), card={"language": "en"}).save(moved)
     with pytest.raises(ValueError, match="another pipeline, or has changed"):
-        query_reader(index, str(moved))
+        query_pipeline(index, str(moved))
     for about in ({}, {**index.about, "lang": None}, {"pipeline": 1}):
         about.pop("lang", None)
-        with pytest.raises(ValueError, match="does not say how its text was read"):
-            query_reader(SearchIndex(about=about))
+        with pytest.raises(ValueError, match="does not name the pipeline of its text"):
+            query_pipeline(SearchIndex(about=about))

@@ -1,7 +1,10 @@
 """The index: against brute force, approximately, and from disk."""
 
 import json
+import re
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from spacy_elmo.search.hnsw import HnswNeighbours
 from spacy_elmo.search.index import SearchIndex
 from spacy_elmo.search.unit import unit
 from tests import pipelines, tiny
+from tests.disk import limited_file_size, tree
 
 METHODS = ["exact", "hnsw"]
 TEXTS = {
@@ -124,6 +128,78 @@ def test_from_disk(docs, tmp_path, method, layer):
     assert len(SearchIndex.from_disk(tmp_path / "a" / "index")) == 1
 
 
+def without_digests(folder):
+    """Make an index one of an earlier version, whose files can be changed."""
+    settings = json.loads((folder / "index.json").read_text())
+    del settings["digests"]
+    (folder / "index.json").write_text(json.dumps(settings))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["vectors", "spans.jsonl", "index.json"])
+def test_any_changed_bit_is_detected(docs, tmp_path, method, name):
+    filled(docs, method=method).to_disk(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    for position in range(0, len(content), max(1, len(content) // 40)):
+        for bit in (0, 6):
+            changed = bytearray(content)
+            changed[position] ^= 1 << bit
+            (tmp_path / name).write_bytes(changed)
+            with pytest.raises(ValueError, match=re.escape(str(tmp_path))):
+                SearchIndex.from_disk(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    assert len(SearchIndex.from_disk(tmp_path)) == 5
+
+
+def test_index_of_an_earlier_version(docs, tmp_path):
+    """Exact vectors are loaded with a warning; a graph is not, because damage to it would crash the process."""
+    index = filled(docs)
+    index.to_disk(tmp_path / "exact")
+    without_digests(tmp_path / "exact")
+    with pytest.warns(UserWarning, match="has no digests") as warned:
+        loaded = SearchIndex.from_disk(tmp_path / "exact")
+    assert loaded.search(docs["cat"], 5) == index.search(docs["cat"], 5)
+    assert warned[0].filename == __file__
+    filled(docs, method="hnsw").to_disk(tmp_path / "hnsw")
+    without_digests(tmp_path / "hnsw")
+    with pytest.raises(ValueError, match="has no digests .* make the index again"):
+        SearchIndex.from_disk(tmp_path / "hnsw")
+
+
+@pytest.mark.filterwarnings("ignore:.*has no digests")
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_mutated_matrix_is_one_message(data):
+    """Without digests, too, whatever the parser of NumPy raises becomes a ValueError with the path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors"
+        neighbours = ExactNeighbours(3)
+        neighbours.add(np.eye(3, dtype=np.float32))
+        neighbours.to_disk(path)
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
+        path.write_bytes(content)
+        try:
+            ExactNeighbours.from_disk(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_index_that_cannot_be_replaced_stays(docs, tmp_path, method):
+    """A full disk, here a limit of the file size: the error names the folder, and the index in it is unchanged."""
+    filled(docs, method=method).to_disk(tmp_path / "index")
+    before = tree(tmp_path)
+    large = SearchIndex(method=method)
+    for _ in range(40):
+        large.add("cat", docs["cat"])
+    with limited_file_size(4096), pytest.raises(OSError, match="index"):
+        large.to_disk(tmp_path / "index")
+    assert tree(tmp_path) == before
+    assert len(SearchIndex.from_disk(tmp_path / "index")) == 5
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("content", [b"", b"x" * 1000, None])
 def test_damaged_vectors(docs, tmp_path, method, content):
@@ -137,20 +213,22 @@ def test_damaged_vectors(docs, tmp_path, method, content):
         SearchIndex.from_disk(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*has no digests")
 def test_damaged_folder(docs, tmp_path):
     with pytest.raises(FileNotFoundError, match="`spacy elmo search index` makes one"):
         SearchIndex.from_disk(tmp_path)
     filled(docs).to_disk(tmp_path)
+    without_digests(tmp_path)
     spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "spans.jsonl").write_text("".join(spans[:-1]))
     with pytest.raises(ValueError, match="5 vectors and 4 spans"):
         SearchIndex.from_disk(tmp_path)
     with (tmp_path / "vectors").open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(ValueError, match=r"expected a matrix of float32, found float64 \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected a matrix of float32, but got float64 \(3,\)"):
         SearchIndex.from_disk(tmp_path)
     for content, problem in (
-        ("{", "no JSON"),
+        ("{", "is not valid JSON"),
         (json.dumps({"format": "x"}), "expected the format"),
     ):
         (tmp_path / "index.json").write_text(content)
@@ -159,7 +237,7 @@ def test_damaged_folder(docs, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
-@pytest.mark.parametrize("value, found", [(None, "nothing"), ([1], r"\[1\]")])
+@pytest.mark.parametrize("value, found", [(None, "missing"), ([1], r"\[1\]")])
 def test_damaged_settings(docs, tmp_path, name, value, found):
     filled(docs).to_disk(tmp_path)
     settings = json.loads((tmp_path / "index.json").read_text())
@@ -167,22 +245,24 @@ def test_damaged_settings(docs, tmp_path, name, value, found):
     if value is not None:
         settings[name] = value
     (tmp_path / "index.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=rf"index\.json: {found} as its {name}; .* make it again"):
+    with pytest.raises(ValueError, match=rf"index\.json: {name} is {found}: .* make it again"):
         SearchIndex.from_disk(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*has no digests")
 @pytest.mark.parametrize(
     "row",
     ["[1]", "5", '["a", 0, 1]', '["a", 0, "1", "b"]', '["a", 0, 1, "b", 2]', '"a01b"', "null"],
 )
 def test_damaged_spans(docs, tmp_path, row):
     filled(docs).to_disk(tmp_path)
+    without_digests(tmp_path)
     spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "spans.jsonl").write_text("".join([*spans[:2], row + "\n", *spans[3:]]))
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
     assert "spans.jsonl, line 3: expected" in str(raised.value)
-    assert f"found {row}; it is damaged, make the index again" in str(raised.value)
+    assert f"but got {row}: the index is damaged, make it again" in str(raised.value)
 
 
 def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
@@ -200,7 +280,7 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
         index.add("other", [other])
     assert len(index) == 5
-    with pytest.raises(ValueError, match="There is no layer 3: the Doc has those from 0 to 2"):
+    with pytest.raises(ValueError, match="There is no layer 3: the Doc has the layers 0 to 2"):
         SearchIndex(layer=3).add("cat", [docs["cat"]])
     with pytest.raises(ValueError, match="no ELMo layers: .* store = "):
         SearchIndex(layer=1).add("cat", [blank("cat")])

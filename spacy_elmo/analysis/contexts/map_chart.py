@@ -1,4 +1,4 @@
-"""A word's occurrences drawn as a map: points that are near are used alike, colours are senses."""
+"""Chart of a word's occurrences: near points are similar uses, colours are senses."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from .occurrences import Occurrence
 _SIZE = 300
 _COLUMNS = 3
 _MARGIN = 1.1
-# Of Okabe and Ito (2008): the colour-blind can tell them apart.
+# Palette of Okabe and Ito (2008), which colour-blind readers can distinguish.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _GREY, _DARK_GREY = "#999999", "#555555"
-_NO_SENSE = "no sense given"
+_NO_SENSE = "no sense annotated"
 _POINTS, _QUERIES = "occurrences", "queries"
 
 
 def map_chart(
     planes: Sequence[Plane],
-    found: Sequence[Occurrence],
+    occurrences: Sequence[Occurrence],
     queries: Sequence[Occurrence],
     *,
     title: str,
     source: str,
 ) -> Spec:
-    """A panel for each plane. In a page, pointing at an occurrence shows its sentence, and where it is in the other
-    panels.
+    """Return a chart with a panel for each plane.
+
+    In a page, pointing at an occurrence shows its sentence and enlarges it in every panel.
 
     Args:
-        found: the occurrences, in the order of each plane's points; coloured if any has a sense.
-        queries: further ones, in the order of each plane's queries; drawn black, with their numbers.
-        source: where text and vectors are from.
+        occurrences: occurrences in the order of each plane's points; coloured if any has a sense.
+        queries: queries in the order of each plane's queries; drawn in black, with their numbers.
+        source: origin of the text and the vectors.
     """
-    senses = _legend(found)
+    senses = _legend(occurrences)
     points = [
         {**_places(number, planes, "points"), **_tooltip(occurrence), "sense": sense}
-        for number, (occurrence, sense) in enumerate(zip(found, senses, strict=True))
+        for number, (occurrence, sense) in enumerate(zip(occurrences, senses, strict=True))
     ]
     numbered = [
         {**_places(number, planes, "queries"), **_tooltip(query), "query": str(number + 1)}
@@ -51,8 +52,8 @@ def map_chart(
         "title": {
             "text": title,
             "subtitle": [
-                f"Each point is one occurrence, {len(found):,} in all. Axes: the first two principal components of the"
-                " vectors' directions, in one scale per panel.",
+                f"Each point is one occurrence, {len(occurrences):,} in all. Axes: the first two principal components"
+                " of the vectors' directions, in one scale per panel.",
                 *(
                     f"Query {number}: {query.excerpt(12)}"
                     for number, query in enumerate(queries, 1)
@@ -72,7 +73,7 @@ def map_chart(
                 "views": [f"points {number}" for number in range(len(planes))],
             }
         ],
-        # Once, though every panel draws them.
+        # Stored once, though every panel draws them.
         "datasets": {_POINTS: points, _QUERIES: numbered},
         "columns": _COLUMNS,
         "spacing": 24,
@@ -84,7 +85,7 @@ def map_chart(
 
 
 def _places(number: int, planes: Sequence[Plane], which: str) -> dict[str, Any]:
-    """x and y in each panel of one occurrence."""
+    """Return x and y of an occurrence in each panel."""
     row: dict[str, Any] = {"number": number}
     for panel, plane in enumerate(planes):
         row[f"x{panel}"], row[f"y{panel}"] = getattr(plane, which)[number].tolist()
@@ -133,7 +134,7 @@ def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) 
 
 
 def _axes(number: int, plane: Plane) -> dict[str, Any]:
-    """One scale for both, so that distances are what they are."""
+    """Return both axes, with one scale, so that distances are not distorted."""
     drawn = np.concatenate([plane.points, plane.queries])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0
@@ -150,12 +151,12 @@ def _axes(number: int, plane: Plane) -> dict[str, Any]:
     }
 
 
-def _legend(found: Sequence[Occurrence]) -> list[str]:
-    """What the legend calls the sense of each occurrence. Those too rare for a colour of their own share a name."""
-    counts = Counter(o.sense for o in found if o.sense is not None)
+def _legend(occurrences: Sequence[Occurrence]) -> list[str]:
+    """Return the name of each occurrence's sense in the legend. Rare senses, without a separate colour, share one."""
+    counts = Counter(o.sense for o in occurrences if o.sense is not None)
     names = {sense: f"{sense} ({n})" for sense, n in counts.most_common(len(_COLOURS))}
     other = f"{len(counts) - len(names)} other senses ({_rest(counts)})"
-    return [_NO_SENSE if o.sense is None else names.get(o.sense, other) for o in found]
+    return [_NO_SENSE if o.sense is None else names.get(o.sense, other) for o in occurrences]
 
 
 def _rest(counts: Counter[str]) -> int:
@@ -165,7 +166,7 @@ def _rest(counts: Counter[str]) -> int:
 def _colour(senses: list[str]) -> dict[str, Any]:
     if set(senses) == {_NO_SENSE}:
         return {"value": _COLOURS[0]}
-    # The most frequent first; what is no single sense comes last, in grey.
+    # The most frequent senses first; entries that are not a single sense last, in grey.
     frequent = [sense for sense, _ in Counter(senses).most_common()]
     vague = [sense for sense in frequent if sense == _NO_SENSE or " other senses " in sense]
     named = [sense for sense in frequent if sense not in vague]

@@ -1,4 +1,4 @@
-"""The vectors of a word's occurrences as points of a plane, one for each view."""
+"""Projection of the vectors of a word's occurrences to a plane, for each view."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ import numpy as np
 
 from .occurrences import Occurrences
 
-# As a share of the largest singular value that n vectors of length 1 can have. Less is rounding.
-_NOTHING = 1e-5
+# Singular values below this share of the largest possible one (of n vectors of length 1) are rounding errors.
+_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A view of the occurrences."""
+    """Projection of the occurrences in one view."""
 
     view: str
     points: np.ndarray
-    """(n, 2) of the occurrences."""
+    """(n, 2) coordinates of the occurrences."""
     queries: np.ndarray
-    """(m, 2) of further occurrences, which had no say in how the plane lies."""
+    """(m, 2) coordinates of the queries, which do not influence the plane."""
     shares: tuple[float, float]
-    """Of the variance, along each axis."""
+    """Share of the variance along each axis."""
 
 
-def planes(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """For each view the plane on which the occurrences of a corpus differ most: principal components of their
-    directions, whose cosines `nearest` compares.
+def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
+    """Project occurrences to the first two principal components of their directions, for each view.
 
-    Deterministic: a component points to where its largest loading is positive. In layer 0 a word that is always spelt
-    the same has one direction, and is one point.
+    The directions are those whose cosines `nearest` compares. The result is deterministic: the largest loading of a
+    component is positive. In layer 0 a word that is always spelt the same has one direction, and is one point.
 
     Args:
-        queries: as of `find_in_sentences`.
+        queries: the result of `find_in_sentences`.
     """
     return [
-        _plane(view, own, further)
-        for view, own, further in zip(
+        _plane(view, vectors, query_vectors)
+        for view, vectors, query_vectors in zip(
             corpus.views, corpus.directions, queries.directions, strict=True
         )
     ]
@@ -47,8 +46,8 @@ def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:
     mean = vectors.mean(axis=0)
     centred = (vectors - mean).astype("float64")
     _, values, components = np.linalg.svd(centred, full_matrices=False)
-    variances = np.where(values > _NOTHING * len(vectors) ** 0.5, values, 0) ** 2
-    # A single occurrence has one component, and it says nothing.
+    variances = np.where(values > _TOLERANCE * len(vectors) ** 0.5, values, 0) ** 2
+    # A single occurrence has one component only, whose variance is 0.
     axes = np.zeros((2, vectors.shape[1]))
     kept = np.flatnonzero(variances[:2])
     axes[kept] = components[kept]

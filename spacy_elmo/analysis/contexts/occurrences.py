@@ -1,4 +1,4 @@
-"""Where a word occurs in a corpus, and the vectors that it has there."""
+"""Occurrences of a word in a corpus, with their contextual vectors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from spacy.util import minibatch
 
 from ...corpora.items import Item
 from ...corpora.passages import Passage
-from ...corpora.pipelines import elmo_of
+from ...corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ...corpora.senses import SenseInstance
-from ...embed.embedder import Layers
 from ...pipeline.component import Elmo
 from ...pipeline.reading.spans import rule_spans
 from ...search.unit import unit
 
-_DOCS_AT_ONCE = 64
+_BATCH_SIZE = 64
+"""Docs."""
 _Form: TypeAlias = tuple[str, ...]
-"""The words of a form, without regard to case."""
+"""Case-folded words of a spelling."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class Occurrence:
     """A word in its sentence."""
 
     left: str
-    """What the sentence says before it, with the space between."""
+    """Text of the sentence before it, with the space between."""
     word: str
     right: str
-    """What the sentence says after it, with the space between."""
+    """Text of the sentence after it, with the space between."""
     source: str
-    """The name of its file."""
+    """Name of its file."""
     sense: str | None = None
 
     def excerpt(self, words: int = 5) -> str:
-        """The word in capitals, with a few words on each side."""
+        """Return the word in capitals, with a few words on each side."""
         left = re.findall(r"\S+\s*", self.left)
         right = re.findall(r"\s*\S+", self.right)
         near = [*left[max(len(left) - words, 0) :], self.word.upper(), *right[:words]]
@@ -53,37 +53,37 @@ class Occurrence:
 class Occurrences:
     """Occurrences of a word, and their vectors."""
 
-    found: list[Occurrence]
-    """In the order of the text."""
+    items: list[Occurrence]
+    """Occurrences in the order of the text."""
     views: list[str]
-    """What the vectors are: the names of layers, or of their average."""
+    """Names of the layers, or of their average, to which the vectors belong."""
     vectors: np.ndarray
-    """(views, n, width) float32; of several words, their mean."""
+    """(views, n, width) float32; the vector of several words is their mean."""
     centre: np.ndarray
-    """(views, 1, width) float32: the mean of all words, whichever they are, of the passages with an occurrence."""
+    """(views, 1, width) float32, the mean over all words of the passages with an occurrence."""
 
     @functools.cached_property
     def directions(self) -> np.ndarray:
-        """(views, n, width) vectors as seen from the centre, of length 1.
+        """(views, n, width) vectors relative to the centre, of length 1.
 
-        What all words share says nothing about any of them, and would make all of them look alike.
+        The component that all words share would make all of them similar, and does not distinguish them.
         """
         return unit(self.vectors - self.centre)
 
 
 def find_occurrences(
-    nlp: Language, passages: Iterable[Passage], word: str, layers: Layers = "all"
+    nlp: Language, passages: Iterable[Passage], word: str, layers: LayerSelection = "all"
 ) -> Occurrences:
-    """Find a word in a corpus. The biLM reads the passages that have it, and no others.
+    """Find the occurrences of a word in a corpus. The biLM processes only the passages that contain it.
 
     Args:
-        nlp: with an elmo; what comes after elmo does not run.
-        word: in any case, with spaces if it is several words; the tokenizer may split it, as "don't". Where senses are
-            annotated it is the lemma, and only what has a sense is found.
-        layers: "all" gives a view for each layer, "average" and "top" give one.
+        nlp: a pipeline with an elmo; the components after elmo do not run.
+        word: the word in any case, or several words separated by spaces; the tokenizer may split it, as in "don't". In
+            annotated passages it is the lemma, and only annotated occurrences are found.
+        layers: "all" gives a view for each layer, "average" and "top" give one view.
 
     Raises:
-        ValueError: as of `elmo_of`; there is no word, or it does not occur.
+        ValueError: see `find_elmo`; the word is empty, or does not occur.
     """
     occurrences = _search(nlp, passages, _forms(nlp, word), layers)
     if occurrences is None:
@@ -92,58 +92,62 @@ def find_occurrences(
 
 
 def find_in_sentences(
-    nlp: Language, sentences: Iterable[Item], word: str, corpus: Occurrences, layers: Layers = "all"
+    nlp: Language,
+    sentences: Iterable[Item],
+    word: str,
+    corpus: Occurrences,
+    layers: LayerSelection = "all",
 ) -> Occurrences:
-    """The first occurrence of a word in each of some sentences, to be compared with those in a corpus.
+    """Find the first occurrence of a word in each of the sentences, for comparison with those in a corpus.
 
     Args:
-        word: as of `find_occurrences`; other forms of it that the corpus has will do.
-        layers: those of `corpus`.
+        word: see `find_occurrences`; other forms of the word that occur in the corpus are found too.
+        layers: the selection of `corpus`.
 
     Raises:
-        ValueError: there is no word, or a sentence does not have it.
+        ValueError: the word is empty, or a sentence does not contain it.
     """
-    spelt = {word, *(occurrence.word for occurrence in corpus.found)}
-    forms = {form for spelling in spelt for form in _forms(nlp, spelling)}
-    found, vectors = [], [corpus.vectors[:, :0]]
+    spellings = {word, *(occurrence.word for occurrence in corpus.items)}
+    forms = {form for spelling in spellings for form in _forms(nlp, spelling)}
+    items, vectors = [], [corpus.vectors[:, :0]]
     for sentence in sentences:
-        read = _search(nlp, [Passage(sentence, "query")], forms, layers)
-        if read is None:
-            raise ValueError(f"The query {sentence!r} does not have the word {word!r}")
-        found.append(read.found[0])
-        vectors.append(read.vectors[:, :1])
-    return dataclasses.replace(corpus, found=found, vectors=np.concatenate(vectors, axis=1))
+        occurrences = _search(nlp, [Passage(sentence, "query")], forms, layers)
+        if occurrences is None:
+            raise ValueError(f"The query {sentence!r} does not contain the word {word!r}")
+        items.append(occurrences.items[0])
+        vectors.append(occurrences.vectors[:, :1])
+    return dataclasses.replace(corpus, items=items, vectors=np.concatenate(vectors, axis=1))
 
 
-class _Read(NamedTuple):
-    """A Doc with the word."""
+class _Match(NamedTuple):
+    """A Doc that contains the word."""
 
     doc: Doc
     source: str
     spans: list[tuple[Span, str | None]]
-    """Where it is, and its sense there."""
+    """Occurrences of the word, with their senses."""
 
 
 def _search(
-    nlp: Language, passages: Iterable[Passage], forms: Collection[_Form], layers: Layers
+    nlp: Language, passages: Iterable[Passage], forms: Collection[_Form], layers: LayerSelection
 ) -> Occurrences | None:
-    name, elmo = elmo_of(nlp)
-    not_run = nlp.pipe_names[nlp.pipe_names.index(name) :]
-    given = (
+    _, elmo = find_elmo(nlp)
+    inputs = (
         (item if isinstance(item := passage.item, str) else Doc(nlp.vocab, words=item), passage)
         for passage in passages
-        if _may_hold(passage, forms)
+        if _may_contain(passage, forms)
     )
-    read = (
-        _Read(doc, passage.source, spans)
-        for doc, passage in nlp.pipe(given, as_tuples=True, disable=not_run)
+    matches = (
+        _Match(doc, passage.source, spans)
+        for doc, passage in nlp.pipe(inputs, as_tuples=True, disable=elmo_and_later(nlp))
         if (spans := list(_spans(doc, passage, forms)))
     )
-    return _gather(elmo, read, layers)
+    return _gather(elmo, matches, layers)
 
 
-def _may_hold(passage: Passage, forms: Collection[_Form]) -> bool:
-    """What can be said without the tokenizer, which takes most of the time where a word is rare."""
+def _may_contain(passage: Passage, forms: Collection[_Form]) -> bool:
+    """Return False if the passage cannot contain the word. The tokenizer, which takes most of the time for a rare word,
+    is not needed for that."""
     if passage.senses is not None:
         return any(_lemma(instance) in forms for instance in passage.senses)
     item = passage.item
@@ -167,13 +171,13 @@ def _spans(
 
 
 def _forms(nlp: Language, word: str) -> set[_Form]:
-    """Its words by its spaces, as in text that came as words; and as the tokenizer splits it, "don't" in two."""
-    spelt = _form(word)
-    if not spelt:
-        raise ValueError(f"{word!r} is no word: give one that occurs in the text")
-    # Its exceptions know a word in lower case, and some of them as it is.
-    made = (nlp.make_doc(text) for text in {" ".join(spelt), " ".join(word.split())})
-    return {spelt, *(tuple(token.text.casefold() for token in doc) for doc in made)}
+    """Return the words of a spelling: split at spaces, as in tokenized text, and by the tokenizer ("do n't")."""
+    form = _form(word)
+    if not form:
+        raise ValueError(f"{word!r} is not a word: choose one that occurs in the text")
+    # The exceptions of a tokenizer are in lower case or in their usual case.
+    docs = (nlp.make_doc(text) for text in {" ".join(form), " ".join(word.split())})
+    return {form, *(tuple(token.text.casefold() for token in doc) for doc in docs)}
 
 
 def _form(word: str) -> _Form:
@@ -181,49 +185,49 @@ def _form(word: str) -> _Form:
 
 
 def _lemma(instance: SenseInstance) -> _Form:
-    """The words of "primary_election%1:04:00::"."""
+    """Return the words of an instance's lemma: `primary_election%1:04:00::` has two."""
     return _form(instance.senses[0].partition("%")[0].replace("_", " "))
 
 
-def _gather(elmo: Elmo, read: Iterable[_Read], layers: Layers) -> Occurrences | None:
-    found: list[Occurrence] = []
+def _gather(elmo: Elmo, matches: Iterable[_Match], layers: LayerSelection) -> Occurrences | None:
+    items: list[Occurrence] = []
     vectors = []
     total, words = np.zeros(()), 0
-    for batch in minibatch(read, _DOCS_AT_ONCE):
+    for batch in minibatch(matches, _BATCH_SIZE):
         docs = [doc for doc, _, _ in batch]
-        computed = elmo.model.predict(docs)
-        for (doc, source, spans), own, sentences in zip(
-            batch, computed, rule_spans(docs), strict=True
+        predictions = elmo.model.predict(docs)
+        for (doc, source, spans), doc_layers, sentences in zip(
+            batch, predictions, rule_spans(docs), strict=True
         ):
-            viewed = _viewed(elmo.model.ops.to_numpy(own), layers)
-            total = total + viewed.sum(axis=1, keepdims=True, dtype="float64")
+            views = _select(elmo.model.ops.to_numpy(doc_layers), layers)
+            total = total + views.sum(axis=1, keepdims=True, dtype="float64")
             words += sum(not token.is_space for token in doc)
             for span, sense in spans:
-                found.append(_occurrence(span, sentences, source, sense))
-                vectors.append(viewed[:, span.start : span.end].mean(axis=1))
-    if not found:
+                items.append(_occurrence(span, sentences, source, sense))
+                vectors.append(views[:, span.start : span.end].mean(axis=1))
+    if not items:
         return None
     return Occurrences(
-        found,
-        _names(elmo, layers),
+        items,
+        _view_names(elmo, layers),
         np.stack(vectors, axis=1),
         (total / words).astype("float32"),
     )
 
 
-def _viewed(layers: np.ndarray, wanted: Layers) -> np.ndarray:
-    """(views, n_tokens, width) float32 of (layers, n_tokens, width)."""
+def _select(layers: np.ndarray, selection: LayerSelection) -> np.ndarray:
+    """Return (views, n_tokens, width) float32 from (layers, n_tokens, width)."""
     layers = layers.astype("float32", copy=False)
-    if wanted == "average":
+    if selection == "average":
         return layers.mean(axis=0, keepdims=True)
-    return layers[-1:] if wanted == "top" else layers
+    return layers[-1:] if selection == "top" else layers
 
 
-def _names(elmo: Elmo, wanted: Layers) -> list[str]:
-    if wanted == "average":
+def _view_names(elmo: Elmo, selection: LayerSelection) -> list[str]:
+    if selection == "average":
         return ["average of the layers"]
     names = [f"layer {layer}" for layer in range(elmo.layers_and_width()[0])]
-    return names[-1:] if wanted == "top" else names
+    return names[-1:] if selection == "top" else names
 
 
 def _occurrence(

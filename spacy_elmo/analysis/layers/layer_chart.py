@@ -1,4 +1,4 @@
-"""Figure 2 of Peters et al. (2018): the weights of a biLM's layers in the components that read it."""
+"""Chart of the layer weights that components have learned, after figure 2 of Peters et al. (2018)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _WIDTH, _BAR = 420, 18
 
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
-    """Bars for every layer of every mix, and a tick where an average of the layers would end.
+    """Return a chart with a bar for every layer of every mix, and a tick at the value of a plain average.
 
     Args:
-        mixes: name -> weights, from top to bottom; no two of one name.
+        mixes: names and weights, from top to bottom; no name occurs twice.
     """
     names = [_label(name, mix) for name, mix in mixes]
     rows = [
@@ -39,7 +39,7 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "field": "layer",
         "type": "nominal",
         "title": "layer of the biLM",
-        # Legible to the colour-blind, and in grey.
+        # Legible for colour-blind readers, and in grey.
         "scale": {"scheme": "viridis"},
     }
     bars = {"mark": "bar", "encoding": {"x": weight, "color": colour, "tooltip": _TOOLTIP}}
@@ -47,7 +47,7 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "mark": {"type": "tick", "color": "black", "thickness": 1.5},
         "encoding": {"x": {"field": "average", "type": "quantitative"}},
     }
-    # Beyond the plot's edge, where neither bars nor ticks are.
+    # Right of the plot, where there are neither bars nor ticks.
     numbers = {
         "mark": {"type": "text", "align": "left", "dx": 6},
         "encoding": {
@@ -57,9 +57,9 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
     }
     return {
         "title": {
-            "text": "Which layers of the biLM are read",
+            "text": "Layer weights of the biLM",
             "subtitle": [
-                "Layer 0 knows the word alone, the others its context. The tick is the plain average,",
+                "Layer 0 depends on the word alone, the others on its context. The tick is the plain average,",
                 "where training starts. \u03b3, beside each name, scales the whole mix.",
             ],
         },
@@ -84,7 +84,7 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
 
 
 _TOOLTIP = [
-    {"field": "mix", "title": "read by"},
+    {"field": "mix", "title": "component"},
     {"field": "layer"},
     {"field": "weight", "type": "quantitative", "format": ".3f"},
     {"field": "gamma", "type": "quantitative", "title": "\u03b3", "format": ".3f"},
@@ -92,5 +92,5 @@ _TOOLTIP = [
 
 
 def _label(name: str, mix: LayerWeights) -> str:
-    learnt = "" if mix.layers == "mix" else f", layers = {mix.layers}: not learnt"
-    return f"{name} (\u03b3 {mix.gamma:.2f}{learnt})"
+    note = "" if mix.layers == "mix" else f", layers = {mix.layers}: not learned"
+    return f"{name} (\u03b3 {mix.gamma:.2f}{note})"

@@ -1,4 +1,4 @@
-"""How much of each layer of a biLM the components of a trained pipeline read."""
+"""The layer weights in the components of a trained pipeline."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ _SIDES = ("input", "output")
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """What one mix makes of the layers."""
+    """Weights of the layers in one scalar mix."""
 
     component: str
-    """The component that reads it."""
+    """Name of the component with the mix."""
     place: str
-    """"input" or "output" of an `ElmoEnhanced`; "1", "2", ... of several mixes that stand elsewhere; else empty."""
+    """"input" or "output" in an `ElmoEnhanced`; "1", "2", ... of several mixes outside of one; otherwise empty."""
     layers: LayerChoice
-    """The option of its listener: "mix", which is learnt, "average", "top", or the number of a layer."""
+    """Option of its listener: "mix", which is learned, "average", "top", or the number of a layer."""
     weights: list[float]
-    """Of each layer, 0 being the context-free one. They sum to 1."""
+    """Weight of each layer, from the context-free layer 0 up. They sum to 1."""
     gamma: float
-    """What their sum is multiplied with."""
+    """Factor of the weighted sum."""
 
 
 def layer_weights(nlp: Language) -> list[LayerWeights]:
-    """The mix of every `ElmoListener` and `ElmoTok2Vec` of a pipeline, in the order of its components.
+    """Return the layer weights of every `ElmoListener` and `ElmoTok2Vec` of a pipeline, in the order of its components.
 
-    Peters et al. (2018), equation 1 and figure 2.
+    See equation 1 and figure 2 of Peters et al. (2018).
 
     Raises:
-        ValueError: there is none, or it was not trained.
+        ValueError: the pipeline has none, or was not trained.
     """
-    found = [
-        read
+    mixes = [
+        mix
         for name, pipe in nlp.components
         if isinstance(model := getattr(pipe, "model", None), Model)
-        for read in _of_component(name, model)
+        for mix in _component_weights(name, model)
     ]
-    if not found:
+    if not mixes:
         names = ", ".join(nlp.component_names) or "none"
         raise ValueError(
-            f"No component of the pipeline reads the layers of a biLM (components: {names}). Give a pipeline that was"
+            f"No component of the pipeline uses the layers of a biLM (components: {names}). Use a pipeline that was"
             " trained with a spacy-elmo.ElmoListener.v1 or a spacy-elmo.ElmoTok2Vec.v1"
         )
-    return found
+    return mixes
 
 
-def _of_component(name: str, model: Model) -> Iterator[LayerWeights]:
+def _component_weights(name: str, model: Model) -> Iterator[LayerWeights]:
     sides = {
         mix.id: side
         for node in model.walk()
@@ -63,7 +63,7 @@ def _of_component(name: str, model: Model) -> Iterator[LayerWeights]:
         for mix in _mixes(branch)
     }
     mixes = _mixes(model)
-    # An output side is met before an input side: they are shown in the order of the data.
+    # `walk` yields the output before the input; the result is in the order of the data.
     mixes.sort(key=lambda mix: sides.get(mix.id, ""))
     elsewhere = [mix.id for mix in mixes if mix.id not in sides]
     for mix in mixes:
@@ -81,19 +81,19 @@ def _mixes(model: Model) -> list[Model]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """What tells paths apart: each without the folders at its start and at its end that all of them share.
+    """Return the paths without the folders that all of them share at their start and end.
 
-    Nothing for a single path. The paths as they are if one would be left without a name.
+    A single path gives an empty name. If a name would be empty otherwise, the paths are returned unchanged.
     """
     parts = [path.split("/") for path in paths]
-    start = _shared(parts)
-    end = _shared([path[start:][::-1] for path in parts])
+    start = _shared_length(parts)
+    end = _shared_length([path[start:][::-1] for path in parts])
     names = ["/".join(path[start : len(path) - end]) for path in parts]
     return names if all(names) or len(paths) == 1 else list(paths)
 
 
-def _shared(paths: Sequence[Sequence[str]]) -> int:
-    """The number of parts with which all begin."""
+def _shared_length(paths: Sequence[Sequence[str]]) -> int:
+    """Return the number of leading parts that all paths share."""
     return sum(
         1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
     )

@@ -1,1 +1,1 @@
-"""What the layers of a biLM know of words: their senses, their parts of speech."""
+"""Probes of the information in the layers of a biLM: word senses and parts of speech."""

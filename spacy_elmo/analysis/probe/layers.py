@@ -1,45 +1,49 @@
-"""Sentences to the layers of their words."""
+"""The layers of tokenized sentences, computed by a pipeline."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...corpora.pipelines import elmo_of
+from ...corpora.pipelines import elmo_and_later, find_elmo
 from ...pipeline.reading.encoder import layers_and_width
 
 _SENTENCES = 512
-"""Read at once. Enough for batches of sentences of like length."""
+"""Number of sentences that are processed together: enough for batches of similar lengths."""
 
 
 class LayerReader:
-    """Reads sentences that are words already with the elmo of a pipeline, and with what stands before it.
+    """Function from tokenized sentences to their layers, by the components of a pipeline up to its elmo.
 
-    Each sentence is a Doc, which elmo cuts into the spans that its `get_spans` gives.
+    Each sentence is a Doc, which elmo splits into the spans of its `get_spans`.
 
     Args:
         nlp: a pipeline with one elmo.
+        progress: is called with the number of sentences after each group of them.
 
     Raises:
-        ValueError: as of `elmo_of`.
+        ValueError: see `find_elmo`.
         OSError: its weights cannot be read.
     """
 
-    def __init__(self, nlp: Language) -> None:
+    def __init__(self, nlp: Language, progress: Callable[[int], object] | None = None) -> None:
         self._nlp = nlp
-        name, self._elmo = elmo_of(nlp)
-        self._not_run = nlp.pipe_names[nlp.pipe_names.index(name) :]
+        self._progress = progress
+        _, self._elmo = find_elmo(nlp)
+        self._disabled = elmo_and_later(nlp)
         self.layers, self.width = layers_and_width(self._elmo.model)
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
-        """(layers, n_words, width) of each sentence, in order. Memory holds some hundred sentences at a time."""
+        """Yield (layers, n_words, width) for each sentence, in order, with some hundred sentences in memory."""
         model = self._elmo.model
         stream = iter(sentences)
         while group := list(itertools.islice(stream, _SENTENCES)):
             docs = [Doc(self._nlp.vocab, words=list(words)) for words in group]
-            docs = list(self._nlp.pipe(docs, disable=self._not_run))
+            docs = list(self._nlp.pipe(docs, disable=self._disabled))
             yield from map(model.ops.to_numpy, model.predict(docs))
+            if self._progress is not None:
+                self._progress(len(docs))

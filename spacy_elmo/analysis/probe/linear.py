@@ -1,4 +1,4 @@
-"""A linear classifier of frozen vectors, by one recipe for all."""
+"""Linear classifiers of fixed vectors, all trained by the same recipe."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from torch import Tensor, nn
 
 EPOCHS = 10
 BATCH = 256
+"""Vectors per step."""
 LEARNING_RATE = 3e-3
-"""Of Adam, falling to 0 in a straight line."""
+"""Initial learning rate of Adam, which decays linearly to 0."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
-"""(n, width) float32 vectors, and the (n,) int64 classes of them; -1: one that does not occur in training."""
+"""(n, width) float32 vectors, and their (n,) int64 classes; -1 for a class that does not occur in training."""
 
 
 @dataclass(frozen=True)
-class Linear:
-    """argmax(x W + b), of (n, width) vectors x."""
+class LinearClassifier:
+    """Classifier argmax(x W + b) of (n, width) vectors x."""
 
     weight: Tensor
     """(width, classes)"""
@@ -27,19 +28,19 @@ class Linear:
     """(classes,)"""
 
     def accuracy(self, vectors: np.ndarray, classes: np.ndarray) -> float:
-        """The share of vectors whose class is found."""
-        found = (torch.from_numpy(vectors) @ self.weight + self.bias).argmax(1)
-        return float((found.numpy() == classes).mean())
+        """Return the share of vectors that are assigned their class."""
+        predicted = (torch.from_numpy(vectors) @ self.weight + self.bias).argmax(1)
+        return float((predicted.numpy() == classes).mean())
 
 
-def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> Linear:
-    """Softmax regression, by Adam from zeros; of the states after each epoch, that with the best accuracy on `dev`.
+def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> LinearClassifier:
+    """Train softmax regression by Adam from zeros; return the state after the epoch with the best accuracy on `dev`.
 
-    Each dimension of the vectors is scaled by its mean and standard deviation in `train`, and that is folded into the
-    result: so layers of different magnitude are learnt by the same recipe, and the classifier stays a linear one.
+    Each dimension of the vectors is standardized by its mean and standard deviation in `train`, and these are folded
+    into the result. So the same recipe suits layers of different magnitude, and the classifier stays linear.
 
     Args:
-        seed: of the order in which the vectors are learnt.
+        seed: seed of the order of the training vectors.
     """
     x, classes = torch.from_numpy(train[0]), torch.from_numpy(train[1])
     mean, scale = x.mean(0), x.std(0, correction=0).clamp_min(1e-6)
@@ -57,14 +58,14 @@ def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> 
             nn.functional.cross_entropy(scores, classes[rows]).backward()
             optimizer.step()
             schedule.step()
-        state = _folded(weight.detach(), bias.detach(), mean, scale)
+        state = _unscaled(weight.detach(), bias.detach(), mean, scale)
         if (accuracy := state.accuracy(*dev)) > best_accuracy:
             best, best_accuracy = state, accuracy
-    assert best is not None  # there is an epoch, and its accuracy is at least 0
+    assert best is not None  # there is at least one epoch, and its accuracy is at least 0
     return best
 
 
-def _folded(weight: Tensor, bias: Tensor, mean: Tensor, scale: Tensor) -> Linear:
-    """The same classifier, for vectors that are not scaled."""
+def _unscaled(weight: Tensor, bias: Tensor, mean: Tensor, scale: Tensor) -> LinearClassifier:
+    """Return the equivalent classifier of vectors that are not standardized."""
     weight = weight / scale[:, None]
-    return Linear(weight, bias - mean @ weight)
+    return LinearClassifier(weight, bias - mean @ weight)

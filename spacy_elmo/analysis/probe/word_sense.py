@@ -1,4 +1,4 @@
-"""Word senses by nearest neighbour: which layer tells the senses of a word apart."""
+"""Word-sense probe: senses predicted from each layer by nearest neighbour."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ from .layers import LayerReader
 
 @dataclass(frozen=True)
 class SenseScores:
-    """How well the senses of a text were found. F1 is a share of 1, and nan for a text without senses."""
+    """F1 scores between 0 and 1 of the predicted senses of a text; nan for a text without senses."""
 
     instances: int
-    """Words to be given a sense."""
+    """Number of annotated words."""
     seen: int
-    """Those whose entry of the lexicon (lemma and part of speech) has occurred in training."""
+    """Number of words whose lexicon entry (lemma and part of speech) occurs in training."""
     ambiguous: int
-    """Those whose entry has occurred in training with several senses: only here can layers differ."""
+    """Number of words whose entry occurs in training with several senses: only on these can layers differ."""
     layers: list[float]
-    """F1 by the vectors of each layer, 0 to L."""
+    """F1 of each layer, 0 to L."""
     most_frequent: float
-    """F1 of the sense that was most frequent in training."""
+    """F1 of the most frequent sense in training."""
     first: float | None
-    """F1 of WordNet's first sense; None: it is not known."""
+    """F1 of WordNet's first sense; None if first senses are not known."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What was answered for n words in A = L + 3 ways: by the layers 0 to L, the most frequent sense in training, and
-    WordNet's first sense."""
+    """Results for n words by A = L + 3 methods: the layers 0 to L, the most frequent sense in training, and WordNet's
+    first sense."""
 
-    right: np.ndarray
-    """(n, A) bool."""
-    given: np.ndarray
-    """(n, A) bool: there was an answer at all."""
+    correct: np.ndarray
+    """(n, A) bool: the predicted sense is correct."""
+    answered: np.ndarray
+    """(n, A) bool: the method predicts a sense."""
     senses: np.ndarray
-    """(n,) int, of the word's entry in training."""
+    """(n,) int, the number of senses of the word's entry in training."""
     first_known: bool
-    """Whether first senses are known."""
+    """True if WordNet's first senses are known."""
 
     def __add__(self, other: Answers) -> Answers:
         return Answers(
-            np.concatenate([self.right, other.right]),
-            np.concatenate([self.given, other.given]),
+            np.concatenate([self.correct, other.correct]),
+            np.concatenate([self.answered, other.answered]),
             np.concatenate([self.senses, other.senses]),
             self.first_known,
         )
 
     def scores(self) -> SenseScores:
-        """The figures."""
-        # F1 = 2PR / (P + R), with P = right / given and R = right / n.
+        """Return the scores of the results."""
+        # F1 = 2PR / (P + R), with P = correct / answered and R = correct / n.
         with np.errstate(invalid="ignore"):
-            f1 = 2 * self.right.sum(0) / (self.given.sum(0) + len(self.right))
+            f1 = 2 * self.correct.sum(0) / (self.answered.sum(0) + len(self.correct))
         layers, most_frequent, first = f1[:-2].tolist(), float(f1[-2]), float(f1[-1])
         return SenseScores(
-            instances=len(self.right),
+            instances=len(self.correct),
             seen=int((self.senses > 0).sum()),
             ambiguous=int((self.senses > 1).sum()),
             layers=layers,
@@ -71,19 +71,19 @@ class Answers:
 
 
 class NearestSense:
-    """Gives a word the sense whose vector is nearest, in each layer.
+    """Classifier that assigns a word the sense with the nearest vector, in each layer.
 
-    The procedure of Peters et al. 2018, section 5.3 (after Melamud et al. 2016): in each layer, a sense is the mean of
-    the vectors of its occurrences in training, and a word gets the sense with the highest cosine among those that its
-    entry (lemma and part of speech) had there. A word whose entry did not occur gets WordNet's first sense, where that
-    is known, or no answer, which precision passes over and recall counts as a mistake.
+    The procedure is that of Peters et al. 2018, section 5.3 (after Melamud et al. 2016). In each layer, the vector of a
+    sense is the mean of its occurrences in training, and a word is assigned the sense with the highest cosine among
+    those of its entry (lemma and part of speech). A word whose entry does not occur in training is assigned WordNet's
+    first sense, if that is known, or no sense, which precision ignores and recall counts as an error.
 
-    The vector of several words that are one entry is the mean of theirs.
+    The vector of several words that are one entry is the mean of their vectors.
 
     Args:
-        read: reads the sentences.
-        sentences: annotated with the senses to learn.
-        first_senses: WordNet's, as of `read_first_senses`.
+        reader: function from sentences to their layers.
+        sentences: annotated training sentences.
+        first_senses: WordNet's first senses, see `read_first_senses`.
 
     Raises:
         ValueError: no word of the sentences has a sense.
@@ -91,23 +91,23 @@ class NearestSense:
 
     def __init__(
         self,
-        read: LayerReader,
+        reader: LayerReader,
         sentences: Iterable[SenseSentence],
         first_senses: Mapping[str, str] | None = None,
     ) -> None:
-        self._read = read
+        self._reader = reader
         self._first_senses = first_senses
         counts: Counter[str] = Counter()
-        # A sum has the direction of the mean, and the cosine looks at nothing else.
+        # The sum has the direction of the mean, and the cosine depends on nothing else.
         sums: dict[str, np.ndarray] = {}
         for instance, vectors in self._occurrences(sentences):
             sense = instance.senses[0]
             counts[sense] += 1
             sums[sense] = sums[sense] + vectors if sense in sums else vectors
         if not counts:
-            raise ValueError("No word of the training text has a sense; nothing to learn from")
+            raise ValueError("No word of the training text has a sense; there is nothing to learn")
         self._senses: dict[str, list[str]] = {}
-        for sense, _ in counts.most_common():  # of equals, the first that came
+        for sense, _ in counts.most_common():  # equally frequent senses stay in order of occurrence
             self._senses.setdefault(entry_of(sense), []).append(sense)
         self._vectors = {
             entry: unit(np.stack([sums.pop(sense) for sense in senses], axis=1))
@@ -115,41 +115,41 @@ class NearestSense:
         }
 
     def answer(self, sentences: Iterable[SenseSentence]) -> Answers:
-        """Find the senses of annotated text, whose annotation says of which entry a word is: the task states it.
+        """Predict the senses of annotated text; the entry of each word is given by the annotation, as in the task.
 
-        An answer is right if it is one of the senses annotated.
+        A prediction is correct if it is one of the annotated senses.
         """
-        right, given, senses = [], [], []
+        correct, answered, senses = [], [], []
         for instance, vectors in self._occurrences(sentences):
             entry = entry_of(instance.senses[0])
-            answers = self._answers(entry, vectors)
-            right.append([answer in instance.senses for answer in answers])
-            given.append([answer is not None for answer in answers])
+            predictions = self._predict(entry, vectors)
+            correct.append([sense in instance.senses for sense in predictions])
+            answered.append([sense is not None for sense in predictions])
             senses.append(len(self._senses.get(entry, ())))
-        shape = (-1, self._read.layers + 2)  # L + 1 layers
+        shape = (-1, self._reader.layers + 2)  # L + 1 layers
         return Answers(
-            np.array(right, dtype=bool).reshape(shape),
-            np.array(given, dtype=bool).reshape(shape),
+            np.array(correct, dtype=bool).reshape(shape),
+            np.array(answered, dtype=bool).reshape(shape),
             np.array(senses, dtype=np.int64),
             self._first_senses is not None,
         )
 
-    def _answers(self, entry: str, vectors: np.ndarray) -> list[str | None]:
-        """In the order of `Answers`, of a word with (layers, width) vectors; None: no answer."""
+    def _predict(self, entry: str, vectors: np.ndarray) -> list[str | None]:
+        """Return the senses of a word with (layers, width) vectors, in the order of `Answers`; None: no sense."""
         first = (self._first_senses or {}).get(entry)
         if entry not in self._senses:
             return [first] * (len(vectors) + 2)
         senses = self._senses[entry]
-        # The length of the word's own vector is the same for every sense.
+        # The length of the word's vector does not change which sense is nearest.
         nearest = np.einsum("lsw,lw->ls", self._vectors[entry], vectors).argmax(1)
         return [*(senses[sense] for sense in nearest.tolist()), senses[0], first]
 
     def _occurrences(
         self, sentences: Iterable[SenseSentence]
     ) -> Iterator[tuple[SenseInstance, np.ndarray]]:
-        """Every word that has a sense, and its vectors (layers, width)."""
-        sentences, read = itertools.tee(sentences)
-        layers = self._read(sentence.words for sentence in read)
+        """Yield every annotated word, and its (layers, width) vectors."""
+        sentences, inputs = itertools.tee(sentences)
+        layers = self._reader(sentence.words for sentence in inputs)
         for sentence, vectors in zip(sentences, layers, strict=True):
             for instance in sentence.instances:
                 yield instance, vectors[:, instance.start : instance.end].mean(1, dtype=np.float32)

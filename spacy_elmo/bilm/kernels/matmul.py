@@ -13,6 +13,12 @@ ONEDNN = torch.backends.mkldnn.is_available()
 FEWEST_ROWS = 4
 
 
+def matmul_dtype(x: Tensor) -> torch.dtype:
+    """Return the type in which `matmul` multiplies these numbers: their own, or under autocast that of autocast."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply (n, k) @ (k, m) -> (n, m) of one type; under autocast, in its type. Differentiable.
 

@@ -40,13 +40,36 @@ def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
     return library().get((name, tensor.dtype))
 
 
+def avx512_functions(name: str) -> dict[torch.dtype, Any]:
+    """Return the C functions of this name by the type of their products, if this processor has the instructions: AVX512,
+    and AVX512-BF16 for bfloat16. Each takes one structure."""
+    return _avx512_functions(name) if library() else {}
+
+
+@cache
+def _avx512_functions(name: str) -> dict[torch.dtype, Any]:
+    functions, library = {}, ctypes.CDLL(str(path()))
+    for dtype, suffix in _TYPES.items():
+        # GCC alone compiles them, for x86 alone.
+        here = getattr(library, f"avx512_here_{suffix}", None)
+        function = getattr(library, f"{name}_{suffix}", None)
+        if here is not None and here() and function is not None:
+            functions[dtype] = _with_structure(function)
+    return functions
+
+
+def _with_structure(function: Any) -> Any:
+    function.restype = None
+    return lambda structure: function(ctypes.byref(structure))
+
+
 def address(tensor: Tensor | None) -> int | None:
-    """Of a contiguous tensor's first number; None: NULL."""
+    """Return the address of a contiguous tensor's first number; None, which is passed as NULL, for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def path() -> Path:
-    """Where the library is, if one was built."""
+    """Return the path of the compiled library, which exists if one was built."""
     return Path(__file__).with_name(f"_native{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 

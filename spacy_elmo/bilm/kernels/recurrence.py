@@ -32,7 +32,7 @@ class Clips(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """What one direction of a layer multiplies by and adds."""
+    """Weights and biases of one direction of a layer."""
 
     input: MatmulWeight
     """(P, 4C) W_x, gates in the order i, j, f, o."""
@@ -43,6 +43,12 @@ class Direction(NamedTuple):
     projection: MatmulWeight | None
     """(C, P) W_p."""
     clips: Clips
+
+    def read(
+        self, x: Tensor, h: Tensor, c: Tensor, rows: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read packed sequences; see the function `read`."""
+        return read(x, self, h, c, rows)
 
 
 def read(

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from ..config import BiLMConfig
-from ..kernels.matmul import matmul
+from ..kernels import convolution
+from ..kernels.matmul import matmul, matmul_dtype
 from ..kernels.pooling import maximum
 
 TYPES_PER_BLOCK = 32
@@ -100,8 +101,22 @@ class CharacterCNN(nn.Module):
         # the longest word and the widest filter all windows are equal, so cropping there changes no result.
         # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
         lengths = (ids != self.padding).sum(1)
-        order = lengths.argsort()
         widest = max(width for width, _ in self.config.filters)
+        compute_dtype = matmul_dtype(self.characters)
+        parameters = (self.characters, *self.filters, *self.filter_biases)
+        if convolution.has_kernel(compute_dtype, *parameters):
+            columns = (lengths + widest).clamp_(max=self.config.max_characters)
+            return self._activate(
+                convolution.maxima(
+                    ids.int(),
+                    columns,
+                    self.characters,
+                    [*self.filters],
+                    [*self.filter_biases],
+                    compute_dtype,
+                )
+            )
+        order = lengths.argsort()
         blocks = []
         for rows in order.split(TYPES_PER_BLOCK):
             columns = min(self.config.max_characters, int(lengths[rows[-1]]) + widest)
@@ -120,5 +135,7 @@ class CharacterCNN(nn.Module):
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
             # The bias and the activation keep the order, so they are computed after the maximum, not at every position.
             pooled.append(maximum(features.view(count, -1, number)) + bias)
-        x = torch.cat(pooled, 1)
+        return self._activate(torch.cat(pooled, 1))
+
+    def _activate(self, x: Tensor) -> Tensor:
         return x.relu() if self.config.activation == "relu" else x.tanh()

@@ -74,5 +74,5 @@ def test_against_loops(size, asked, n, seed):
             best = sorted(cosines, reverse=True)[:n]
             assert [near.cosine for near in nearby] == pytest.approx(best, abs=1e-4)
             for near in nearby:
-                place = corpus.found.index(near.occurrence)
+                place = corpus.items.index(near.occurrence)
                 assert near.cosine == pytest.approx(cosines[place], abs=1e-5)

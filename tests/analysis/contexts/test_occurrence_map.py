@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.analysis.contexts.map_chart import map_chart
-from spacy_elmo.analysis.contexts.occurrence_map import planes
+from spacy_elmo.analysis.contexts.occurrence_map import project
 from spacy_elmo.analysis.contexts.occurrences import Occurrence
 from tests.analysis.words import occurrences
 
@@ -25,7 +25,7 @@ def distances(points):
 def test_directions_of_a_plane_keep_their_distances():
     vectors = np.array([[3.0, 0], [0, 2], [-1, -1], [5, 5]])
     turned = vectors @ np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0][:2]
-    (plane,) = planes(occurrences("abcd", [turned]), occurrences("xy", [turned[[0, 3]]]))
+    (plane,) = project(occurrences("abcd", [turned]), occurrences("xy", [turned[[0, 3]]]))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(distances(plane.points), distances(unit), atol=1e-5)
     np.testing.assert_allclose(plane.queries, plane.points[[0, 3]], atol=1e-6)
@@ -37,7 +37,7 @@ def test_shares_by_hand():
     """Four directions along two axes: variances 2 and 2/3 of which nothing is left, of 8/3."""
     axes = np.eye(3)
     vectors = [axes[0], -axes[0], axes[0], -axes[0], axes[1], -axes[1]]
-    (plane,) = planes(occurrences("abcdef", [vectors]), none(width=3))
+    (plane,) = project(occurrences("abcdef", [vectors]), none(width=3))
     assert plane.shares == pytest.approx((4 / 6, 2 / 6))
     assert plane.points[:, 0].tolist() == pytest.approx([1, -1, 1, -1, 0, 0], abs=1e-6)
 
@@ -47,7 +47,7 @@ def test_any_occurrences_have_a_plane(size, seed):
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(2, size, 5))
     corpus = occurrences("w" * size, vectors)
-    found = planes(corpus, none(2, 5))
+    found = project(corpus, none(2, 5))
     for view, plane in enumerate(found):
         assert plane.points.shape == (size, 2) and np.isfinite(plane.points).all()
         assert 0 <= plane.shares[1] <= plane.shares[0] <= 1 + 1e-6
@@ -58,8 +58,8 @@ def test_any_occurrences_have_a_plane(size, seed):
 def test_order_does_not_matter():
     vectors = np.random.default_rng(1).normal(size=(1, 8, 5))
     order = np.random.default_rng(2).permutation(8)
-    (plane,) = planes(occurrences("w" * 8, vectors), none(width=5))
-    (other,) = planes(occurrences("w" * 8, vectors[:, order]), none(width=5))
+    (plane,) = project(occurrences("w" * 8, vectors), none(width=5))
+    (other,) = project(occurrences("w" * 8, vectors[:, order]), none(width=5))
     np.testing.assert_allclose(other.points, plane.points[order], atol=1e-5)
 
 
@@ -67,7 +67,7 @@ def test_order_does_not_matter():
 def test_one_direction_is_one_point(size):
     """Context-free vectors differ by rounding, which is not to fill the plane."""
     noise = 1e-7 * np.random.default_rng(0).normal(size=(1, size, 4))
-    (plane,) = planes(occurrences("w" * size, 1 + noise), none(width=4))
+    (plane,) = project(occurrences("w" * size, 1 + noise), none(width=4))
     assert np.array_equal(plane.points, np.zeros((size, 2)))
     assert plane.shares == (0, 0)
 
@@ -76,7 +76,7 @@ def chart(senses, queries=()):
     found = [Occurrence("a ", "w", "", "f", sense) for sense in senses]
     corpus = occurrences(found, np.random.default_rng(0).normal(size=(2, len(found), 3)))
     asked = occurrences(queries, np.ones((2, len(queries), 3)))
-    return map_chart(planes(corpus, asked), found, asked.found, title="t", source="s")
+    return map_chart(project(corpus, asked), found, asked.items, title="t", source="s")
 
 
 def test_legend():
@@ -85,17 +85,17 @@ def test_legend():
     spec = chart([*senses, None])
     scale = spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
     names = [f"{name} ({10 - n})" for n, name in enumerate("abcdefg")]
-    assert scale["domain"] == [*names, "2 other senses (5)", "no sense given"]
+    assert scale["domain"] == [*names, "2 other senses (5)", "no sense annotated"]
     assert len(set(scale["range"])) == 9
     drawn = [point["sense"] for point in spec["datasets"]["occurrences"]]
-    assert drawn[0] == "a (10)" and drawn[-2:] == ["2 other senses (5)", "no sense given"]
+    assert drawn[0] == "a (10)" and drawn[-2:] == ["2 other senses (5)", "no sense annotated"]
 
 
 def test_each_occurrence_is_written_once():
     found = [Occurrence(f"sentence{number} ", "w", "", "f") for number in range(3)]
     corpus = occurrences(found, np.random.default_rng(0).normal(size=(3, 3, 4)))
     asked = occurrences([Occurrence("query0 ", "w", "", "f")], np.ones((3, 1, 4)))
-    spec = map_chart(planes(corpus, asked), found, asked.found, title="t", source="s")
+    spec = map_chart(project(corpus, asked), found, asked.items, title="t", source="s")
     written = json.dumps([spec["datasets"], spec["concat"]])
     assert len(spec["concat"]) == 3
     for text in ("sentence0", "sentence1", "sentence2", "query0"):

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.corpora.passages import Passage, passages
+from spacy_elmo.corpora.passages import Passage, read_passages
 from spacy_elmo.pipeline.reading.encoder import shim_of
 from spacy_elmo.pipeline.reading.spans import rule_spans
 from tests import pipelines, tiny
@@ -37,7 +37,7 @@ def find(nlp, texts, word, *args):
 
 def test_occurrences_and_their_vectors(nlp):
     corpus = find(nlp, TEXTS, "Bank")
-    found = [(o.left, o.word, o.right, o.source, o.sense) for o in corpus.found]
+    found = [(o.left, o.word, o.right, o.source, o.sense) for o in corpus.items]
     assert found == [
         ("The ", "bank", " is old.", "0.txt", None),
         ("It isn't a ", "BANK", "", "0.txt", None),  # a new line ends a sentence
@@ -68,7 +68,7 @@ def test_views(nlp):
 
 def test_several_words_are_the_mean_of_theirs(nlp):
     corpus = find(nlp, ["Near the New York bank.", "New things from york"], "new  york")
-    assert [(o.left, o.word, o.right) for o in corpus.found] == [
+    assert [(o.left, o.word, o.right) for o in corpus.items] == [
         ("Near the ", "New York", " bank.")
     ]
     expected = nlp("Near the New York bank.")._.elmo_layers[:, 2:4].mean(axis=1)
@@ -113,20 +113,20 @@ def test_only_passages_with_the_word_are_read(nlp, monkeypatch):
 )
 def test_words_that_the_tokenizer_splits(nlp, word, text, found, tokens):
     corpus = find(nlp, ["I do, you do not.", text, "Well, known."], word)
-    assert [(o.left, o.word, o.right) for o in corpus.found] == [found]
+    assert [(o.left, o.word, o.right) for o in corpus.items] == [found]
     doc = nlp(text if isinstance(text, str) else Doc(nlp.vocab, words=text))
     expected = doc._.elmo_layers[:, tokens].mean(axis=1)
     np.testing.assert_allclose(corpus.vectors[:, 0], expected, atol=1e-5)
     queries = find_in_sentences(nlp, [text], word, corpus)
-    assert [(o.left, o.word, o.right) for o in queries.found] == [found]
+    assert [(o.left, o.word, o.right) for o in queries.items] == [found]
 
 
 @pytest.mark.parametrize("word", ["", " \t"])
 def test_no_word(nlp, word):
-    with pytest.raises(ValueError, match="is no word: give one that occurs in the text"):
+    with pytest.raises(ValueError, match="is not a word: choose one that occurs in the text"):
         find(nlp, TEXTS, word)
     corpus = find(nlp, TEXTS, "bank")
-    with pytest.raises(ValueError, match="is no word"):
+    with pytest.raises(ValueError, match="is not a word"):
         find_in_sentences(nlp, ["My bank."], word, corpus)
 
 
@@ -136,7 +136,7 @@ def test_sentences_of_a_doc_are_found_once(nlp, monkeypatch):
         "spacy_elmo.analysis.contexts.occurrences.rule_spans",
         lambda docs: cut.extend(doc.text for doc in docs) or rule_spans(docs),
     )
-    assert len(find(nlp, TEXTS, "bank").found) == 4
+    assert len(find(nlp, TEXTS, "bank").items) == 4
     assert cut == [TEXTS[0], TEXTS[3]]
 
 
@@ -149,14 +149,14 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
     corpus = find(nlp, TEXTS, "bank")
     sentences = ["The BANK, the bank.", ["a", "bank", "?"]]
     queries = find_in_sentences(nlp, sentences, "bank", corpus)
-    assert [(o.left, o.word, o.right) for o in queries.found] == [
+    assert [(o.left, o.word, o.right) for o in queries.items] == [
         ("The ", "BANK", ", the bank."), ("a ", "bank", " ?"),
     ]  # fmt: skip
     expected = nlp("The BANK, the bank.")._.elmo_layers[:, 1]
     np.testing.assert_allclose(queries.vectors[:, 0], expected, atol=1e-5)
     assert np.array_equal(queries.centre, corpus.centre)  # both are seen from one place
     assert find_in_sentences(nlp, [], "bank", corpus).vectors.shape == (3, 0, 10)
-    with pytest.raises(ValueError, match="The query 'No.' does not have the word 'bank'"):
+    with pytest.raises(ValueError, match="The query 'No.' does not contain the word 'bank'"):
         find_in_sentences(nlp, ["No."], "bank", corpus)
 
 
@@ -170,10 +170,10 @@ def test_layers_of_a_component_that_keeps_their_average(nlp, tmp_path):
 
 
 def test_excerpt(nlp):
-    (occurrence,) = find(nlp, ["One two, three four; 'bank', five six seven."], "bank").found
+    (occurrence,) = find(nlp, ["One two, three four; 'bank', five six seven."], "bank").items
     assert occurrence.excerpt(2) == "four; 'BANK', five"
     assert occurrence.excerpt() == "One two, three four; 'BANK', five six seven."
-    (alone,) = find(nlp, ["bank"], "bank").found
+    (alone,) = find(nlp, ["bank"], "bank").items
     assert alone.excerpt() == "BANK"
 
 
@@ -188,21 +188,21 @@ def test_annotated_text_is_searched_by_lemma_and_sense(nlp, tmp_path):
     other = {"tokens": ["bank"], "sense": [None]}  # the word, but no sense
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, (ANNOTATED, other))))
     (tmp_path / "b.txt").write_text("A bank.\n")
-    read = list(passages(str(tmp_path)))
+    read = list(read_passages(str(tmp_path)))
     corpus = find_occurrences(nlp, read, "bank")
-    assert [(o.left, o.word, o.right, o.source, o.sense) for o in corpus.found] == [
+    assert [(o.left, o.word, o.right, o.source, o.sense) for o in corpus.items] == [
         ("He ", "banked", " the primary election .", "a.jsonl", "bank%2:40:00::"),
         ("A ", "bank", ".", "b.txt", None),
     ]
     corpus = find_occurrences(nlp, read, "primary election")
-    assert [o.word for o in corpus.found] == ["primary election"]
+    assert [o.word for o in corpus.items] == ["primary election"]
     words = ["He", "banked", "the", "primary", "election", "."]
     doc = nlp(Doc(nlp.vocab, words=words))
     np.testing.assert_allclose(
         corpus.vectors[:, 0], doc._.elmo_layers[:, 3:5].mean(axis=1), atol=1e-5
     )
     queries = find_in_sentences(nlp, ["They banked."], "bank", find_occurrences(nlp, read, "bank"))
-    assert [o.word for o in queries.found] == ["banked"]
+    assert [o.word for o in queries.items] == ["banked"]
 
 
 def test_all_kinds_of_files(tmp_path):
@@ -210,14 +210,14 @@ def test_all_kinds_of_files(tmp_path):
     (tmp_path / "b.txt").write_text("Three bank.\n")
     doc = Doc(spacy.blank("en").vocab, words=["Four", "banks"])
     DocBin(docs=[doc]).to_disk(tmp_path / "c.spacy")
-    items = [(p.item, p.source, p.senses) for p in passages(str(tmp_path))]
+    items = [(p.item, p.source, p.senses) for p in read_passages(str(tmp_path))]
     assert items == [
         ("One bank.", "a.jsonl", None),
         (["Two", "banks"], "a.jsonl", None),
         ("Three bank.", "b.txt", None),
         (["Four", "banks"], "c.spacy", None),
     ]
-    split = [p.item for p in passages(str(tmp_path / "b.txt"), tokenized=True)]
+    split = [p.item for p in read_passages(str(tmp_path / "b.txt"), tokenized=True)]
     assert split == [["Three", "bank."]]
 
 
@@ -230,4 +230,4 @@ def test_damaged_records_are_named(tmp_path):
     ):
         file.write_text(text)
         with pytest.raises(ValueError, match=problem):
-            list(passages(str(file)))
+            list(read_passages(str(file)))

@@ -121,7 +121,7 @@ def test_several_listeners_in_one_component(weights):
 
 def test_nothing_to_read(weights):
     nlp = pipelines.blank(weights)
-    with pytest.raises(ValueError, match=r"No component .* \(components: elmo\)\. Give a pipeline"):
+    with pytest.raises(ValueError, match=r"No component .* \(components: elmo\)\. Use a pipeline"):
         layer_weights(nlp)
     with pytest.raises(ValueError, match=r"\(components: none\)"):
         layer_weights(spacy.blank("en"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.analysis.probe.linear import Linear, fit_linear
+from spacy_elmo.analysis.probe.linear import LinearClassifier, fit_linear
 
 
 def clusters(rng, n, *, scale=1.0, shift=0.0):
@@ -16,7 +16,7 @@ def clusters(rng, n, *, scale=1.0, shift=0.0):
 
 
 def test_accuracy_by_hand():
-    classifier = Linear(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0.0, 2.5]))
+    classifier = LinearClassifier(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0.0, 2.5]))
     x = np.array([[3, 0], [2, 0], [0, 1], [5, 9]], dtype=np.float32)  # classes 0, 1, 1, 1
     assert classifier.accuracy(x, np.array([0, 1, 0, -1])) == 0.5
 

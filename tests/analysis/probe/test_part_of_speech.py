@@ -30,7 +30,7 @@ def test_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content, problem",
     [
-        ("", "no words in it"),
+        ("", "contains no words"),
         ("1\tNo\n", "line 1: not a line of CoNLL-U"),
         (CONLLU.replace("UH", "_"), "'No' has no tag in the column xpos"),
     ],

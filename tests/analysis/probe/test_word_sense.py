@@ -45,12 +45,12 @@ def test_nearest_in_each_layer():
     probe = NearestSense(Spelt(), TRAIN)
     answers = probe.answer([sentence(("7,1 1,5", RIVER), ("1,7 1,1", MONEY), ("1,0 0,1", SKY))])
     # Layers 0 and 1, the most frequent sense (MONEY), WordNet's first (not known).
-    assert answers.right.tolist() == [
+    assert answers.correct.tolist() == [
         [True, False, False, False],
         [True, False, True, False],
         [True, True, True, False],
     ]
-    assert answers.given.tolist() == [[True, True, True, False]] * 3
+    assert answers.answered.tolist() == [[True, True, True, False]] * 3
     scores = answers.scores()
     assert (scores.instances, scores.seen, scores.ambiguous) == (3, 3, 2)
     assert scores.layers == pytest.approx([1, 1 / 3])
@@ -61,7 +61,7 @@ def test_nearest_in_each_layer():
 def test_magnitude_is_nothing_to_the_cosine():
     train = [sentence(("100,0 1,0", RIVER), ("1,1 0,1", MONEY))]
     answers = NearestSense(Spelt(), train).answer([sentence(("1,0.9 0,1", MONEY))])
-    assert answers.right[0, :2].tolist() == [True, True]
+    assert answers.correct[0, :2].tolist() == [True, True]
 
 
 def test_words_of_one_entry_are_averaged():
@@ -70,13 +70,13 @@ def test_words_of_one_entry_are_averaged():
         sentence(("1,0 0,1", MONEY)),
     ]
     probe = NearestSense(Spelt(), train)
-    assert probe.answer([sentence(("3,2 1,1", RIVER))]).right[0, 0]
-    assert probe.answer([sentence(("3,1 1,1", MONEY))]).right[0, 0]
+    assert probe.answer([sentence(("3,2 1,1", RIVER))]).correct[0, 0]
+    assert probe.answer([sentence(("3,1 1,1", MONEY))]).correct[0, 0]
 
 
 def test_any_of_the_annotated_senses_is_right():
     answers = NearestSense(Spelt(), TRAIN).answer([sentence(("7,1 1,1", (MONEY, RIVER)))])
-    assert answers.right[0, :3].tolist() == [True, True, True]
+    assert answers.correct[0, :3].tolist() == [True, True, True]
 
 
 UNSEEN = "moon%1:17:01::"
@@ -103,7 +103,7 @@ def test_word_that_did_not_occur(first, f1, first_f1):
 
 def test_another_part_of_speech_is_another_entry():
     answers = NearestSense(Spelt(), TRAIN).answer([sentence(("4,0 1,1", "bank%2:35:00::"))])
-    assert answers.senses.tolist() == [0] and not answers.given.any()
+    assert answers.senses.tolist() == [0] and not answers.answered.any()
 
 
 def test_answers_add_up():
@@ -141,7 +141,7 @@ def test_against_the_obvious_version(train, test):
         for key in {k for _, k in train}
     }
     counts = Counter(key for _, key in train)
-    for (vector, gold), right in zip(test, answers.right.tolist(), strict=True):
+    for (vector, gold), right in zip(test, answers.correct.tolist(), strict=True):
         known = [key for key in means if key[0] == gold[0]]
         for layer in (0, 1):
             cosines = {

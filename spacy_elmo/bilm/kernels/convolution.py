@@ -1,0 +1,138 @@
+"""The convolutions of the character CNN and their maxima over the positions, by a kernel that makes no windows."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .native import address, avx512_functions
+from .panels import pack, padded
+
+_PANEL = 64
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Convolution(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("threads", "words", "columns", "dim", "filters", "features")),
+        *((name, _POINTER) for name in ("widths", "numbers", "lengths", "ids", "characters")),
+        *((name, _POINTER) for name in ("weights", "biases", "room", "maxima", "winners")),
+    ]
+
+
+class _Gradient(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("parts", "words", "columns", "dim", "filters", "features")),
+        *((name, _POINTER) for name in ("widths", "numbers", "lengths", "ids", "characters")),
+        *((name, _POINTER) for name in ("weights", "dmaxima", "winners", "room")),
+        *((name, _SIZE) for name in ("number_of_characters", "number_of_weights")),
+        *((name, _POINTER) for name in ("dcharacters", "dweights")),
+    ]
+
+
+def has_kernel(compute_dtype: torch.dtype, *parameters: Tensor) -> bool:
+    """Return whether `maxima` can be called with these parameters on this processor."""
+    usual = all(p.is_cpu and p.dtype == torch.float32 for p in parameters)
+    return usual and compute_dtype in avx512_functions("convolution")
+
+
+def maxima(
+    ids: Tensor,
+    lengths: Tensor,
+    characters: Tensor,
+    filters: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    compute_dtype: torch.dtype,
+) -> Tensor:
+    """Return the (K, n) float32 maxima of all filters over the positions of K words, with the biases. Differentiable.
+
+    Args:
+        ids: (K, columns) int32 rows of `characters`.
+        lengths: (K,) int64, how many of its columns each word has; the widest filter at least.
+        characters: (rows, D) float32.
+        filters: (width, D, number) float32 each.
+        biases: (number,) float32 each.
+        compute_dtype: of the products.
+    """
+    return _Maxima.apply(ids, lengths, compute_dtype, len(filters), characters, *filters, *biases)
+
+
+class _Maxima(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        ids: Tensor,
+        lengths: Tensor,
+        compute_dtype: torch.dtype,
+        count: int,
+        characters: Tensor,
+        *parameters: Tensor,
+    ) -> Tensor:
+        filters, biases = parameters[:count], parameters[count:]
+        wide = [_padded_columns(weight) for weight in filters]
+        table = _padded_columns(characters[..., None])[..., 0].contiguous()
+        weights = [
+            pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide
+        ]
+        starts = [torch.nn.functional.pad(bias, (0, -len(bias) % _PANEL)) for bias in biases]
+        widths, numbers = _shape(filters)
+        ids, lengths = ids.contiguous(), lengths.contiguous()
+        (words, columns), features = ids.shape, int(numbers.sum())
+        found = characters.new_empty((words, features))
+        winners = torch.empty_like(found, dtype=torch.int32) if any(ctx.needs_input_grad) else None
+        low, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
+        room = low.new_empty((words, columns, table.shape[1]))
+        avx512_functions("convolution")[compute_dtype](
+            _Convolution(
+                torch.get_num_threads(), words, columns, table.shape[1], count, features,
+                *map(address, (widths, numbers, lengths, ids, low, packed, start, room, found, winners)),
+            )
+        )  # fmt: skip
+        ctx.save_for_backward(ids, lengths, characters, winners, *filters)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        ids, lengths, characters, winners, *filters = ctx.saved_tensors
+        table = _padded_columns(characters[..., None])[..., 0].contiguous()
+        wide = [_padded_columns(weight).flatten(0, 1).t().flatten() for weight in filters]
+        weights, gradient = torch.cat(wide), gradient.contiguous()
+        widths, numbers = _shape(filters)
+        (words, columns), parts, dim = ids.shape, torch.get_num_threads(), table.shape[1]
+        room = table.new_empty((parts, 2, columns, dim))
+        dtable, dweights = (
+            table.new_zeros((parts, *table.shape)),
+            table.new_zeros((parts, len(weights))),
+        )
+        avx512_functions("convolution_gradient")[torch.float32](
+            _Gradient(
+                parts, words, columns, dim, len(filters), gradient.shape[1],
+                *map(address, (widths, numbers, lengths, ids, table, weights, gradient, winners, room)),
+                table.numel(), len(weights), address(dtable), address(dweights),
+            )
+        )  # fmt: skip
+        sizes = [len(weight) for weight in wide]
+        dfilters = [
+            own.view(weight.shape[2], len(weight), dim)
+            .permute(1, 2, 0)[:, : weight.shape[1]]
+            .contiguous()
+            for own, weight in zip(dweights.sum(0).split(sizes), filters, strict=True)
+        ]
+        dbiases = gradient.sum(0).split(numbers.tolist())
+        return None, None, None, None, dtable.sum(0)[:, : characters.shape[1]], *dfilters, *dbiases
+
+
+def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    widths, _, numbers = torch.tensor([weight.shape for weight in filters]).unbind(1)
+    return widths.contiguous(), numbers.contiguous()
+
+
+def _padded_columns(weight: Tensor) -> Tensor:
+    """(a, D, b) with zeros, so that D is a multiple of the lanes of AVX512."""
+    return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

@@ -1,0 +1,117 @@
+"""An LSTM direction with a graph, by the kernel of `fused_lstm`: what `gradient` is for the plain version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from . import fused_lstm
+from .fused_lstm import Forward
+from .panels import padded
+from .recurrence import Clips, blocks
+from .weight_gradient import weight_gradient
+
+# Packed rows. Batches for training are smaller; what has more is a long span, which is read whole to be trained. Of that
+# only the states between blocks of steps are kept, and the rest is computed again.
+_MOST_KEPT = 8192
+
+
+class FusedRead(torch.autograd.Function):
+    """`recurrence.read` with a graph. No gradient flows out of the state that it returns."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        input: Tensor,
+        recurrent: Tensor,
+        bias: Tensor,
+        projection: Tensor | None,
+        h: Tensor,
+        c: Tensor,
+        rows: list[int],
+        clips: Clips,
+        low: torch.dtype,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Arguments as of `gradient.Read`."""
+        weights = fused_lstm.pack_forward(input, recurrent, projection, low)
+        kept: list[Tensor | None] = []
+        if len(x) <= _MOST_KEPT:
+            found = fused_lstm.forward(weights, bias, clips, x, h, c, rows, keep=True)
+            y, last_h, last_c = fused_lstm.narrowed(found.outputs, x.shape[1]), found.h, found.c
+            kept = [h, c, *found]
+        else:
+            y, last_h, last_c = torch.empty_like(x), h, c
+            for steps, part in blocks(rows):
+                n = rows[steps.start]
+                kept += [last_h[:n], last_c[:n]]
+                found = fused_lstm.forward(
+                    weights, bias, clips, x[part], last_h, last_c, rows[steps], keep=False
+                )
+                y[part] = found.outputs[:, : x.shape[1]]
+                last_h, last_c = found.h, found.c
+        ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
+        ctx.rows, ctx.clips, ctx.low, ctx.sequences = rows, clips, low, len(h)
+        ctx.mark_non_differentiable(last_h, last_c)
+        return y, last_h, last_c
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of the arguments of `forward`."""
+        with torch.autocast("cpu", enabled=False):  # the types are those of the forward pass
+            return _backward(ctx, dy)
+
+
+def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
+    width, dim = input.shape[0], len(bias) // 4
+    weights = fused_lstm.pack_backward(input, recurrent, projection, ctx.low)
+    dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+    dh = x.new_zeros((ctx.sequences, padded(width)))
+    dc = x.new_zeros((ctx.sequences, padded(dim)))
+    dbias = x.new_zeros(4 * dc.shape[1])
+    dgates = dprojection = None
+    for rows, part, first_cells, kept in _blocks(ctx):
+        found = fused_lstm.backward(
+            weights, ctx.clips, kept, first_cells, rows, dy[part], dh, dc, inputs=dx is not None
+        )
+        if dx is not None and found.dread is not None:
+            dx[part] = found.dread[:, :width]
+        dbias += found.dbias
+        dgates = weight_gradient(kept.read, found.dgates, into=dgates)
+        if projection is not None:
+            dprojection = weight_gradient(kept.hiddens, found.doutputs, into=dprojection)
+    if dgates is None:  # nothing was read
+        dgates = x.new_zeros((2 * dh.shape[1], len(dbias)))
+        dprojection = x.new_zeros((dc.shape[1], dh.shape[1]))
+    by_gate = dgates.view(2, -1, 4, dc.shape[1])[:, :width, :, :dim]
+    dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
+    return (
+        dx, dinput, drecurrent,
+        dbias.view(4, -1)[:, :dim].reshape(-1),
+        None if projection is None or dprojection is None else dprojection[:dim, :width],
+        dh[:, :width] if ctx.needs_input_grad[5] else None,
+        dc[:, :dim] if ctx.needs_input_grad[6] else None,
+        None, None, None,
+    )  # fmt: skip
+
+
+def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
+    """All steps, the last first: at once if they were kept, otherwise block by block. Of each block the rows of its steps
+    and where they are, c before it, and what the forward pass has left."""
+    x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
+    if len(x) <= _MOST_KEPT:
+        _, c, *found = kept
+        yield ctx.rows, slice(0, len(x)), c, Forward(*found)
+        return
+    weights = fused_lstm.pack_forward(input, recurrent, projection, ctx.low)
+    states = zip(kept[::2], kept[1::2], strict=True)
+    for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.rows), states, strict=True))):
+        rows = ctx.rows[steps]
+        again = fused_lstm.forward(weights, bias, ctx.clips, x[part], h, c, rows, keep=True)
+        yield rows, part, c, again

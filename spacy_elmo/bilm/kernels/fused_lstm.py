@@ -1,0 +1,265 @@
+"""Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
+
+Where `recurrence` and `gradient` call a matrix product and a pass over the gates for every step, this applies the gates to
+the sums of a product before they have left the cache, with x W_x and h W_h as one product, [x ; h] [W_x ; W_h]. It wants
+AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs everywhere else.
+
+Sizes are padded to multiples of 16, the lanes of AVX512, in what is kept between forward and backward: P to P', C to C'.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .native import address, avx512_functions
+from .panels import pack, padded
+from .recurrence import Clips, blocks
+
+_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+
+
+class _Forward(ctypes.Structure):
+    _fields_ = [
+        *(("parts", _SIZE), ("steps", _SIZE), ("rows", _POINTER), ("dim", _SIZE), ("width", _SIZE)),
+        *((name, _POINTER) for name in ("weights", "projection", "bias")),
+        *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
+        *((name, _POINTER) for name in ("read", "state", "hiddens", "gates", "cells", "outputs")),
+    ]
+
+
+class _Backward(ctypes.Structure):
+    _fields_ = [
+        *(("parts", _SIZE), ("steps", _SIZE), ("rows", _POINTER), ("dim", _SIZE), ("width", _SIZE)),
+        *((name, _POINTER) for name in ("weights", "projection")),
+        *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
+        *((name, _POINTER) for name in ("gates", "cells", "first_cells", "outputs", "dgiven")),
+        *((name, _POINTER) for name in ("dgates", "doutputs", "dread", "dhidden", "dstate")),
+        ("dbias", _POINTER),
+    ]
+
+
+class Forward(NamedTuple):
+    """What a forward pass over M packed rows leaves."""
+
+    read: Tensor
+    """(M, 2P') what each row multiplied: its input, and h before the step."""
+    hiddens: Tensor
+    """(M, C') σ(o) tanh(c), in the type of the products."""
+    gates: Tensor | None
+    """(M, 4C') after their activations, in the type of the products."""
+    cells: Tensor | None
+    """(M, C') float32 c after each step."""
+    outputs: Tensor
+    """(M, P') float32 h."""
+    h: Tensor
+    """(B, P) after each sequence's last step."""
+    c: Tensor
+    """(B, C) after each sequence's last step."""
+
+
+class Gradients(NamedTuple):
+    """What a backward pass over M packed rows leaves."""
+
+    dgates: Tensor
+    """(M, 4C') before the activations, in the type of the products."""
+    doutputs: Tensor
+    """(M, P') of h, in the type of the products."""
+    dread: Tensor | None
+    """(M, P') float32 of the input."""
+    dbias: Tensor
+    """(4C',) float32."""
+
+
+def has_kernel(low: torch.dtype, *tensors: Tensor | None) -> bool:
+    """Return whether there is a kernel for products in the type `low`, and the tensors are what it takes: float32 numbers
+    on the CPU."""
+    usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
+    return usual and low in avx512_functions("fused_forward")
+
+
+class Weights(NamedTuple):
+    """The matrices of one direction, packed for one of the passes."""
+
+    gates: Tensor
+    """Of the forward pass [W_x ; W_h], of the backward pass both of them transposed."""
+    projection: Tensor | None
+    """W_p; of the backward pass transposed."""
+
+
+def pack_forward(
+    input: Tensor, recurrent: Tensor, projection: Tensor | None, low: torch.dtype
+) -> Weights:
+    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `forward` reads them."""
+    gates = pack([_by_gate(input), _by_gate(recurrent)], low)
+    return Weights(gates, None if projection is None else pack([projection[:, None]], low))
+
+
+def pack_backward(
+    input: Tensor, recurrent: Tensor, projection: Tensor | None, low: torch.dtype
+) -> Weights:
+    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `backward` reads them."""
+    both = [
+        pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], low)
+        for weight in (input, recurrent)
+    ]
+    last = None if projection is None else pack([projection.t()[:, None]], low)
+    return Weights(torch.cat(both), last)
+
+
+def forward(
+    weights: Weights,
+    bias: Tensor,
+    clips: Clips,
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    rows: Sequence[int],
+    *,
+    keep: bool,
+) -> Forward:
+    """Read packed sequences.
+
+    Args:
+        weights: of `pack_forward`.
+        bias: (4C,), the forget bias in it.
+        clips: of c and of h.
+        x: (M, P) what is read.
+        h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
+        rows: sequences still read at each step; they sum to M.
+        keep: the gates and the cells, for `backward`.
+    """
+    (m, width), dim, low = x.shape, c.shape[1], weights.gates.dtype
+    wide_dim, wide_width = padded(dim), padded(width)
+    first = max(rows, default=0)
+    read = x.new_zeros if wide_width > width else x.new_empty
+    read = read((m, 2 * wide_width), dtype=low)
+    read[:, :width] = x
+    read[:first, wide_width : wide_width + width] = h[:first]
+    state = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
+    hiddens = x.new_empty((m, wide_dim), dtype=low)
+    gates = x.new_empty((m, 4 * wide_dim), dtype=low) if keep else None
+    cells = x.new_empty((m, wide_dim)) if keep else None
+    outputs = x.new_empty((m, wide_width))
+    own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
+    steps = torch.tensor(rows, dtype=torch.int64)
+    avx512_functions("fused_forward")[low](
+        _Forward(
+            torch.get_num_threads(), len(rows), address(steps), wide_dim, wide_width,
+            *map(address, (*weights, own_bias)), *map(_limit, clips),
+            *map(address, (read, state, hiddens, gates, cells, outputs)),
+        )
+    )  # fmt: skip
+    last_h = h.clone(memory_format=torch.contiguous_format)
+    last_h[:first] = outputs[_last_rows(rows), :width]
+    return Forward(read, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
+
+
+class FusedDirection:
+    """One direction of a layer, packed for prediction.
+
+    Args:
+        input, recurrent, bias, projection, clips: as of `recurrence.Direction`, the matrices float32.
+        low: the type of the products.
+    """
+
+    def __init__(
+        self,
+        input: Tensor,
+        recurrent: Tensor,
+        bias: Tensor,
+        projection: Tensor | None,
+        clips: Clips,
+        low: torch.dtype,
+    ) -> None:
+        self._weights = pack_forward(input, recurrent, projection, low)
+        self._bias, self._clips = bias, clips
+
+    def read(
+        self, x: Tensor, h: Tensor, c: Tensor, rows: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read packed sequences; see `recurrence.Direction.read`."""
+        y = torch.empty_like(x)
+        for steps, part in blocks(rows):
+            found = forward(
+                self._weights, self._bias, self._clips, x[part], h, c, rows[steps], keep=False
+            )
+            y[part], h, c = narrowed(found.outputs, x.shape[1]), found.h, found.c
+        return y, h, c
+
+
+def backward(
+    weights: Weights,
+    clips: Clips,
+    kept: Forward,
+    first_cells: Tensor,
+    rows: Sequence[int],
+    dgiven: Tensor,
+    dhidden: Tensor,
+    dstate: Tensor,
+    *,
+    inputs: bool,
+) -> Gradients:
+    """Walk through the steps of `forward` from the last to the first.
+
+    Args:
+        weights: of `pack_backward`.
+        clips, rows: as of `forward`.
+        kept: what `forward` has left, the gates and cells with it.
+        first_cells: (B, C) c before the first step.
+        dgiven: (M, P) the gradient of the outputs.
+        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step; receive those of h and c
+            before the first.
+        inputs: compute the gradient of what was read.
+    """
+    assert kept.gates is not None and kept.cells is not None
+    (m, wide_width), wide_dim = kept.outputs.shape, kept.cells.shape[1]
+    dgates, doutputs = torch.empty_like(kept.gates), torch.empty_like(kept.read[:, :wide_width])
+    dread = torch.empty_like(kept.outputs) if inputs else None
+    threads = torch.get_num_threads()
+    dbias = dgiven.new_zeros((threads, 4 * wide_dim))
+    steps = torch.tensor(rows, dtype=torch.int64)
+    dgiven = _widened(dgiven, wide_width).contiguous()
+    first_cells = _widened(first_cells, wide_dim).contiguous()
+    avx512_functions("fused_backward")[weights.gates.dtype](
+        _Backward(
+            threads, len(rows), address(steps), wide_dim, wide_width,
+            *map(address, weights), *map(_limit, clips),
+            *map(address, (kept.gates, kept.cells, first_cells, kept.outputs, dgiven)),
+            *map(address, (dgates, doutputs, dread, dhidden, dstate, dbias)),
+        )
+    )  # fmt: skip
+    return Gradients(dgates, doutputs, dread, dbias.sum(0))
+
+
+def _by_gate(weight: Tensor) -> Tensor:
+    return weight.reshape(len(weight), 4, -1)
+
+
+def narrowed(rows: Tensor, columns: int) -> Tensor:
+    """Return the rows without the padding after them, contiguous."""
+    return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
+
+
+def _widened(rows: Tensor, columns: int) -> Tensor:
+    """The rows with zeros after them."""
+    more = columns - rows.shape[1]
+    return torch.nn.functional.pad(rows, (0, more)) if more else rows
+
+
+def _limit(clip: float | None) -> float:
+    return math.inf if clip is None else clip
+
+
+def _last_rows(rows: Sequence[int]) -> Tensor:
+    """(B,) the packed row of the last step of each sequence."""
+    sizes = np.asarray(rows, dtype=np.int64)
+    ranks = np.arange(max(rows, default=0))
+    steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")
+    return torch.from_numpy((np.cumsum(sizes) - sizes)[steps - 1] + ranks)

@@ -1,0 +1,55 @@
+"""Weight matrices as panels of 64 columns, row after row: what the kernels for AVX512 read lies end to end.
+
+In bfloat16 the rows lie two and two, because one lane of an instruction multiplies two numbers and adds both products.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .native import address, avx512_functions
+
+_LANES, _PANEL = 16, 64
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Packing(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("panels", "inner", "known_inner", "columns", "gates")),
+        ("source", _POINTER),
+        *((name, _SIZE) for name in ("inner_step", "column_step", "gate_step")),
+        ("packed", _POINTER),
+        ("panel_step", _SIZE),
+    ]
+
+
+def pack(parts: Sequence[Tensor], low: torch.dtype) -> Tensor:
+    """Return matrices below each other in panels, each padded to a multiple of 16 rows.
+
+    Args:
+        parts: (k, 1, m) each, or (k, 4, C), whose panels hold sixteen columns of all four.
+    """
+    heights = [padded(len(part)) for part in parts]
+    blocks, columns = parts[0].shape[1:]
+    panels = -(-columns * blocks // _PANEL) if blocks == 1 else -(-columns // _LANES)
+    packed = torch.empty((panels, sum(heights), _PANEL), dtype=low)
+    start = 0
+    for part, height in zip(parts, heights, strict=True):
+        inner, by_gate, column = part.stride()
+        avx512_functions("pack_panels")[low](
+            _Packing(
+                panels, height, len(part), columns, blocks > 1, address(part), inner, column, by_gate,
+                address(packed[0, start:]), packed.stride(0),
+            )
+        )  # fmt: skip
+        start += height
+    return packed
+
+
+def padded(size: int) -> int:
+    """Return the size rounded up to the lanes of AVX512."""
+    return -(-size // _LANES) * _LANES

@@ -1,0 +1,58 @@
+"""The product of the columns of one matrix with those of another: the gradient of a weight matrix, over many rows."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from .matmul import matmul
+from .native import address, avx512_functions
+
+# As in weight_gradient.c: rows and columns that are packed at a time, and columns of a panel.
+_ROWS, _COLUMNS, _PANEL = 1024, 256, 64
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class _WeightGradient(ctypes.Structure):
+    _fields_ = [
+        *(("threads", _SIZE), ("rows", _SIZE)),
+        *(("left", _POINTER), ("left_stride", _SIZE), ("left_columns", _SIZE)),
+        *(("right", _POINTER), ("right_stride", _SIZE), ("right_columns", _SIZE)),
+        *(("sums", _POINTER), ("sum_stride", _SIZE), ("add", _SIZE)),
+        *(("left_room", _POINTER), ("right_room", _POINTER)),
+    ]
+
+
+def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
+    """Return the (k, m) float32 product of (n, k) transposed and (n, m), both of one type.
+
+    A product of bfloat16 by torch is bfloat16 itself; this one is not rounded.
+
+    Args:
+        left, right: their rows are contiguous.
+        into: (k, m) float32, contiguous, to which the product is added; None: a new tensor.
+    """
+    if not left.is_cpu or (function := avx512_functions("weight_gradient").get(left.dtype)) is None:
+        product = matmul(left.t(), right).float()
+        return product if into is None else into.add_(product)
+    (n, k), m = left.shape, right.shape[1]
+    sums = torch.empty((k, m)) if into is None else into
+    if not n:
+        return sums if into is not None else sums.zero_()
+    left_room = left.new_empty(_rounded(k, _PANEL) * _ROWS)
+    right_room = right.new_empty(_rounded(m, _COLUMNS) * _ROWS)
+    function(
+        _WeightGradient(
+            torch.get_num_threads(), n,
+            address(left), left.stride(0), k, address(right), right.stride(0), m,
+            address(sums), m, into is not None,
+            address(left_room), address(right_room),
+        )
+    )  # fmt: skip
+    return sums
+
+
+def _rounded(size: int, to: int) -> int:
+    return -(-size // to) * to

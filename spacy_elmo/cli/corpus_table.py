@@ -1,0 +1,45 @@
+"""The table of a prepared corpus, which `prepare` and `pretrain` show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wasabi import msg
+
+if TYPE_CHECKING:
+    from ..bilm.weights import Weights
+    from ..pretrain.config import PretrainConfig
+    from ..pretrain.corpus.prepared import Corpus
+
+
+def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
+    """Print the sizes of a corpus, and its statistics under the settings of a run with these initial weights."""
+    from ..pretrain.report.statistics import statistics
+
+    stats = statistics(config, corpus, initial)
+    rows = [
+        ("training words", f"{len(corpus.train.ids):,}"),
+        ("training sentences", f"{len(corpus.train.lengths):,}"),
+        ("held-out words", f"{len(corpus.dev.ids):,}"),
+        ("held-out sentences", f"{len(corpus.dev.lengths):,}"),
+        ("types", f"{len(corpus.types) - 3:,}"),
+        (
+            "vocabulary",
+            f"{stats.vocab_size:,}, covers {stats.covered:.1%} of the training words and"
+            f" {stats.held_out_covered:.1%} of the held-out ones",
+        ),
+        (
+            "cut words",
+            f"{stats.long_words:.3%} of the training words (longer than {config.bilm.max_characters - 2} bytes)",
+        ),
+        (
+            "cut sentences",
+            f"{stats.long_sentences:.2%} of the training sentences (longer than {config.training.max_length} words)",
+        ),
+    ]
+    if dropped := corpus.dropped.words:
+        share = dropped / (dropped + len(corpus.train.ids))
+        rows.append(
+            ("dropped repeats", f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words")
+        )
+    msg.table(rows)

@@ -1,0 +1,34 @@
+"""The pipeline of a command, on the device that the command line names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wasabi import msg
+
+from .terminal import printable
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+
+def use_gpu(gpu_id: int) -> None:
+    """Make spaCy use a GPU; -1 leaves it on the CPU.
+
+    Raises:
+        ValueError: the GPU cannot be used.
+    """
+    if gpu_id >= 0:
+        from spacy import require_gpu
+
+        require_gpu(gpu_id)
+
+
+def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
+    """Load a pipeline, or make one around weights, and print the warnings; see `corpora.pipelines.load_pipeline`."""
+    from ..corpora import pipelines
+
+    nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
+    for warning in warnings:
+        msg.warn(printable(warning))
+    return nlp

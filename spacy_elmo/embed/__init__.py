@@ -1,1 +1,0 @@
-"""A corpus to vectors on disk."""

@@ -1,0 +1,1 @@
+"""Vectors of a corpus on disk: computing, writing and reading them."""

@@ -1,0 +1,92 @@
+"""Computation of a shard's vectors by a pipeline with an elmo, and of the content of its file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from spacy.attrs import IS_SPACE
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..corpora.items import Item, Shard
+from ..corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
+from ..pipeline.reading.encoder import averages, shim_of
+from .shard_file import encode_shard
+
+VectorDType: TypeAlias = Literal["float32", "float16"]
+Pooling: TypeAlias = Literal["mean", "max"]
+
+# Once the vocabulary has this many strings, those of each shard are removed again: it would grow with the text.
+_MAX_STRINGS = 100_000
+
+
+@dataclass(frozen=True)
+class EmbedOptions:
+    """Options of the vectors: the layers to keep, the number type, and pooling."""
+
+    layers: LayerSelection = "all"
+    dtype: VectorDType = "float32"
+    pooling: Pooling | None = None
+    """Pooling to one vector per item, over its non-whitespace tokens; zeros if it has none. None: one per token."""
+
+
+class Embedder:
+    """Function from a shard to the content of its file.
+
+    The pipeline runs from its tokenizer to its elmo; the components after elmo do not run. Each shard is computed by
+    itself, in one order: its bytes depend on nothing but its items, the pipeline, and the machine with its number of
+    threads, which decide how float32 is rounded.
+
+    Raises:
+        ValueError: see `find_elmo`.
+    """
+
+    def __init__(self, nlp: Language, options: EmbedOptions) -> None:
+        self._nlp = nlp
+        _, self._elmo = find_elmo(nlp)
+        self._disabled = elmo_and_later(nlp)
+        self._options = options
+
+    def __call__(self, shard: Shard) -> bytes:
+        """Compute the vectors of a shard, and return the content of its file."""
+        # Not from the start: in a memory zone the tokenizer does not fill its cache, which makes it slow.
+        is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
+        with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
+            docs = self._docs(shard.items)
+            tokens = [[token.text for token in doc] for doc in docs]
+            pooled = self._options.pooling is not None
+            shim_of(self._elmo.model).forget()
+            vectors = self._compute(docs)
+            if pooled:
+                vectors = [self._pool(rows, doc) for rows, doc in zip(vectors, docs, strict=True)]
+            flat = np.concatenate(vectors, axis=-2, dtype=self._options.dtype, casting="same_kind")
+            return encode_shard(shard, flat, tokens, pooled=pooled)
+
+    def _docs(self, items: Sequence[Item]) -> list[Doc]:
+        vocab = self._nlp.vocab
+        inputs = [item if isinstance(item, str) else Doc(vocab, words=item) for item in items]
+        return list(self._nlp.pipe(inputs, disable=self._disabled))
+
+    def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
+        """Return (..., n_tokens, width) for each Doc, from the model, because a Doc may store the average only."""
+        model = self._elmo.model
+        if self._options.layers == "average":
+            return [model.ops.to_numpy(average) for average in averages(model, docs)]
+        all_layers = model.predict(docs)
+        if self._options.layers == "top":
+            all_layers = [layers[-1] for layers in all_layers]
+        return [model.ops.to_numpy(layers) for layers in all_layers]
+
+    def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
+        """Pool (..., n_tokens, width) to (..., 1, width)."""
+        is_word = doc.to_array(IS_SPACE) == 0
+        if not is_word.any():
+            return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))
+        rows = vectors[..., is_word, :]
+        if self._options.pooling == "max":
+            return rows.max(axis=-2, keepdims=True)
+        return rows.mean(axis=-2, keepdims=True, dtype=np.float32)

@@ -1,0 +1,81 @@
+"""Parquet files of vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .shard_file import ShardFile
+from .vectors import Vectors
+
+_SETTINGS = b"spacy_elmo_settings"
+
+
+def write_parquet(vectors: Vectors, path: Path) -> None:
+    """Write a file with a row per item and a row group per shard.
+
+    The columns are `id`, int64, the number of the item; `tokens`, a list of strings; and `layer_0`, `layer_1`, ... or,
+    for the average or a single layer, `vectors`: a list with a vector for each token or, if pooled, one vector.
+    """
+    writer = None
+    try:
+        for index in range(len(vectors.files)):
+            table = _table(vectors.shard(index)).replace_schema_metadata(
+                {_SETTINGS: json.dumps(vectors.settings)}
+            )
+            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer.write_table(table, row_group_size=len(table))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def read_parquet_settings(path: Path) -> Mapping[str, Any]:
+    """Return the settings of the vectors in a file that `write_parquet` has written.
+
+    Raises:
+        ValueError: it is not such a file, or damaged.
+    """
+    try:
+        return json.loads((pq.read_schema(path).metadata or {})[_SETTINGS])
+    except Exception as error:  # the parsers raise many kinds for a damaged file
+        raise ValueError(
+            f"{path} is not a Parquet file of vectors, or damaged ({error})"
+        ) from error
+
+
+def _table(shard: ShardFile) -> pa.Table:
+    metadata = shard.metadata
+    text = pa.Array.from_buffers(
+        pa.large_string(),
+        metadata["rows"],
+        [
+            None,
+            pa.py_buffer(shard.tensor("token_offsets")),
+            pa.py_buffer(shard.tensor("token_bytes")),
+        ],
+    )
+    offsets = pa.array(shard.tensor("offsets"))
+    columns = {
+        "id": pa.array(np.arange(metadata["first"], metadata["first"] + metadata["items"])),
+        "tokens": pa.LargeListArray.from_arrays(offsets, text),
+    }
+    for name, rows in _columns(shard.tensor("vectors")):
+        values = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+        columns[name] = (
+            values if metadata["pooled"] else pa.LargeListArray.from_arrays(offsets, values)
+        )
+    return pa.table(columns)
+
+
+def _columns(vectors: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    if vectors.ndim == 2:
+        yield "vectors", vectors
+    else:
+        yield from ((f"layer_{number}", layer) for number, layer in enumerate(vectors))

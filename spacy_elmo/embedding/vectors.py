@@ -1,0 +1,153 @@
+"""Random access to the vectors on disk, item by item."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import json
+import operator
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..text.json_object import read_json_object
+from .shard_file import ShardFile
+
+FORMAT = "spacy-elmo vectors 1"
+INDEX = "index.json"
+_OPEN_SHARDS = 16
+_ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
+_FILE_NAME = re.compile(r"shard-\d{6,}\.safetensors")
+
+
+def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
+    """Open the vectors that `python -m spacy elmo embed` has written to a folder.
+
+    Args:
+        verify: compare each shard with its checksum when it is first used, which reads the shard as a whole.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
+        ValueError: it is not such a folder, or incomplete.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"No folder {folder}")
+    try:
+        index = read_json_object(folder / INDEX)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"{folder} has no {INDEX}: it contains no vectors, or they are incomplete. If `embed` was interrupted, run"
+            " it again with --resume"
+        ) from error
+    if index.get("format") != FORMAT:
+        raise ValueError(f"{folder / INDEX}: expected the format {FORMAT!r}")
+    _check_index(folder / INDEX, index)
+    return Vectors(folder, index, verify=verify)
+
+
+class Vectors:
+    """Sequence of the items' vectors: arrays (layers, n_tokens, width).
+
+    With `layers` "average" or "top" an array is (n_tokens, width); if pooled, the axis of tokens is missing. The arrays
+    are mapped from the files and read-only: memory holds the items that are used, whatever the size of the corpus.
+    """
+
+    def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
+        self.folder = folder
+        self._verify = verify
+        self._verified: set[int] = set()
+        self.settings: dict[str, Any] = dict(index["settings"])
+        """Settings of the `embed` run, and the fingerprint of the pipeline."""
+        self.files: list[dict[str, Any]] = index["shards"]
+        """Entry of each shard: its `file`, the `source` of its text, the number of its `first` item, and the numbers of
+        its `items` and `rows`."""
+        self._ends = [shard["first"] + shard["items"] for shard in self.files]
+        self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        shard, item = self._find(number)
+        return shard.vectors(item)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.__getitem__, range(len(self)))
+
+    def tokens(self, number: int) -> list[str]:
+        """Return the tokens of an item, one for each of its rows."""
+        shard, item = self._find(number)
+        return shard.tokens(item)
+
+    def shard(self, number: int) -> ShardFile:
+        """Open a shard, to read many items at once.
+
+        Raises:
+            OSError: the file does not exist.
+            ValueError: it is damaged, or not the shard of the index.
+        """
+        entry = self.files[number]
+        shard = ShardFile(self.folder / entry["file"])
+        if any(shard.metadata[name] != entry[name] for name in ("first", "items", "rows")):
+            raise ValueError(
+                f"{shard.path} is not the shard of {self.folder / INDEX}; run `embed` again"
+            )
+        if self._verify and number not in self._verified:
+            if "checksum" not in shard.metadata and not self._verified:
+                warnings.warn(
+                    f"{self.folder} was written by an earlier version, without checksums: damage to its files is not"
+                    " detected",
+                    stacklevel=3,
+                )
+            shard.verify()
+            self._verified.add(number)
+        return shard
+
+    def _find(self, number: int) -> tuple[ShardFile, int]:
+        """Return the shard of an item, and the item's number in it."""
+        index = operator.index(number)
+        index += len(self) if index < 0 else 0
+        if not 0 <= index < len(self):
+            raise IndexError(f"There is no item {number}; the number of items is {len(self)}")
+        shard = bisect.bisect_right(self._ends, index)
+        return self._open(shard), index - self.files[shard]["first"]
+
+
+def index_digest(index: Mapping[str, Any]) -> str:
+    """Return the BLAKE2b digest of an index, without its entry `digest`; 32 hexadecimal digits."""
+    content = {name: value for name, value in index.items() if name != "digest"}
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _check_index(path: Path, index: Mapping[str, Any]) -> None:
+    """Check the digest of an index, and its entries, since earlier versions wrote no digest.
+
+    Raises:
+        ValueError: the index has changed since it was written, or an entry is missing or invalid.
+    """
+    if "digest" in index and index["digest"] != index_digest(index):
+        raise ValueError(f"{path} is damaged: it has changed since it was written")
+    shards = index.get("shards")
+    if (
+        not isinstance(shards, list)
+        or not isinstance(index.get("settings"), dict)
+        or index.keys() - {"digest"} != {"format", "settings", "shards"}
+    ):
+        raise ValueError(f"{path} is damaged: expected settings and a list of shards")
+    first = 0
+    for entry in shards:
+        if (
+            not isinstance(entry, dict)
+            or any(type(entry.get(name)) is not kind for name, kind in _ENTRY.items())
+            or not _FILE_NAME.fullmatch(entry["file"])
+            or entry["first"] != first
+            or min(entry["items"], entry["rows"]) < 0
+        ):
+            raise ValueError(f"{path} is damaged: {entry!r:.200} is not the next shard")
+        first += entry["items"]

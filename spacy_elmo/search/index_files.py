@@ -1,0 +1,155 @@
+"""The folder of a search index: settings, spans and vectors, with digests that detect damage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import srsly
+
+from ..files import all_or_nothing
+from ..text.documents import json_lines
+from ..text.json_object import read_json_object
+
+FORMAT = "spacy-elmo search 1"
+_SETTINGS = "index.json"
+_SPANS = "spans.jsonl"
+_VECTORS = "vectors"
+_TYPES: dict[str, Any] = {"layer": int | None, "method": str, "width": int, "about": dict}
+
+
+class IndexEntry(NamedTuple):
+    """A Span in the index."""
+
+    doc_id: str
+    start: int
+    end: int
+    text: str
+
+
+@contextmanager
+def written_index(
+    folder: Path, settings: Mapping[str, Any], entries: Sequence[IndexEntry]
+) -> Iterator[Path]:
+    """Yield the path to which the vectors are to be written, and write the rest of an index after them.
+
+    An earlier index in the folder is replaced when all files are complete.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    # The settings are the last file to appear: a folder without them is not an index.
+    with all_or_nothing(folder, (_VECTORS, _SPANS, _SETTINGS), force=True) as new:
+        try:
+            yield new / _VECTORS
+        except OSError as error:
+            if error.errno is None:  # the writers of NumPy and usearch do not name the file
+                raise OSError(f"{folder / _VECTORS} cannot be written ({error})") from error
+            raise
+        srsly.write_jsonl(new / _SPANS, entries)
+        described = {"format": FORMAT, **settings}
+        digests = {name: _file_digest(new / name) for name in (_VECTORS, _SPANS)}
+        digests[_SETTINGS] = _settings_digest(described)
+        srsly.write_json(new / _SETTINGS, {**described, "digests": digests})
+
+
+def open_index(folder: Path) -> tuple[dict[str, Any], Path]:
+    """Return the settings of an index and the path of its vectors, after comparing all files with their digests.
+
+    Raises:
+        OSError: the folder does not exist, or a file is missing.
+        ValueError: it is not an index, or damaged.
+    """
+    settings = _load_settings(folder / _SETTINGS)
+    _check_digests(folder, settings)
+    return settings, folder / _VECTORS
+
+
+def read_entries(folder: Path) -> list[IndexEntry]:
+    """Read the Spans of an index.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+    """
+    return list(json_lines(folder / _SPANS, _entry, "strict"))
+
+
+def _load_settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = read_json_object(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"No index in {path.parent}: `spacy elmo search index` makes one"
+        ) from error
+    if settings.get("format") != FORMAT:
+        raise ValueError(
+            f"{path}: expected the format {FORMAT!r}; it is not an index of this version"
+        )
+    if unknown := settings.keys() - {"format", "digests", *_TYPES}:
+        raise ValueError(
+            f"{path}: unknown entry {min(unknown)!r}: the index is damaged, make it again"
+        )
+    for name, expected in _TYPES.items():
+        if name not in settings or not isinstance(settings[name], expected):
+            value = json.dumps(settings[name]) if name in settings else "missing"
+            raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
+    return settings
+
+
+def _check_digests(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Compare the files of an index with the digests in its settings.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: a file has changed; or there are no digests for a graph, which must not be loaded unchecked.
+    """
+    digests = settings.get("digests")
+    if digests is None:
+        if settings["method"] == "hnsw":
+            raise ValueError(
+                f"{folder / _SETTINGS} has no digests (it was written by an earlier version), and a damaged graph"
+                " crashes the process: make the index again"
+            )
+        warnings.warn(
+            f"{folder / _SETTINGS} has no digests (it was written by an earlier version): damage to the index is not"
+            " detected. Make it again to add them",
+            stacklevel=4,
+        )
+        return
+    described = {name: value for name, value in settings.items() if name != "digests"}
+    expected = {_SETTINGS: _settings_digest(described)}
+    expected |= {name: _file_digest(folder / name) for name in (_VECTORS, _SPANS)}
+    for name, digest in expected.items():
+        if not isinstance(digests, dict) or digests.get(name) != digest:
+            raise ValueError(
+                f"{folder / name} has changed since it was written: the index is damaged, make it again"
+            )
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _settings_digest(settings: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(
+        json.dumps(settings, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()
+
+
+def _entry(row: object) -> IndexEntry:
+    if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
+        return IndexEntry(*row)
+    raise ValueError(
+        "expected [name of a Doc, first token, token after the last, text], but got"
+        f" {json.dumps(row):.100}: the index is damaged, make it again"
+    )

@@ -1,0 +1,23 @@
+"""JSON files with one object, such as the settings of an index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file that contains one object.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not JSON, too deeply nested, or contains something else; the message names the file.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: it is not valid JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} is damaged: expected a JSON object, but got {value!r:.100}")
+    return value

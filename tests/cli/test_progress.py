@@ -1,0 +1,110 @@
+"""Progress bars: on a terminal, with a rate and the time left, and nowhere else."""
+
+import gzip
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.cli import progress as module
+from spacy_elmo.cli.progress import reading_bar
+from spacy_elmo.text.documents import documents
+from spacy_elmo.text.files import lines
+from spacy_elmo.text.progress import observed_reading
+from tests import tiny
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("the cat sleeps .\n" * 50)
+    return path
+
+
+def test_every_byte_that_is_read_is_observed(text, tmp_path):
+    packed = tmp_path / "b.txt.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    sizes = []
+    with observed_reading(sizes.append):
+        list(lines(text, "strict"))
+        list(documents([packed], "strict"))
+    list(lines(text, "strict"))
+    assert sum(sizes) == 2 * text.stat().st_size
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_bar_on_a_terminal(text, monkeypatch, capsys, quiet):
+    monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True)
+    with reading_bar(lambda: [text], quiet=quiet):
+        list(lines(text, "strict"))
+    shown = capsys.readouterr().err
+    if quiet:
+        assert shown == ""
+    else:
+        assert "100%" in shown and re.search(r"850/850 \[.*B/s", shown)
+
+
+def test_compressed_text_has_no_total(text, tmp_path, monkeypatch, capsys):
+    packed = tmp_path / "b.txt.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True)
+    with reading_bar(lambda: [text, packed]):
+        list(lines(packed, "strict"))
+    shown = capsys.readouterr().err
+    assert "%" not in shown and re.search(r"850B? \[.*B/s", shown)
+
+
+def test_nothing_is_counted_without_a_terminal(capsys):
+    def files():
+        raise AssertionError("not needed")
+
+    with reading_bar(files) as bar:
+        bar.set_postfix_str("unseen")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("options", [[], ["--quiet"]])
+def test_a_command_on_a_terminal(text, tmp_path, options):
+    """Through spaCy, with standard error connected to a pseudo-terminal."""
+    vocabulary = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
+    weights = Weights.from_bilm(
+        tiny.bilm(tiny.config()), Head(7, 5), vocabulary=vocabulary, card={}
+    )
+    weights.save(tmp_path / "lm.safetensors")
+    command = [sys.executable, "-m", "spacy", "elmo", "evaluate", "lm.safetensors", "a.txt"]
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (24, 80))
+    try:
+        done = subprocess.run(
+            [*command, "--tokenized", *options],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=follower,
+        )
+    finally:
+        os.close(follower)
+    shown = b""
+    try:
+        while chunk := os.read(leader, 1 << 16):
+            shown += chunk
+    except OSError:  # the end, on Linux
+        pass
+    os.close(leader)
+    assert done.returncode == 0, shown
+    assert (b"B/s" in shown) == (not options)
+    assert b"Perplexity" in done.stdout and b"B/s" not in done.stdout
+
+
+def test_commands_are_grouped_and_fit_a_line():
+    output = CliRunner().invoke(elmo_cli, ["--help"], terminal_width=80).output
+    groups = ["Use weights", "Train a biLM", "Weights of other programs", "Analyse a biLM"]
+    positions = [output.find(f"{group}") for group in groups]
+    assert positions == sorted(positions) and -1 not in positions

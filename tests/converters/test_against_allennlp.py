@@ -1,0 +1,184 @@
+"""Our conversions compared with AllenNLP itself: its loader, its parameters, its numbers.
+
+pip install --no-deps --target FOLDER allennlp==2.10.1
+ELMO_ALLENNLP=FOLDER python -m pytest tests/converters/test_against_allennlp.py
+"""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.contest.allennlp_elmo import AllenNLP, elmo_module
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.converters.allennlp import conversion as allennlp
+from spacy_elmo.converters.allennlp import export as allennlp_export
+from spacy_elmo.converters.bilm_tf import conversion as bilm_hdf5
+from spacy_elmo.converters.bilm_tf import export as bilm_export
+from spacy_elmo.converters.readers.archive import opened
+from tests import tiny
+from tests.converters import foreign
+
+FOLDER = os.environ.get("ELMO_ALLENNLP")
+pytestmark = pytest.mark.skipif(not FOLDER, reason="ELMO_ALLENNLP names no folder")
+
+SENTENCES = [
+    ["She", "sat", "on", "the", "bank", "of", "the", "river", "."],
+    ["a"],
+    ["x" * 60, "é" * 30, "漢字" * 20, "🦉" * 13],  # cut at 48 bytes, also inside a character
+    ["naïve", "鳥", "🦉", "​", "a\u0301", "\x00", "<S>", "</S>", "<UNK>", "@@UNKNOWN@@"],
+    ["A", "a"] * 20,
+    ["", "a", ""],
+    ["…"],
+]
+ARCHITECTURES = 32
+
+
+@pytest.fixture(scope="module")
+def peer():
+    return elmo_module(Path(FOLDER))
+
+
+def architecture(seed, **fields):
+    """Return a random architecture that AllenNLP supports."""
+    rng = np.random.default_rng(seed)
+    projection = int(rng.integers(2, 9))
+    filters = [
+        (int(rng.integers(1, 8)), int(rng.integers(1, 7))) for _ in range(rng.integers(1, 5))
+    ]
+    if sum(number for _, number in filters) == projection:
+        filters.append((1, 1))
+    drawn = {
+        "projection": projection,
+        "dim": projection + int(rng.integers(1, 9)),
+        "layers": int(rng.integers(1, 4)),
+        "cell_clip": [None, 0.3, 3.0][rng.integers(3)],
+        "proj_clip": [None, 0.2, 3.0][rng.integers(3)],
+        "char_dim": int(rng.integers(1, 6)),
+        "filters": tuple(filters),
+        "activation": ["relu", "tanh"][rng.integers(2)],
+        "highways": int(rng.integers(0, 3)),
+        "max_characters": 50,
+    }
+    return tiny.config(**(drawn | fields))
+
+
+def model_of(seed):
+    return tiny.bilm(architecture(seed), seed)
+
+
+def assert_same_layers(net, model):
+    expected = AllenNLP(net).layers(SENTENCES)
+    got = tiny.read(model, SENTENCES).layers.split([len(words) for words in SENTENCES], 1)
+    for ours, theirs in zip(got, expected, strict=True):
+        assert theirs.abs().max() > 0.01
+        torch.testing.assert_close(ours, theirs.detach(), atol=1e-5, rtol=0)
+
+
+def elmo_of(peer, folder, mixes=1):
+    """Return AllenNLP's `Elmo` with the content of one of its folders."""
+    return peer.Elmo(f"{folder}/options.json", f"{folder}/weights.hdf5", mixes, dropout=0.0)
+
+
+def test_characters(peer):
+    """The ids of the comparison equal those of AllenNLP's indexer."""
+    mapper = peer.ELMoCharacterMapper()
+    words = [word for words in SENTENCES for word in words]
+    theirs = np.array([mapper.convert_word_to_char_ids(word) for word in words])
+    np.testing.assert_array_equal(char_ids(words, 50) + 1, theirs)
+
+
+@pytest.mark.parametrize("seed", range(ARCHITECTURES))
+def test_export_through_their_loader(peer, tmp_path, seed):
+    """The HDF5 export, loaded by AllenNLP."""
+    model = model_of(seed)
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    assert_same_layers(elmo_of(peer, tmp_path)._elmo_lstm, model)
+
+
+@pytest.mark.parametrize("seed", range(ARCHITECTURES))
+def test_export_as_state_dict(peer, tmp_path, seed):
+    """Export for `load_state_dict` of a network with other numbers; AllenNLP's loader gives the same bits."""
+    model, other = model_of(seed), tiny.bilm(architecture(seed), seed + 1)
+    bilm_export.export(Weights.from_bilm(other), tmp_path / "other")
+    allennlp_export.export(Weights.from_bilm(model), tmp_path / "state")
+    state = torch.load(tmp_path / "state" / "weights.th", weights_only=True)
+    elmo = elmo_of(peer, tmp_path / "other")
+    elmo.load_state_dict(state, strict=True)
+    assert_same_layers(elmo._elmo_lstm, model)
+    bilm_export.export(Weights.from_bilm(model), tmp_path / "same")
+    for name, tensor in elmo_of(peer, tmp_path / "same").state_dict().items():
+        assert torch.equal(state[name], tensor), name
+
+
+@pytest.mark.parametrize("seed", range(ARCHITECTURES))
+def test_archive(peer, tmp_path, seed):
+    """AllenNLP's state dict inside a tagger's archive, converted and exported again, bit for bit."""
+    model = model_of(seed)
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    elmo = elmo_of(peer, tmp_path, mixes=2)
+    torch.nn.init.normal_(elmo.scalar_mix_1.gamma)
+    for parameter in elmo.scalar_mix_1.scalar_parameters:
+        torch.nn.init.normal_(parameter)
+    tagger = torch.nn.Module()
+    tagger.tag_projection_layer = torch.nn.Linear(2, 3)
+    tagger.text_field_embedder = torch.nn.Module()
+    tagger.text_field_embedder.token_embedder_elmo = torch.nn.Module()
+    tagger.text_field_embedder.token_embedder_elmo._elmo = elmo
+    path = write_archive(tmp_path, tagger, tmp_path / "options.json")
+    with opened(path) as files:
+        conversion = allennlp.convert(files.path)
+    assert conversion.weights.config.cell_clip == model.config.cell_clip
+    assert_same_layers(elmo._elmo_lstm, conversion.weights.build_bilm())
+    back = allennlp_export.state_of(conversion.weights)
+    assert back.keys() == elmo.state_dict().keys()
+    for name, tensor in elmo.state_dict().items():
+        assert torch.equal(back[name], tensor), name
+
+
+def write_archive(folder, model, options):
+    """Write model.tar.gz as AllenNLP before 1.0 did, with the options file of its configuration."""
+    inside = folder / "archive"
+    (inside / "fta").mkdir(parents=True)
+    embedder = {"type": "elmo_token_embedder", "options_file": "/home/a/options.json"}
+    config = {"model": {"text_field_embedder": {"token_embedders": {"elmo": embedder}}}}
+    (inside / "config.json").write_text(json.dumps(config), "utf8")
+    setting = "model.text_field_embedder.token_embedders.elmo.options_file"
+    (inside / "fta" / setting).write_bytes(options.read_bytes())
+    torch.save(model.state_dict(), inside / "weights.th")
+    with tarfile.open(folder / "model.tar.gz", "w:gz") as archive:
+        for path in inside.iterdir():
+            archive.add(path, path.name)
+    return folder / "model.tar.gz"
+
+
+@pytest.mark.parametrize("dim, filters", [(5, ((1, 3), (2, 4))), (7, ((1, 2), (2, 3))), (5, ((5, 5),))])  # fmt: skip
+def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
+    """AllenNLP has projections between equal sizes, too."""
+    model = tiny.bilm(
+        architecture(0, dim=dim, projection=5, filters=filters, square_projections=True)
+    )
+    foreign.write_model(tmp_path, model)
+    (tmp_path / "lm_weights.hdf5").rename(tmp_path / "weights.hdf5")
+    elmo = elmo_of(peer, tmp_path)
+    assert_same_layers(elmo._elmo_lstm, model)
+    torch.save(elmo.state_dict(), tmp_path / "best.th")
+    converted = allennlp.convert(tmp_path / "best.th").weights
+    assert converted.config.square_projections
+    assert_same_layers(elmo._elmo_lstm, Weights.from_bytes(converted.to_bytes()).build_bilm())
+
+
+def test_what_allennlp_refuses_we_read(peer, tmp_path):
+    """AllenNLP's loader refuses a model without residual connections, and so does our export."""
+    model = tiny.bilm(architecture(0, skip=False))
+    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    with pytest.raises(ValueError, match="residual connections"):
+        elmo_of(peer, tmp_path)
+    with pytest.raises(ValueError, match="residual connections"):
+        allennlp_export.state_of(Weights.from_bilm(model))
+    assert bilm_hdf5.convert(tmp_path).weights.config == model.config

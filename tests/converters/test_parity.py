@@ -1,0 +1,74 @@
+"""Comparison with the numbers of the original TensorFlow program (see the README of its folder)."""
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.converters.bilm_tf.conversion import convert
+from tests import tiny
+
+PARITY = Path(__file__).parents[3] / "shared" / "parity"
+pytestmark = pytest.mark.skipif(not PARITY.exists(), reason=f"{PARITY} is absent")
+
+
+@pytest.mark.parametrize("name", ["skip_on", "skip_off"])
+def test_top_layer_of_every_sentence(name):
+    conversion = convert(PARITY / name)
+    model = conversion.weights.build_bilm()
+    assert model.config.skip == (name == "skip_on")
+    rows = json.loads((PARITY / name / "sentences.json").read_text("utf8"))
+    expected = [h5py.File(PARITY / name / f"lm_embeddings_{r}.hdf5") for r in range(len(rows))]
+    state, compared = None, 0
+    for k, batch in enumerate(zip(*rows, strict=True)):
+        sentences = [sentence.split() for sentence in batch]
+        # The program carries each row's state on, and the closing boundary has been read before that.
+        got = tiny.read(model, sentences, state, closing=True)
+        state = got.state
+        tops = got.layers[-1].split([len(sentence) for sentence in sentences])
+        for file, top in zip(expected, tops, strict=True):
+            np.testing.assert_allclose(top, np.concatenate(file[str(k)], 1), rtol=0, atol=1e-5)
+            compared += 1
+    assert compared == 30
+
+
+@torch.no_grad()
+def test_token_vectors():
+    model = convert(PARITY / "skip_on").weights.build_bilm()
+    words = (PARITY / "skip_on" / "vocab_test.txt").read_text("utf8").splitlines()
+    with h5py.File(PARITY / "skip_on" / "elmo_token_embeddings.hdf5") as file:
+        expected = file["embedding"][...]
+    assert len(expected) == 458
+    np.testing.assert_allclose(model.encoder(model.token_ids(words)), expected, rtol=0, atol=1e-5)
+
+
+def test_layers_through_token_vectors():
+    """The table of token vectors that TensorFlow computed for the words of the sentences."""
+    folder = PARITY / "skip_on"
+    model = convert(folder).weights.build_bilm()
+    table = convert(
+        folder,
+        token_vectors=folder / "elmo_token_embeddings.hdf5",
+        vocabulary=folder / "vocab_test.txt",
+    ).weights
+    known = set(table.vocabulary)
+    rows = json.loads((folder / "sentences.json").read_text("utf8"))
+    sentences = [line.split() for row in rows for line in row if set(line.split()) <= known]
+    assert len(sentences) == 30
+    got, expected = (tiny.read(bilm, sentences).layers for bilm in (table.build_bilm(), model))
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
+
+
+def test_state_matters_after_the_first_batch():
+    """The comparison above would fail if the state were not carried over."""
+    model = convert(PARITY / "skip_on").weights.build_bilm()
+    rows = json.loads((PARITY / "skip_on" / "sentences.json").read_text("utf8"))
+    with h5py.File(PARITY / "skip_on" / "lm_embeddings_0.hdf5") as file:
+        first, second = (np.concatenate(file[key], 1) for key in "01")
+    stateless = tiny.read(model, [rows[0][0].split(), rows[0][1].split()])
+    tops = stateless.layers[-1].split([len(first), len(second)])
+    np.testing.assert_allclose(tops[0], first, atol=1e-5)
+    assert np.abs(tops[1].numpy() - second).max() > 0.1

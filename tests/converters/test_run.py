@@ -1,0 +1,55 @@
+"""`spacy_elmo.convert`: the whole conversion in one call."""
+
+import logging
+
+import pytest
+import torch
+
+from spacy_elmo.converters.run import convert
+from tests import tiny
+from tests.converters import foreign
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "theirs"
+    path.mkdir()
+    foreign.write_model(path, tiny.bilm(tiny.config()))
+    return path
+
+
+def test_writes_and_returns_the_weights(folder, tmp_path, caplog):
+    (tmp_path / "text.txt").write_text("a cat sat\n" * 20)
+    with caplog.at_level(logging.INFO, "spacy_elmo"):
+        weights = convert(
+            folder,
+            tmp_path / "w.safetensors",
+            lang="en",
+            dtype="float16",
+            warm=tmp_path / "text.txt",
+        )
+    assert (tmp_path / "w.safetensors").is_file()
+    assert weights.card["language"] == "en" and weights.start_state is not None
+    assert {tensor.dtype for tensor in weights.tensors.values()} == {torch.float16}
+    assert caplog.messages[0].startswith("bilm-hdf5: ")
+
+
+def test_writes_only_where_it_is_told(folder, tmp_path):
+    before = set(tmp_path.rglob("*"))
+    convert(folder)
+    assert set(tmp_path.rglob("*")) == before
+    (tmp_path / "w.safetensors").write_text("mine")
+    with pytest.raises(FileExistsError, match="force=True"):
+        convert(folder, tmp_path / "w.safetensors")
+    assert (tmp_path / "w.safetensors").read_text() == "mine"
+    convert(folder, tmp_path / "w.safetensors", force=True)
+    assert (tmp_path / "w.safetensors").stat().st_size > 4
+
+
+def test_a_named_format_and_its_options(folder):
+    (options,) = folder.glob("*options*.json")
+    assert convert(folder, format="bilm-hdf5", options=options).config.dim == 7
+    with pytest.raises(ValueError, match="format = 'onnx': expected auto or one of bilm-hdf5"):
+        convert(folder, format="onnx")
+    with pytest.raises(TypeError, match="prefix"):
+        convert(folder, format="bilm-hdf5", prefix="x")
