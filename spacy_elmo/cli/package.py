@@ -8,33 +8,33 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
+from .arguments import LanguageOption, WeightsArgument
 from .errors import one_message
 
 
 def package_cli(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="WEIGHTS", help="Weights file, or the name of a bundled or installed biLM"),
-    ],
+    source: WeightsArgument,
     out: Annotated[
         Path, typer.Argument(metavar="OUT_DIR", help="Folder in which the package's folder is made")
     ],
     name: Annotated[
         str,
         typer.Option(
-            "--name", "-n", help="What users write as weights, with the model's version: la_elmo_mini_v1"
+            "--name",
+            "-n",
+            help="What users write as weights, with the model's version: la_elmo_mini_v1",
         ),
     ],
     version: Annotated[
         str, typer.Option("--version", "-v", help="Version of the package")
     ] = "1.0.0",
-    language: Annotated[
-        str | None, typer.Option("--language", help="Language, if the weights' card has none")
-    ] = None,
+    lang: LanguageOption = None,
     licence: Annotated[
         str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an earlier package")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Replace an earlier package")
+    ] = False,
 ) -> None:
     """Make a Python package of weights: once it is installed, `weights = NAME` loads them."""
     from ..bilm.weights import Weights
@@ -43,7 +43,7 @@ def package_cli(
 
     with one_message():
         weights = Weights.load(find_weights(source))
-        for field, value in (("language", language), ("licence", licence)):
+        for field, value in (("language", lang), ("licence", licence)):
             if value is not None:
                 weights.card[field] = value
         folder = write_package(weights, name, out, version=version, force=force)

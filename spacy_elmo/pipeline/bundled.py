@@ -49,8 +49,8 @@ def default_weights(lang: str | None) -> str:
     """
     if lang is None:
         raise ValueError(
-            f'weights = "{AUTO}" needs the language of a pipeline, which only the component elmo knows. Name the weights,'
-            f' such as weights = "{DEFAULT_WEIGHTS}"'
+            f'weights = "{AUTO}" needs the language of a pipeline, which only the component elmo knows. Name the'
+            f' weights, such as weights = "{DEFAULT_WEIGHTS}"'
         )
     if lang == "en":
         return DEFAULT_WEIGHTS
@@ -61,9 +61,9 @@ def default_weights(lang: str | None) -> str:
     public = [model.name for model in known_models().values() if lang in model.languages]
     download = f"; or `python -m spacy elmo download {public[0]}` and convert it" if public else ""
     raise ValueError(
-        f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini{download};"
-        f" or train one on raw text (`python -m spacy elmo pretrain`, --prepare.lang {lang}) and name the file:"
-        f' weights = "model.safetensors". Weights of another language are only used if they are named'
+        f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini"
+        f"{download}; or train one on raw text (`python -m spacy elmo pretrain`, --prepare.lang {lang}) and name the"
+        ' file: weights = "model.safetensors". Weights of another language are only used if they are named'
     )
 
 

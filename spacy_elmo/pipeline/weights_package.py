@@ -100,7 +100,8 @@ def write_package(
     }
     packaged = weights.without_head()
     packaged = dataclasses.replace(
-        packaged, tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()}
+        packaged,
+        tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()},
     )
     if (folder := out / distribution).exists() and not force:
         raise FileExistsError(f"{folder} exists: --force replaces it")
@@ -112,7 +113,7 @@ def write_package(
             (f"{distribution}/__init__.py", _MODULE),
         ):
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
-        packaged.write(partial / distribution / f"{name}.safetensors")
+        packaged.save(partial / distribution / f"{name}.safetensors")
     return folder
 
 
@@ -126,8 +127,8 @@ def _check(weights: Weights, name: str) -> None:
         raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")
     if missing := [field for field in ("language", "licence") if not weights.card.get(field)]:
         raise ValueError(
-            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know. Give"
-            f" {' '.join(f'--{field} ...' for field in missing)}"
+            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: --lang and"
+            " --licence add them"
         )
 
 
