@@ -11,7 +11,7 @@ from .config import BiLMConfig
 from .kernels.fused_gradient import FusedRead
 from .kernels.fused_lstm import FusedDirection, has_kernel
 from .kernels.gradient import Read
-from .kernels.prepacked import MatmulWeight, PlainWeight, ready
+from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, ready
 from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
 
@@ -95,8 +95,10 @@ class LSTMLayer(nn.Module):
             ValueError: see `prepacked.check_precision`.
         """
         with torch.no_grad():
-            if precision == "bfloat16" and has_kernel(torch.bfloat16, *self.parameters()):
-                return InferenceLayer(self._fused_directions(torch.bfloat16))
+            check_precision(precision, self.input.device)
+            compute_dtype = getattr(torch, precision)
+            if has_kernel(compute_dtype, *self.parameters()):
+                return InferenceLayer(self._fused_directions(compute_dtype))
             return InferenceLayer(self._directions(lambda weight: ready(weight, precision)))
 
     @property

@@ -18,6 +18,7 @@ from .info import info_cli
 from .init_config import init_config_cli
 from .layers import layers_cli
 from .neighbors import neighbors_cli
+from .package import package_cli
 from .prepare import prepare_cli
 from .pretrain import pretrain_cli
 from .probe import probe_cli
@@ -38,6 +39,7 @@ elmo_cli.add_typer(search_cli, rich_help_panel=USE)
 elmo_cli.command("prepare", rich_help_panel=TRAIN, context_settings=CONTEXT)(prepare_cli)
 elmo_cli.command("pretrain", rich_help_panel=TRAIN, context_settings=CONTEXT)(pretrain_cli)
 elmo_cli.command("evaluate", rich_help_panel=TRAIN)(evaluate_cli)
+elmo_cli.command("package", rich_help_panel=TRAIN)(package_cli)
 elmo_cli.command("download", rich_help_panel=OTHER_PROGRAMS)(download_cli)
 elmo_cli.add_typer(convert_cli, rich_help_panel=OTHER_PROGRAMS)
 elmo_cli.add_typer(export_cli, rich_help_panel=OTHER_PROGRAMS)

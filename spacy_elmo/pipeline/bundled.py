@@ -1,10 +1,17 @@
-"""The weights files that come with the package, by name."""
+"""The weights that are known by name: those of this package, and those of installed packages of weights."""
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
+AUTO = "auto"
+"""The value of `weights` that means the default biLM of the pipeline's language."""
 DEFAULT_WEIGHTS = "en_mini_v3"
+"""The default biLM of English."""
+ENTRY_POINTS = "spacy_elmo_weights"
+"""Group of the entry points by which a package declares weights: NAME = an object {"language": ..., "path": ...}."""
 FOLDER = Path(__file__).parent.parent / "weights"
 
 
@@ -13,20 +20,83 @@ def bundled_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
-def find_weights(weights: str) -> Path:
-    """Return the path of a weights file, given the name of a bundled biLM or a path. A name wins over an equal path.
+def installed_names(lang: str | None = None) -> list[str]:
+    """Return the names that installed packages of weights declare, sorted.
+
+    Args:
+        lang: only weights of this language.
+    """
+    names = {point.name for point in entry_points(group=ENTRY_POINTS)}
+    return sorted(name for name in names if lang in (None, _declared(name)["language"]))
+
+
+def known_names() -> list[str]:
+    """Return all names of weights: the bundled ones, then those of installed packages."""
+    return bundled_names() + [name for name in installed_names() if name not in bundled_names()]
+
+
+def default_weights(lang: str | None) -> str:
+    """Return the name of the default biLM of a language.
+
+    It is a bundled one for English; for another language the one that is installed, the last by name if there are
+    several.
+
+    Args:
+        lang: language of the pipeline; None: it is not known, as inside `spacy-elmo.ElmoTok2Vec.v1`.
 
     Raises:
-        FileNotFoundError: there is neither. The message contains the path that was tried and the bundled names.
+        ValueError: the language is not known, or no biLM of it is installed. The message names ways to get one.
     """
-    bundled = FOLDER / f"{weights}.safetensors"
+    if lang is None:
+        raise ValueError(
+            f'weights = "{AUTO}" needs the language of a pipeline, which only the component elmo knows. Name the'
+            f' weights, such as weights = "{DEFAULT_WEIGHTS}"'
+        )
+    if lang == "en":
+        return DEFAULT_WEIGHTS
+    if names := installed_names(lang):
+        return names[-1]
+    from ..catalogue.models import known_models
+
+    public = [model.name for model in known_models().values() if lang in model.languages]
+    download = f"; or `python -m spacy elmo download {public[0]}` and convert it" if public else ""
+    raise ValueError(
+        f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini"
+        f"{download}; or train one on raw text (`python -m spacy elmo pretrain`, --prepare.lang {lang}) and name the"
+        ' file: weights = "model.safetensors". Weights of another language are only used if they are named'
+    )
+
+
+def find_weights(weights: str) -> Path:
+    """Return the path of a weights file, given the name of a bundled or installed biLM or a path.
+
+    A name has precedence over an equal path, and a bundled name over an installed one.
+
+    Raises:
+        FileNotFoundError: there is none of these. The message contains the path that was tried and the known names.
+        ValueError: the package that declares the name is damaged.
+    """
     if weights in bundled_names():
-        return bundled
+        return FOLDER / f"{weights}.safetensors"
+    if weights in installed_names():
+        return Path(_declared(weights)["path"])
     path = Path(weights)
     if not path.exists():
-        names = ", ".join(bundled_names()) or "none"
+        names = ", ".join(known_names()) or "none"
         raise FileNotFoundError(
-            f"No biLM {weights!r}: there is no file {path.absolute()}, and it is not the name of a"
-            f" bundled biLM (bundled: {names}). Give one of these, or the path of a .safetensors file"
+            f"No biLM {weights!r}: there is no file {path.absolute()}, and it is not the name of a bundled or installed"
+            f" biLM ({names}). Use one of these, or the path of a .safetensors file"
         )
     return path
+
+
+def _declared(name: str) -> dict[str, Any]:
+    """Return the language and the path that an installed package declares for a name."""
+    point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
+    try:
+        declared = point.load()
+        return {"language": declared["language"], "path": declared["path"]}
+    except Exception as error:
+        raise ValueError(
+            f"The package that declares the weights {name!r} ({point.value}) is damaged: {error!r}. Install it again"
+        ) from error

@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from .bundled import AUTO
 from .forks import guard_forks
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
@@ -215,13 +216,16 @@ class Elmo(Upstream, TrainablePipe):
             state.batch = state.sample = None
 
     def linked(self) -> None:
-        """Copy the options from the config for `replace_listeners`. The config is complete when spaCy first links the
-        pipeline, but not yet when the component is made."""
+        """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
+        pipeline before it first links the component, but after the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
         nlp = self._pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
+            if config.get("weights") == AUTO:
+                # A saved config names what it was trained with, whatever is installed where it is loaded.
+                config["weights"] = self._options.weights
             defaults = default_options(BiLMOptions)
             replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 

@@ -1,5 +1,6 @@
 """The `elmo` factory: what spaCy registers before any component is made."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from spacy.language import Language
@@ -7,6 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
+from .bundled import AUTO, default_weights
 from .options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:
@@ -32,18 +34,23 @@ def make_elmo(
     model: Model[list[Doc], list[Floats3d]],
     options: ElmoOptions,
 ) -> "Elmo":
-    """Make the component. It reads no file: the weights are loaded at their first use.
+    """Make the component. It reads no weights: they are loaded at their first use.
 
     Args:
         nlp: the pipeline.
         name: name of the component in it.
         model: a `spacy-elmo.BiLM.v1`.
         options: every field is an option of the config.
+
+    Raises:
+        ValueError: an option is impossible, or `weights = "auto"` and no biLM of the language is installed.
     """
     # Not at the top, because spaCy imports this module whenever it starts.
     from .component import Elmo
     from .pipeline_ref import PipelineRef
     from .reading.encoder import configure
 
+    if options.weights == AUTO:
+        options = dataclasses.replace(options, weights=default_weights(nlp.lang))
     configure(model, options, lang=nlp.lang)
     return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp))

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..bilm.matmul_precision import PRECISIONS, Precision
-from .bundled import DEFAULT_WEIGHTS
+from .bundled import AUTO
 from .unsaved import Unsaved
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]
@@ -36,8 +36,9 @@ class BiLMOptions(Unsaved):
         ValueError: some values are impossible; the message names all of them.
     """
 
-    weights: str | None = DEFAULT_WEIGHTS
-    """Name of a bundled biLM, or path of a weights file. null: random weights, which `nlp.initialize` draws."""
+    weights: str | None = AUTO
+    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default of the pipeline's language,
+    whose name then stands in the pipeline's config. null: random weights, which `nlp.initialize` draws."""
     frozen: bool = True
     """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
     layers of training Docs are then computed once, in the first epoch."""

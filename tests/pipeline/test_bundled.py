@@ -40,7 +40,7 @@ def test_what_is_not_there(folder, weights):
 
 def test_nothing_bundled(tmp_path, monkeypatch):
     monkeypatch.setattr(bundled, "FOLDER", tmp_path / "absent")
-    with pytest.raises(FileNotFoundError, match="bundled: none"):
+    with pytest.raises(FileNotFoundError, match=r"installed biLM \(none\)"):
         find_weights("x")
 
 

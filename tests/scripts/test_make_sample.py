@@ -31,7 +31,9 @@ def names(part: str) -> set[str]:
 def test_committed_files_are_what_the_script_writes(tmp_path):
     make_sample(tmp_path)
     written = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.t*")}
-    committed = {p.relative_to(SAMPLE): p.read_bytes() for p in SAMPLE.rglob("*.t*")}
+    # The quiz of word senses is written by hand.
+    paths = [p for p in SAMPLE.rglob("*.t*") if p.parent.name != "senses"]
+    committed = {p.relative_to(SAMPLE): p.read_bytes() for p in paths}
     assert written == committed
     assert sum(map(len, committed.values())) < 1_000_000
 

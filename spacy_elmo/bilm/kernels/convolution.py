@@ -35,9 +35,9 @@ class _Gradient(ctypes.Structure):
     ]
 
 
-def has_kernel(compute_dtype: torch.dtype, *parameters: Tensor) -> bool:
-    """Return whether `maxima` can be called with these parameters on this processor."""
-    usual = all(p.is_cpu and p.dtype == torch.float32 for p in parameters)
+def has_kernel(compute_dtype: torch.dtype, characters: Tensor) -> bool:
+    """Return whether `maxima` can be computed on this processor, for parameters of the type and device of these."""
+    usual = characters.is_cpu and characters.dtype == torch.float32
     return usual and compute_dtype in avx512_functions("convolution")
 
 

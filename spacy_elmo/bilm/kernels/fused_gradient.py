@@ -15,8 +15,8 @@ from .panels import padded
 from .recurrence import Clips, blocks
 from .weight_gradient import weight_gradient
 
-# Packed rows. Batches for training are smaller; what has more is a long span, which is read whole to be trained. Of that
-# only the states between blocks of steps are kept, and the rest is computed again.
+# Packed rows. Batches for training are smaller; a longer input is a long span, which is read whole to be trained. Of
+# that only the states between blocks of steps are kept, and the rest is computed again.
 _MOST_KEPT = 8192
 
 
@@ -33,29 +33,34 @@ class FusedRead(torch.autograd.Function):
         projection: Tensor | None,
         h: Tensor,
         c: Tensor,
-        rows: list[int],
+        batch_sizes: list[int],
         clips: Clips,
-        low: torch.dtype,
+        compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Arguments as of `gradient.Read`."""
-        weights = fused_lstm.pack_forward(input, recurrent, projection, low)
+        weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= _MOST_KEPT:
-            found = fused_lstm.forward(weights, bias, clips, x, h, c, rows, keep=True)
+            found = fused_lstm.forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
             y, last_h, last_c = fused_lstm.narrowed(found.outputs, x.shape[1]), found.h, found.c
             kept = [h, c, *found]
         else:
             y, last_h, last_c = torch.empty_like(x), h, c
-            for steps, part in blocks(rows):
-                n = rows[steps.start]
+            for steps, part in blocks(batch_sizes):
+                n = batch_sizes[steps.start]
                 kept += [last_h[:n], last_c[:n]]
                 found = fused_lstm.forward(
-                    weights, bias, clips, x[part], last_h, last_c, rows[steps], keep=False
+                    weights, bias, clips, x[part], last_h, last_c, batch_sizes[steps], keep=False
                 )
                 y[part] = found.outputs[:, : x.shape[1]]
                 last_h, last_c = found.h, found.c
         ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
-        ctx.rows, ctx.clips, ctx.low, ctx.sequences = rows, clips, low, len(h)
+        ctx.batch_sizes, ctx.clips, ctx.compute_dtype, ctx.sequences = (
+            batch_sizes,
+            clips,
+            compute_dtype,
+            len(h),
+        )
         ctx.mark_non_differentiable(last_h, last_c)
         return y, last_h, last_c
 
@@ -70,15 +75,23 @@ class FusedRead(torch.autograd.Function):
 def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
     width, dim = input.shape[0], len(bias) // 4
-    weights = fused_lstm.pack_backward(input, recurrent, projection, ctx.low)
+    weights = fused_lstm.pack_backward(input, recurrent, projection, ctx.compute_dtype)
     dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
     dh = x.new_zeros((ctx.sequences, padded(width)))
     dc = x.new_zeros((ctx.sequences, padded(dim)))
     dbias = x.new_zeros(4 * dc.shape[1])
     dgates = dprojection = None
-    for rows, part, first_cells, kept in _blocks(ctx):
+    for batch_sizes, part, first_cells, kept in _blocks(ctx):
         found = fused_lstm.backward(
-            weights, ctx.clips, kept, first_cells, rows, dy[part], dh, dc, inputs=dx is not None
+            weights,
+            ctx.clips,
+            kept,
+            first_cells,
+            batch_sizes,
+            dy[part],
+            dh,
+            dc,
+            inputs=dx is not None,
         )
         if dx is not None and found.dread is not None:
             dx[part] = found.dread[:, :width]
@@ -102,16 +115,16 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """All steps, the last first: at once if they were kept, otherwise block by block. Of each block the rows of its steps
-    and where they are, c before it, and what the forward pass has left."""
+    """Yield all steps, the last first: at once if they were kept, otherwise block by block. Of each block: its batch
+    sizes, its rows, c before it, and what the forward pass has left."""
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= _MOST_KEPT:
         _, c, *found = kept
-        yield ctx.rows, slice(0, len(x)), c, Forward(*found)
+        yield ctx.batch_sizes, slice(0, len(x)), c, Forward(*found)
         return
-    weights = fused_lstm.pack_forward(input, recurrent, projection, ctx.low)
+    weights = fused_lstm.pack_forward(input, recurrent, projection, ctx.compute_dtype)
     states = zip(kept[::2], kept[1::2], strict=True)
-    for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.rows), states, strict=True))):
-        rows = ctx.rows[steps]
-        again = fused_lstm.forward(weights, bias, ctx.clips, x[part], h, c, rows, keep=True)
-        yield rows, part, c, again
+    for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.batch_sizes), states, strict=True))):
+        batch_sizes = ctx.batch_sizes[steps]
+        again = fused_lstm.forward(weights, bias, ctx.clips, x[part], h, c, batch_sizes, keep=True)
+        yield batch_sizes, part, c, again

@@ -1,10 +1,11 @@
 """Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
 
-Where `recurrence` and `gradient` call a matrix product and a pass over the gates for every step, this applies the gates to
-the sums of a product before they have left the cache, with x W_x and h W_h as one product, [x ; h] [W_x ; W_h]. It wants
-AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs everywhere else.
+`recurrence` and `gradient` call a matrix product and a pass over the gates for every step. This kernel computes x W_x
+and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left the cache. It
+requires AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs everywhere else.
 
-Sizes are padded to multiples of 16, the lanes of AVX512, in what is kept between forward and backward: P to P', C to C'.
+In what is kept between forward and backward, sizes are padded to multiples of 16, the lanes of AVX512: P to P' and
+C to C'.
 """
 
 from __future__ import annotations
@@ -77,11 +78,11 @@ class Gradients(NamedTuple):
     """(4C',) float32."""
 
 
-def has_kernel(low: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return whether there is a kernel for products in the type `low`, and the tensors are what it takes: float32 numbers
-    on the CPU."""
+def has_kernel(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
+    """Return whether there is a kernel for products in `compute_dtype`, and the tensors are what it takes: float32
+    numbers on the CPU."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
-    return usual and low in avx512_functions("fused_forward")
+    return usual and compute_dtype in avx512_functions("fused_forward")
 
 
 class Weights(NamedTuple):
@@ -94,22 +95,24 @@ class Weights(NamedTuple):
 
 
 def pack_forward(
-    input: Tensor, recurrent: Tensor, projection: Tensor | None, low: torch.dtype
+    input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> Weights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `forward` reads them."""
-    gates = pack([_by_gate(input), _by_gate(recurrent)], low)
-    return Weights(gates, None if projection is None else pack([projection[:, None]], low))
+    gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
+    return Weights(
+        gates, None if projection is None else pack([projection[:, None]], compute_dtype)
+    )
 
 
 def pack_backward(
-    input: Tensor, recurrent: Tensor, projection: Tensor | None, low: torch.dtype
+    input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> Weights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `backward` reads them."""
     both = [
-        pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], low)
+        pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
     ]
-    last = None if projection is None else pack([projection.t()[:, None]], low)
+    last = None if projection is None else pack([projection.t()[:, None]], compute_dtype)
     return Weights(torch.cat(both), last)
 
 
@@ -120,7 +123,7 @@ def forward(
     x: Tensor,
     h: Tensor,
     c: Tensor,
-    rows: Sequence[int],
+    batch_sizes: Sequence[int],
     *,
     keep: bool,
 ) -> Forward:
@@ -132,32 +135,33 @@ def forward(
         clips: of c and of h.
         x: (M, P) what is read.
         h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-        rows: sequences still read at each step; they sum to M.
+        batch_sizes: sequences at each step; they sum to M.
         keep: the gates and the cells, for `backward`.
     """
-    (m, width), dim, low = x.shape, c.shape[1], weights.gates.dtype
+    (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
     wide_dim, wide_width = padded(dim), padded(width)
-    first = max(rows, default=0)
-    read = x.new_zeros if wide_width > width else x.new_empty
-    read = read((m, 2 * wide_width), dtype=low)
+    first = max(batch_sizes, default=0)
+    # What is padded is multiplied by zeros, so it must be finite.
+    allocate = x.new_zeros if wide_width > width else x.new_empty
+    read = allocate((m, 2 * wide_width), dtype=compute_dtype)
     read[:, :width] = x
     read[:first, wide_width : wide_width + width] = h[:first]
     state = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
-    hiddens = x.new_empty((m, wide_dim), dtype=low)
-    gates = x.new_empty((m, 4 * wide_dim), dtype=low) if keep else None
+    hiddens = x.new_empty((m, wide_dim), dtype=compute_dtype)
+    gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
     cells = x.new_empty((m, wide_dim)) if keep else None
     outputs = x.new_empty((m, wide_width))
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
-    steps = torch.tensor(rows, dtype=torch.int64)
-    avx512_functions("fused_forward")[low](
+    steps = torch.tensor(batch_sizes, dtype=torch.int64)
+    avx512_functions("fused_forward")[compute_dtype](
         _Forward(
-            torch.get_num_threads(), len(rows), address(steps), wide_dim, wide_width,
+            torch.get_num_threads(), len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, (*weights, own_bias)), *map(_limit, clips),
             *map(address, (read, state, hiddens, gates, cells, outputs)),
         )
     )  # fmt: skip
     last_h = h.clone(memory_format=torch.contiguous_format)
-    last_h[:first] = outputs[_last_rows(rows), :width]
+    last_h[:first] = outputs[_last_rows(batch_sizes), :width]
     return Forward(read, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
 
 
@@ -166,7 +170,7 @@ class FusedDirection:
 
     Args:
         input, recurrent, bias, projection, clips: as of `recurrence.Direction`, the matrices float32.
-        low: the type of the products.
+        compute_dtype: the type of the products.
     """
 
     def __init__(
@@ -176,19 +180,26 @@ class FusedDirection:
         bias: Tensor,
         projection: Tensor | None,
         clips: Clips,
-        low: torch.dtype,
+        compute_dtype: torch.dtype,
     ) -> None:
-        self._weights = pack_forward(input, recurrent, projection, low)
+        self._weights = pack_forward(input, recurrent, projection, compute_dtype)
         self._bias, self._clips = bias, clips
 
     def read(
-        self, x: Tensor, h: Tensor, c: Tensor, rows: Sequence[int]
+        self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Read packed sequences; see `recurrence.Direction.read`."""
         y = torch.empty_like(x)
-        for steps, part in blocks(rows):
+        for steps, part in blocks(batch_sizes):
             found = forward(
-                self._weights, self._bias, self._clips, x[part], h, c, rows[steps], keep=False
+                self._weights,
+                self._bias,
+                self._clips,
+                x[part],
+                h,
+                c,
+                batch_sizes[steps],
+                keep=False,
             )
             y[part], h, c = narrowed(found.outputs, x.shape[1]), found.h, found.c
         return y, h, c
@@ -199,7 +210,7 @@ def backward(
     clips: Clips,
     kept: Forward,
     first_cells: Tensor,
-    rows: Sequence[int],
+    batch_sizes: Sequence[int],
     dgiven: Tensor,
     dhidden: Tensor,
     dstate: Tensor,
@@ -210,7 +221,7 @@ def backward(
 
     Args:
         weights: of `pack_backward`.
-        clips, rows: as of `forward`.
+        clips, batch_sizes: as of `forward`.
         kept: what `forward` has left, the gates and cells with it.
         first_cells: (B, C) c before the first step.
         dgiven: (M, P) the gradient of the outputs.
@@ -219,17 +230,17 @@ def backward(
         inputs: compute the gradient of what was read.
     """
     assert kept.gates is not None and kept.cells is not None
-    (m, wide_width), wide_dim = kept.outputs.shape, kept.cells.shape[1]
+    wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
     dgates, doutputs = torch.empty_like(kept.gates), torch.empty_like(kept.read[:, :wide_width])
     dread = torch.empty_like(kept.outputs) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
-    steps = torch.tensor(rows, dtype=torch.int64)
+    steps = torch.tensor(batch_sizes, dtype=torch.int64)
     dgiven = _widened(dgiven, wide_width).contiguous()
     first_cells = _widened(first_cells, wide_dim).contiguous()
     avx512_functions("fused_backward")[weights.gates.dtype](
         _Backward(
-            threads, len(rows), address(steps), wide_dim, wide_width,
+            threads, len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, weights), *map(_limit, clips),
             *map(address, (kept.gates, kept.cells, first_cells, kept.outputs, dgiven)),
             *map(address, (dgates, doutputs, dread, dhidden, dstate, dbias)),
@@ -257,9 +268,9 @@ def _limit(clip: float | None) -> float:
     return math.inf if clip is None else clip
 
 
-def _last_rows(rows: Sequence[int]) -> Tensor:
+def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
     """(B,) the packed row of the last step of each sequence."""
-    sizes = np.asarray(rows, dtype=np.int64)
-    ranks = np.arange(max(rows, default=0))
+    sizes = np.asarray(batch_sizes, dtype=np.int64)
+    ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")
     return torch.from_numpy((np.cumsum(sizes) - sizes)[steps - 1] + ranks)

@@ -41,8 +41,8 @@ def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
 
 
 def avx512_functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions of this name by the type of their products, if this processor has the instructions: AVX512,
-    and AVX512-BF16 for bfloat16. Each takes one structure."""
+    """Return the C functions of this name by the type of their products, for which this processor has the instructions:
+    AVX512, and AVX512-BF16 for bfloat16. Each takes one structure."""
     return _avx512_functions(name) if library() else {}
 
 

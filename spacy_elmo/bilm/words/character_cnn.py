@@ -99,28 +99,24 @@ class CharacterCNN(nn.Module):
     def _convolve(self, ids: Tensor) -> Tensor:
         # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
         # the longest word and the widest filter all windows are equal, so cropping there changes no result.
-        # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
         lengths = (ids != self.padding).sum(1)
-        widest = max(width for width, _ in self.config.filters)
+        lengths += max(width for width, _ in self.config.filters)
+        lengths.clamp_(max=self.config.max_characters)
+        parameters = self.characters, [*self.filters], [*self.filter_biases]
         compute_dtype = matmul_dtype(self.characters)
-        parameters = (self.characters, *self.filters, *self.filter_biases)
-        if convolution.has_kernel(compute_dtype, *parameters):
-            columns = (lengths + widest).clamp_(max=self.config.max_characters)
-            return self._activate(
-                convolution.maxima(
-                    ids.int(),
-                    columns,
-                    self.characters,
-                    [*self.filters],
-                    [*self.filter_biases],
-                    compute_dtype,
-                )
-            )
+        if convolution.has_kernel(compute_dtype, self.characters):
+            x = convolution.maxima(ids.int(), lengths, *parameters, compute_dtype)
+        else:
+            x = self._convolve_blocks(ids, lengths)
+        return x.relu() if self.config.activation == "relu" else x.tanh()
+
+    def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
         order = lengths.argsort()
-        blocks = []
-        for rows in order.split(TYPES_PER_BLOCK):
-            columns = min(self.config.max_characters, int(lengths[rows[-1]]) + widest)
-            blocks.append(self._convolve_block(ids[rows, :columns]))
+        blocks = [
+            self._convolve_block(ids[rows, : int(lengths[rows[-1]])])
+            for rows in order.split(TYPES_PER_BLOCK)
+        ]
         return torch.cat(blocks).index_select(0, order.argsort())
 
     def _convolve_block(self, ids: Tensor) -> Tensor:
@@ -133,9 +129,6 @@ class CharacterCNN(nn.Module):
             positions = columns - width + 1
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
-            # The bias and the activation keep the order, so they are computed after the maximum, not at every position.
+            # The bias keeps the order, so it is added after the maximum, not at every position.
             pooled.append(maximum(features.view(count, -1, number)) + bias)
-        return self._activate(torch.cat(pooled, 1))
-
-    def _activate(self, x: Tensor) -> Tensor:
-        return x.relu() if self.config.activation == "relu" else x.tanh()
+        return torch.cat(pooled, 1)

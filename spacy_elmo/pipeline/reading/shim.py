@@ -21,7 +21,7 @@ from ...bilm.kernels.prepacked import check_precision
 from ...bilm.model import BiLM
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
-from ..bundled import find_weights
+from ..bundled import AUTO, default_weights, find_weights
 from ..options import BiLMOptions, Trainable
 from .parameters import (
     change_counters,
@@ -293,6 +293,8 @@ class BiLMShim(Shim):
                 "This biLM has no weights: the config says weights = null, which means random ones, and"
                 " they are only drawn by nlp.initialize(). Call it, or name a weights file"
             )
+        if name == AUTO:
+            name = default_weights(self.lang)
         weights = Weights.load(find_weights(name)).without_head()
         self._adopt(self._checked(weights, name))
         language = weights.card.get("language")

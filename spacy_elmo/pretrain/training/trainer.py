@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import math
 import time
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from ..corpus.prepared import Corpus, Epoch
 from ..objective import Batcher
 from ..scoring.perplexity import Perplexity, perplexity
 from .autocast import autocast_dtype
+from .compatibility import check_digests, digests, warn_of_other_rounding
 from .distributed import Ranks
 from .gradient import Gradient
 from .initial_weights import initial_model
@@ -72,11 +70,7 @@ class Trainer:
             self._bilm, self._head, self._batcher, self._sentences, settings, ranks
         )
         self._optimizers = optimizers(self._bilm, self._head, settings)
-        # A checkpoint fits only the same ids and order of sentences, and the same words of the rows of the head.
-        self._digests = {
-            "corpus": _digest(corpus.types, corpus.train.offsets),
-            "vocabulary": _digest(self._vocabulary),
-        }
+        self._digests = digests(corpus, self._vocabulary)
         self.position, self._interval = Position(), LogInterval()
         self._batches = self._epoch()
         self._steps = total_steps(
@@ -208,14 +202,9 @@ class Trainer:
         Raises:
             ValueError: it belongs to another corpus or vocabulary.
         """
-        for name, digest in self._digests.items():
-            if state[name] != digest:
-                raise ValueError(
-                    f"The checkpoint in {checkpoint} belongs to another {name}, whose words have other ids. Give the"
-                    f" run its former {name}, or start in another folder"
-                )
+        check_digests(state, self._digests, checkpoint)
         if self._ranks.first:
-            self._warn_of_other_rounding(state)
+            warn_of_other_rounding(state, self._ranks.size)
         self._bilm.load_state_dict(state["bilm"])
         self._head.load_state_dict(state["head"])
         for optimizer, optimizer_state in zip(self._optimizers, state["optimizers"], strict=True):
@@ -224,22 +213,3 @@ class Trainer:
         self.position = Position(**{f.name: state[f.name] for f in dataclasses.fields(Position)})
         self._interval = LogInterval(**state["since"])
         self._batches = self._epoch()
-
-    def _warn_of_other_rounding(self, state: dict[str, Any]) -> None:
-        for name, now, remedy in (
-            ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
-            ("ranks", self._ranks.size, "torchrun's --nproc-per-node"),
-        ):
-            if state[name] != now:
-                warnings.warn(
-                    f"The run was saved with {state[name]} {name} and goes on with {now}, so sums are rounded"
-                    f" differently from those of an unbroken run. {remedy} sets the number",
-                    stacklevel=2,
-                )
-
-
-def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
-    digest = hashlib.blake2b("\n".join(words).encode("utf8", "surrogatepass"), digest_size=16)
-    if offsets is not None:
-        digest.update(np.ascontiguousarray(offsets).tobytes())
-    return digest.hexdigest()

@@ -138,8 +138,8 @@ def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, give
 def test_the_file_is_read_once(make_config, corpus, given, tmp_path, monkeypatch):
     """From the check of the config to the first step, in the order of the commands `prepare` and `pretrain`."""
     reads = []
-    read = Weights.read
-    monkeypatch.setattr(Weights, "read", lambda path: reads.append(path) or read(path))
+    load = Weights.load
+    monkeypatch.setattr(Weights, "load", lambda path: reads.append(path) or load(path))
     config = make_config(vocab_size=None)
     assert config.model
     config, initial = read_initial_weights(config.model_copy(update={"model": {}}))

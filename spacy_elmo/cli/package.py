@@ -1,0 +1,52 @@
+"""`python -m spacy elmo package`: a weights file becomes a small Python package that pip installs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from .arguments import LanguageOption, WeightsArgument
+from .errors import one_message
+
+
+def package_cli(
+    source: WeightsArgument,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT_DIR", help="Folder in which the package's folder is made")
+    ],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            "-n",
+            help="What users write as weights, with the model's version: la_elmo_mini_v1",
+        ),
+    ],
+    version: Annotated[
+        str, typer.Option("--version", "-v", help="Version of the package")
+    ] = "1.0.0",
+    lang: LanguageOption = None,
+    licence: Annotated[
+        str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Replace an earlier package")
+    ] = False,
+) -> None:
+    """Make a Python package of weights: once it is installed, `weights = NAME` loads them."""
+    from ..bilm.weights import Weights
+    from ..pipeline.bundled import find_weights
+    from ..pipeline.weights_package import write_package
+
+    with one_message():
+        weights = Weights.load(find_weights(source))
+        for field, value in (("language", lang), ("licence", licence)):
+            if value is not None:
+                weights.card[field] = value
+        folder = write_package(weights, name, out, version=version, force=force)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    msg.good(f"{folder}: {size / 1e6:.1f} MB")
+    msg.text(f"Install it: python -m pip install {folder}")

@@ -1,0 +1,142 @@
+"""A small Python package around a weights file: once it is installed, `weights = NAME` loads the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import torch
+
+from ..bilm.weights import Weights
+from ..files import atomic_folder
+from .bundled import ENTRY_POINTS, bundled_names
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
+_CARD_FIELDS = ("language", "tokenizer", "casing", "licence", "author", "sources", "tokens_seen")
+
+_PYPROJECT = Template("""\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "$distribution"
+version = "$version"
+description = "A biLM for spacy-elmo: weights = \\"$name\\", language $language"
+readme = "README.md"
+license = {text = "$licence"}
+dependencies = ["spacy-elmo"]
+
+[project.entry-points.$group]
+$name = "$module:BILM"
+
+[tool.setuptools]
+packages = ["$module"]
+package-data = {$module = ["*.safetensors"]}
+""")
+_MODULE = Template('''\
+"""The biLM $name for spacy-elmo. spacy-elmo finds it through the entry point in pyproject.toml."""
+
+from pathlib import Path
+
+BILM = {
+    "language": "$language",
+    "path": Path(__file__).with_name("$name.safetensors"),
+}
+''')
+_README = Template("""\
+# $distribution
+
+The weights `$name` of a bidirectional language model, for [spacy-elmo](https://pypi.org/project/spacy-elmo).
+
+```python
+import spacy
+
+nlp = spacy.blank("$language")
+nlp.add_pipe("elmo", config={"weights": "$name"})
+```
+
+| | |
+|---|---|
+$card
+""")
+
+
+def write_package(
+    weights: Weights, name: str, out: Path, *, version: str = "1.0.0", force: bool = False
+) -> Path:
+    """Write a package that pip installs: the weights in float16 without their head, the card and an entry point.
+
+    Args:
+        weights: the biLM; its card must name language and licence.
+        name: what users write as `weights = NAME`, with the version of the model at its end: `la_elmo_mini_v1`. The
+            package is called by the part before the version.
+        out: the folder in which the package's folder is made.
+        version: version of the package.
+        force: replace the package's folder if it exists.
+
+    Returns:
+        The package's folder, `out / "la_elmo_mini"`.
+
+    Raises:
+        ValueError: The name is not of that form or is bundled already, or the card lacks language or licence.
+        OSError: The folder exists and `force` is false, or it cannot be written.
+    """
+    _check(weights, name)
+    distribution = name.rpartition("_v")[0]
+    fields: dict[str, str] = {
+        "name": name,
+        "module": distribution,
+        "distribution": distribution.replace("_", "-"),
+        "version": version,
+        "group": ENTRY_POINTS,
+        "language": weights.card["language"],
+        "licence": weights.card["licence"],
+        "card": _card_rows(weights.card),
+    }
+    packaged = weights.without_head()
+    packaged = dataclasses.replace(
+        packaged,
+        tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()},
+    )
+    if (folder := out / distribution).exists() and not force:
+        raise FileExistsError(f"{folder} exists: --force replaces it")
+    with atomic_folder(folder) as partial:
+        (partial / distribution).mkdir()
+        for path, template in (
+            ("pyproject.toml", _PYPROJECT),
+            ("README.md", _README),
+            (f"{distribution}/__init__.py", _MODULE),
+        ):
+            (partial / path).write_text(template.substitute(fields), encoding="utf8")
+        packaged.save(partial / distribution / f"{name}.safetensors")
+    return folder
+
+
+def _check(weights: Weights, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no name for packaged weights: lower-case words joined by underscores with the version of the"
+            " model at the end are needed, such as la_elmo_mini_v1"
+        )
+    if name in bundled_names():
+        raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")
+    if missing := [field for field in ("language", "licence") if not weights.card.get(field)]:
+        raise ValueError(
+            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: --lang and"
+            " --licence add them"
+        )
+
+
+def _card_rows(card: dict[str, Any]) -> str:
+    """Return the rows of the README's table."""
+    rows = []
+    for field in _CARD_FIELDS:
+        if value := card.get(field):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            rows.append(f"| {field.replace('_', ' ')} | {text} |")
+    return "\n".join(rows)

@@ -1,0 +1,118 @@
+"""The character CNN's kernel against convolutions by torch in float64."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.kernels.convolution import has_kernel, maxima
+
+pytestmark = pytest.mark.skipif(
+    not has_kernel(torch.float32, torch.zeros(1)), reason="needs GCC and a processor with AVX512"
+)
+DTYPES = [torch.float32, torch.bfloat16]
+shapes = st.fixed_dictionaries(
+    {
+        "dim": st.integers(1, 40),
+        "filters": st.lists(
+            st.tuples(st.integers(1, 7), st.integers(1, 140)), min_size=1, max_size=4
+        ),
+        "lengths": st.lists(st.integers(7, 60), min_size=1, max_size=6),
+    }
+)
+
+
+def needs(dtype):
+    if not has_kernel(dtype, torch.zeros(1)):
+        pytest.skip("needs AVX512-BF16")
+
+
+def example(dim, filters, lengths):
+    random = torch.Generator().manual_seed(dim)
+    ids = torch.randint(0, 30, (len(lengths), 60), generator=random, dtype=torch.int32)
+    weights = [torch.randn(width, dim, number, generator=random) for width, number in filters]
+    biases = [torch.randn(number, generator=random) for _, number in filters]
+    characters = torch.randn(30, dim, generator=random)
+    return ids, torch.tensor(lengths), characters, weights, biases
+
+
+def expected_maxima(ids, lengths, characters, filters, biases):
+    words = []
+    for word, length in zip(ids, lengths.tolist(), strict=True):
+        x = torch.nn.functional.embedding(word[:length].long(), characters).t()[None]
+        features = [
+            torch.nn.functional.conv1d(x, weight.permute(2, 1, 0), bias).amax(2)[0]
+            for weight, bias in zip(filters, biases, strict=True)
+        ]
+        words.append(torch.cat(features))
+    return torch.stack(words)
+
+
+def leaves(characters, filters, biases, dtype):
+    parts = [characters.to(dtype), *(t.to(dtype) for t in (*filters, *biases))]
+    parts = [t.clone().requires_grad_() for t in parts]
+    count = len(filters)
+    return parts, (parts[0], parts[1 : 1 + count], parts[1 + count :])
+
+
+@settings(deadline=None, max_examples=40)
+@given(shape=shapes, dtype=st.sampled_from(DTYPES))
+def test_values_and_gradients(shape, dtype):
+    needs(dtype)
+    ids, lengths, *parameters = example(**shape)
+    if dtype == torch.bfloat16:  # without a rounding the winning positions are the same
+        parameters = [
+            p.bfloat16().float() if torch.is_tensor(p) else [t.bfloat16().float() for t in p]
+            for p in parameters
+        ]
+    wide, structured = leaves(*parameters, torch.float64)
+    expected = expected_maxima(ids, lengths, *structured)
+    single, structured = leaves(*parameters, torch.float32)
+    found = maxima(ids, lengths, *structured, dtype)
+    torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=1e-5)
+    upstream = torch.randn(found.shape, generator=torch.Generator().manual_seed(0))
+    upstream[:, ::3] = 0
+    for got, wanted in zip(
+        torch.autograd.grad(found, single, upstream),
+        torch.autograd.grad(expected, wide, upstream.double()),
+        strict=True,
+    ):
+        torch.testing.assert_close(got.double(), wanted, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_number_of_threads(dtype):
+    needs(dtype)
+    ids, lengths, *parameters = example(16, [(1, 20), (3, 70)], [7, 30, 60, 12, 9])
+    results = []
+    for threads in (1, 2, 3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            single, structured = leaves(*parameters, torch.float32)
+            found = maxima(ids, lengths, *structured, dtype)
+            results.append((found.detach(), *torch.autograd.grad(found.square().sum(), single)))
+        finally:
+            torch.set_num_threads(before)
+    for found in results[1:]:
+        assert torch.equal(found[0], results[0][0])
+        for got, wanted in zip(found, results[0], strict=True):
+            torch.testing.assert_close(got, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_not_a_number(dtype):
+    needs(dtype)
+    ids, lengths, characters, *rest = example(16, [(2, 20), (3, 10)], [20, 20])
+    ids[0], ids[1, 9], characters[3] = 1, 3, torch.nan
+    found = maxima(ids, lengths, characters, *rest, dtype)
+    assert found[0].isfinite().all() and found[1].isnan().all()
+
+
+def test_words_are_independent():
+    ids, lengths, *parameters = example(16, [(1, 20), (3, 70)], [7, 30, 60, 12, 9])
+    together = maxima(ids, lengths, *parameters, torch.float32)
+    for word in range(5):
+        part = slice(word, word + 1)
+        alone = maxima(ids[part], lengths[part], *parameters, torch.float32)
+        assert torch.equal(alone, together[part])

@@ -1,0 +1,143 @@
+"""Packages of weights: what is written, and what an installed one is good for."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from thinc.api import Config
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline import bundled
+from spacy_elmo.pipeline.bundled import default_weights, find_weights, known_names
+from spacy_elmo.pipeline.weights_package import write_package
+from tests import tiny
+
+NAME = "la_elmo_tiny_v2"
+CARD = {"language": "la", "licence": "CC BY-SA 4.0", "sources": ["a book", "another one"]}
+
+
+@pytest.fixture
+def weights():
+    return Weights.from_bilm(tiny.bilm(tiny.config()), card=CARD)
+
+
+@pytest.fixture
+def package(weights, tmp_path):
+    return write_package(weights, NAME, tmp_path)
+
+
+@pytest.fixture
+def installed(package, monkeypatch):
+    """The package as if pip had installed it: it can be imported, and its entry point is listed."""
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.delitem(sys.modules, "la_elmo_tiny", raising=False)
+    point = EntryPoint(NAME, "la_elmo_tiny:BILM", bundled.ENTRY_POINTS)
+    monkeypatch.setattr(
+        bundled, "entry_points", lambda group, name=NAME: [point] if name == NAME else []
+    )
+    return package / "la_elmo_tiny" / f"{NAME}.safetensors"
+
+
+def test_content(package, weights):
+    files = sorted(str(path.relative_to(package)) for path in package.rglob("*") if path.is_file())
+    assert files == [
+        "README.md", "la_elmo_tiny/__init__.py", f"la_elmo_tiny/{NAME}.safetensors", "pyproject.toml",
+    ]  # fmt: skip
+    packaged = Weights.load(package / "la_elmo_tiny" / f"{NAME}.safetensors")
+    assert packaged.card == CARD and packaged.build_head() is None
+    for name, tensor in weights.without_head().tensors.items():
+        assert torch.equal(packaged.tensors[name], tensor.half())
+    readme = (package / "README.md").read_text("utf8")
+    assert "| licence | CC BY-SA 4.0 |" in readme and '["a book", "another one"]' in readme
+
+
+def test_pip_builds_it(package, tmp_path):
+    """The metadata of the wheel: name, licence, and the entry point by which spacy-elmo finds the weights."""
+    program = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('out'))"
+    (package / "out").mkdir()
+    subprocess.run([sys.executable, "-c", program], cwd=package, check=True, capture_output=True)
+    (folder,) = (package / "out").glob("*.dist-info")
+    metadata = (folder / "METADATA").read_text("utf8")
+    assert "Name: la-elmo-tiny" in metadata and "Version: 1.0.0" in metadata
+    assert "CC BY-SA 4.0" in metadata and "Requires-Dist: spacy-elmo" in metadata
+    points = (folder / "entry_points.txt").read_text("utf8")
+    assert points.split() == ["[spacy_elmo_weights]", NAME, "=", "la_elmo_tiny:BILM"]
+
+
+def test_installed_weights_are_known_by_name(installed):
+    assert NAME in known_names()
+    assert find_weights(NAME) == installed
+    assert default_weights("la") == NAME
+    assert default_weights("en") == bundled.DEFAULT_WEIGHTS
+
+
+def test_the_language_takes_its_installed_biLM(installed):
+    """The config of the pipeline names it, so that a saved pipeline does not depend on what is installed."""
+    nlp = spacy.blank("la")
+    nlp.add_pipe("elmo")
+    assert nlp.config["components"]["elmo"]["weights"] == NAME
+    named = spacy.blank("la")
+    named.add_pipe("elmo", config={"weights": str(installed)})
+    text = "Gallia est omnis divisa"
+    np.testing.assert_array_equal(nlp(text)._.elmo, named(text)._.elmo)
+    again = spacy.util.load_model_from_config(
+        Config().from_str(nlp.config.to_str()), auto_fill=True
+    )
+    assert again.get_pipe_config("elmo")["weights"] == NAME
+
+
+@pytest.mark.parametrize("lang", ["la", "de", "xx"])
+def test_a_language_without_weights_is_an_error_at_add_pipe(lang):
+    with pytest.raises(
+        ValueError, match=f"No biLM of the language '{lang}' is installed.*pretrain"
+    ):
+        spacy.blank(lang).add_pipe("elmo")
+
+
+def test_public_models_of_the_language_are_named():
+    with pytest.raises(ValueError, match="spacy elmo download .*pt"):
+        spacy.blank("pt").add_pipe("elmo")
+
+
+def test_english_is_bundled():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    assert nlp.get_pipe_config("elmo")["weights"] == bundled.DEFAULT_WEIGHTS
+
+
+def test_a_damaged_package_is_named(installed, monkeypatch):
+    (installed.parent / "__init__.py").write_text("BILM = {}", encoding="utf8")
+    with pytest.raises(ValueError, match="declares the weights 'la_elmo_tiny_v2'.*is damaged"):
+        find_weights(NAME)
+
+
+@pytest.mark.parametrize("name", ["la", "La_elmo_v1", "la_elmo", "la-elmo-v1", "../la_v1", ""])
+def test_impossible_names(weights, tmp_path, name):
+    with pytest.raises(ValueError, match="is no name for packaged weights"):
+        write_package(weights, name, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bundled_names_are_taken(weights, tmp_path):
+    with pytest.raises(ValueError, match="is the name of a bundled biLM"):
+        write_package(weights, "en_mini_v3", tmp_path)
+
+
+@pytest.mark.parametrize("field", ["language", "licence"])
+def test_the_card_must_name_language_and_licence(weights, tmp_path, field):
+    del weights.card[field]
+    with pytest.raises(ValueError, match=f"has no {field}"):
+        write_package(weights, NAME, tmp_path)
+
+
+def test_an_existing_package_is_replaced_only_by_force(package, weights, tmp_path):
+    (package / "old.txt").touch()
+    with pytest.raises(FileExistsError, match="--force"):
+        write_package(weights, NAME, tmp_path)
+    write_package(weights, NAME, tmp_path, version="1.0.1", force=True)
+    assert not (package / "old.txt").exists()
+    assert 'version = "1.0.1"' in (package / "pyproject.toml").read_text("utf8")
