@@ -28,7 +28,7 @@ def test_values(file, tmp_path):
     out, model = tmp_path / "elmo.onnx", tiny.bilm(tiny.config())
     code, output = invoke(file, out)
     assert code == 0, output
-    assert f"elmo.onnx: {out.stat().st_size / 1e6:.1f} MB" in output
+    assert f"elmo.onnx: {out.stat().st_size / 1e3:.1f} kB" in output
     ids = model.token_ids(["a", "cat"]).long()[None].numpy()
     session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
     (layers,) = session.run(None, {"ids": ids, "lengths": [2]})

@@ -110,7 +110,7 @@ def test_a_vocabulary_that_has_grown_forgets_and_nothing_else_changes(nlp, monke
     before = Embedder(nlp, EmbedOptions())(shard)
     monkeypatch.setattr(embedder, "_MAX_STRINGS", 0)
     fresh = spacy.blank("en")
-    fresh.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").model.shims[0].weights})
+    fresh.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").model.shims[0].options.weights})
     embed = Embedder(fresh, EmbedOptions())
     assert embed(shard) == before
     assert "xylographers" not in fresh.vocab.strings

@@ -91,8 +91,8 @@ def test_files_of_others(tmp_path, read_settings, content):
     "format, extra, name", [("hdf5", "h5", "h5py"), ("parquet", "parquet", "pyarrow")]
 )
 def test_missing_extra(nlp, text, tmp_path, monkeypatch, format, extra, name):
-    monkeypatch.delitem(sys.modules, f"spacy_elmo.embed.{format}")
-    monkeypatch.delattr(f"spacy_elmo.embed.{format}")
+    monkeypatch.delitem(sys.modules, f"spacy_elmo.embedding.{format}")
+    monkeypatch.delattr(f"spacy_elmo.embedding.{format}")
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match=rf"pip install spacy-elmo\[{extra}\]"):
         list(embed(nlp, str(text), tmp_path / "out", format=format))
