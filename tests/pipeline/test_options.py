@@ -9,6 +9,7 @@ import spacy
 from spacy.util import registry
 
 from spacy_elmo.pipeline import options as module
+from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline.listening import scalar_mix
 from spacy_elmo.pipeline.listening.scalar_mix import MixOptions
 from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
@@ -23,7 +24,8 @@ def test_config_has_every_option_with_its_default():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     block = nlp.config["components"]["elmo"]
-    assert {name: block[name] for name in names(ElmoOptions)} == default_options(ElmoOptions)
+    expected = default_options(ElmoOptions) | {"weights": DEFAULT_WEIGHTS}
+    assert {name: block[name] for name in names(ElmoOptions)} == expected
     assert set(block) == names(ElmoOptions) | {"factory", "model"}
 
 

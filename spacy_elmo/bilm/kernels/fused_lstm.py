@@ -47,7 +47,7 @@ class _Backward(ctypes.Structure):
 
 
 class Forward(NamedTuple):
-    """What a forward pass over M packed rows leaves."""
+    """Results of a forward pass over M packed rows, as the backward pass needs them."""
 
     read: Tensor
     """(M, 2P') what each row multiplied: its input, and h before the step."""
@@ -66,7 +66,7 @@ class Forward(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What a backward pass over M packed rows leaves."""
+    """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
     """(M, 4C') before the activations, in the type of the products."""
@@ -85,39 +85,39 @@ def has_kernel(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
     return usual and compute_dtype in avx512_functions("fused_forward")
 
 
-class Weights(NamedTuple):
+class FusedWeights(NamedTuple):
     """The matrices of one direction, packed for one of the passes."""
 
     gates: Tensor
-    """Of the forward pass [W_x ; W_h], of the backward pass both of them transposed."""
+    """[W_x ; W_h] for the forward pass; both transposed for the backward pass."""
     projection: Tensor | None
-    """W_p; of the backward pass transposed."""
+    """W_p, transposed for the backward pass."""
 
 
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
-) -> Weights:
+) -> FusedWeights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `forward` reads them."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
-    return Weights(
+    return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
     )
 
 
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
-) -> Weights:
+) -> FusedWeights:
     """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `backward` reads them."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
     ]
     last = None if projection is None else pack([projection.t()[:, None]], compute_dtype)
-    return Weights(torch.cat(both), last)
+    return FusedWeights(torch.cat(both), last)
 
 
 def forward(
-    weights: Weights,
+    weights: FusedWeights,
     bias: Tensor,
     clips: Clips,
     x: Tensor,
@@ -206,7 +206,7 @@ class FusedDirection:
 
 
 def backward(
-    weights: Weights,
+    weights: FusedWeights,
     clips: Clips,
     kept: Forward,
     first_cells: Tensor,
