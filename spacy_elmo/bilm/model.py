@@ -73,7 +73,7 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
-        """Return the same network for inference alone: it cannot be trained, and ignores later parameter changes.
+        """Return the same network for inference alone. It cannot be trained, and may ignore later parameter changes.
 
         The matrices of the LSTM, which are multiplied at every step, are converted and prepacked once, and on a CPU the
         vectors of recently used words are cached.

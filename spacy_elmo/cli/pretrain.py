@@ -56,10 +56,10 @@ def pretrain_cli(
             raise ValueError(
                 "--resume continues the run in OUT and --force deletes it; choose one of them"
             )
-        from ..pipeline.bundled import bundled_names, find_weights
+        from ..pipeline.bundled import find_weights, known_names
 
         import_code(code)
-        if init in bundled_names():
+        if init in known_names():
             init = str(find_weights(init))
         overrides = ["--paths.init", init] if init is not None else []
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])

@@ -40,7 +40,8 @@ def convert(
         warm: text file, one sentence a line, on which the start state for `start = "warm"` is estimated; None: none.
         lang: language of the model, which no format contains, for its card.
         force: overwrite `out`.
-        options: options of the format's own command, such as `options`, `vocabulary` and `softmax` of "bilm-hdf5".
+        options: only for a named format: options of its own command, such as `options`, `vocabulary` and `softmax` of
+            "bilm-hdf5".
 
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
@@ -51,6 +52,10 @@ def convert(
         raise FileExistsError(f"{out} exists: choose another name, or overwrite it with force=True")
     with opened(source) as files:
         if format == "auto":
+            if options:
+                raise ValueError(
+                    f'{", ".join(options)}: options need the name of a format, and not "auto"'
+                )
             conversion = detect.convert(files.path, dtype=getattr(torch, dtype), **options)
         else:
             conversion = _converter(format)(files.path, dtype=getattr(torch, dtype), **options)

@@ -9,7 +9,7 @@ import spacy
 from spacy.language import Language
 
 from ..bilm.weights import Weights
-from ..pipeline.bundled import bundled_names, find_weights
+from ..pipeline.bundled import find_weights, known_names
 
 ANY_LANGUAGE = "xx"
 
@@ -45,7 +45,7 @@ def blank_pipeline(
         raise ValueError(
             f"spaCy cannot create a pipeline for the language {lang!r}: {str(error).strip()}"
         ) from error
-    weights = source if source in bundled_names() else str(path.absolute())
+    weights = source if source in known_names() else str(path.absolute())
     nlp.add_pipe("elmo", config={"weights": weights})
     return nlp, _tokenizer_warnings(card, lang)
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import spacy
 from spacy.language import Language
 
-from ..pipeline.bundled import bundled_names
+from ..pipeline.bundled import known_names
 from ..pipeline.component import Elmo
 from ..pipeline.reading.encoder import shim_of
 from .blank import ANY_LANGUAGE, blank_pipeline
@@ -25,7 +25,7 @@ def load_pipeline(
     """Load a saved or installed pipeline, or make a blank one around weights.
 
     Args:
-        source: name or folder of a pipeline, name of a bundled biLM, or path of a weights file.
+        source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
         lang: language of a blank pipeline, if the weights' card does not name it or names another one.
         tokenized: the text is tokenized already, so the language does not matter and may be unknown.
 
@@ -37,7 +37,7 @@ def load_pipeline(
         ValueError: it cannot be loaded; `lang` is set for a pipeline, which has its language; see `blank_pipeline`.
     """
     path = Path(source)
-    if source in bundled_names() or path.suffix == ".safetensors" or path.is_file():
+    if source in known_names() or path.suffix == ".safetensors" or path.is_file():
         if tokenized:
             return blank_pipeline(source, lang, fallback=ANY_LANGUAGE)[0], []
         return blank_pipeline(source, lang)
@@ -48,7 +48,7 @@ def load_pipeline(
     try:
         return spacy.load(source), []
     except OSError as error:
-        names = ", ".join(bundled_names())
+        names = ", ".join(known_names())
         raise OSError(
             f"No pipeline {source!r}: it is neither an installed package nor the folder of a saved pipeline, nor the"
             f" name of a bundled biLM ({names}), nor a weights file ({error})"
@@ -94,7 +94,7 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
     # The digest of the weights identifies them; the path of their file does not.
     del components[name]["weights"]
-    # It changes no vector, and older folders and indexes were written without it.
+    # An option that changes no vector and was added later: vectors and indexes that were written before still match.
     components[name].pop("learn_rate_factor", None)
     settings = json.dumps([config["nlp"]["tokenizer"], components], sort_keys=True)
     return {

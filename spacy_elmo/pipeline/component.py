@@ -120,14 +120,14 @@ class Elmo(Upstream, TrainablePipe):
 
         Args:
             train: the Docs are training data, so the layers are cached.
-            warn: give a warning, once. Without it, a disabled component still gives one.
+            warn: False: warn only if this component is disabled. A warning is given once.
         """
         if warn or self.is_disabled():
             self.warn_once(
                 "on demand",
                 f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
-                " demand. In prediction, enable it. If it is among the frozen_components: with frozen = true, which"
-                " suffices, remove it from them; otherwise add it to annotating_components",
+                " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true, take"
+                " it out of frozen_components, which suffices; otherwise add it to annotating_components",
             )
         # Copies, because a user may change the arrays on a Doc.
         layers = (

@@ -67,7 +67,7 @@ class BiLMOptions(Unsaved):
     convert --warm` has stored in the weights file, for a biLM that was trained with its state carried on."""
     precision: Precision = "float32"
     """Number type of the LSTM's matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
-    also "int8", on a GPU "float16". A frozen biLM uses it in training too. The README lists the cost of each; the
+    also "int8", on a GPU "float16". A frozen biLM uses it in training too. docs/speed.md lists the cost of each; the
     prepacked weights need memory beside the weights."""
 
     def __post_init__(self) -> None:
@@ -94,7 +94,10 @@ class BiLMOptions(Unsaved):
 
 @dataclass(frozen=True)
 class ElmoOptions(BiLMOptions):
-    """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
+    """Options of the `elmo` component: those of its biLM, and what is kept of the layers.
+
+    A new option that changes no vector must also be listed in `corpora.pipelines.fingerprint`.
+    """
 
     store: Store = "layers"
     """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to
@@ -116,10 +119,10 @@ def default_options(options: type) -> dict[str, Any]:
 
 
 def flatten_options(function: _Function) -> _Function:
-    """Make a registered function take the fields of its options, instead of its parameters that are dataclasses.
+    """Replace each parameter that is an options dataclass by one keyword for each of its fields.
 
-    spaCy and confection read a function's signature to validate and complete a config. This one has a keyword for each
-    field, with its type and default, so that no registered function repeats them.
+    spaCy and confection read a function's signature to validate and complete a config. The new signature has the type
+    and default of each field, so that no registered function repeats them.
     """
     parameters: list[inspect.Parameter] = []
     classes: dict[str, type] = {}

@@ -93,7 +93,8 @@ _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
 
 class Training(_Section):
-    """Settings of the optimization. At least one of the four limits is required; the first one reached ends the run."""
+    """Settings of the optimization. At least one of the four limits is required; the first one reached, or `patience`,
+    ends the run."""
 
     max_steps: int | None = Field(default=None, ge=1)
     max_epochs: int | None = Field(default=None, ge=1)

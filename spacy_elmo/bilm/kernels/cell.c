@@ -1,6 +1,6 @@
 /* The element-wise half of an LSTM step in one pass over memory, for float32 and bfloat16 on a CPU.
 
-   The arithmetic is that of cell.py. PlainWeight C that the compiler turns into vector instructions: no libraries, no headers
+   The arithmetic is that of cell.py. Plain C that the compiler turns into vector instructions: no libraries, no headers
    of Python or torch. */
 
 #include "numbers.h"

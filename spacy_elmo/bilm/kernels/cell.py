@@ -1,4 +1,7 @@
-"""The element-wise half of a step of the LSTM, forward and backward."""
+"""The element-wise half of a step of the LSTM, forward and backward.
+
+Used where there is no AVX512 kernel; `fused_lstm` computes the gates there.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The backward pass of the LSTM, by hand: about twice as fast as autograd over the steps.
 
-It keeps the gate gradients of many steps and forms the gradient of each weight in one product. Of a long reading the
-gates are not kept either, which are most of what there is, but computed again: h and c are known at every step, so all
-steps of a block at once.
+It keeps the gate gradients of many steps and forms the gradient of each weight in one product. For long inputs the
+activated gates, the largest part, are not stored but computed again, block by block, from the stored h and c.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .matmul import matmul
 from .prepacked import PlainWeight
 from .recurrence import Clips, Direction, advance, blocks, read
 
-# Packed rows. Batches for training are smaller; what has more is a long span, which is read whole to be trained.
+# Packed rows. Batches for training are smaller; only one long span has more rows.
 _MOST_KEPT = 8192
 
 

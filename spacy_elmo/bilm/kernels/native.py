@@ -27,8 +27,8 @@ _ARGUMENTS = {
     "dequantize": [_SIZE] * 3 + [_POINTER] * 3,
 }
 _FLOAT32_ALONE = ("quantize", "dequantize")
-# The number is that of the arguments above: whoever changes them raises it here and in numbers.h, so that a library
-# which was built before is not called with them.
+# 2 is the version of the argument lists above. Whoever changes them raises it everywhere (grep _float32_2, _bfloat16_2),
+# so that a library that was built earlier is not called with the new arguments.
 _TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
@@ -99,7 +99,7 @@ def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
 
 
 def _give_team(library: ctypes.CDLL) -> None:
-    """Let C share rows among torch's own threads (`team.c`), where their OpenMP is GCC's or speaks as it does."""
+    """Let C share rows among torch's own threads (`threads.c`), where torch's OpenMP library has GCC's functions."""
     if sys.platform == "win32":
         return  # which has no way to ask for what is in the process already
     process = ctypes.CDLL(None)

@@ -83,8 +83,8 @@ INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
 #define FLOAT_LOAD(x) (x)
 #define FLOAT_STORE(x) (x)
 
-/* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. compiled.py says what the
-   number is. */
+/* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. native.py explains the
+   number. */
 #define FOR_BOTH(DEFINE, name)                                                                                         \
     DEFINE(name##_float32_2, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
     DEFINE(name##_bfloat16_2, uint16_t, raised, lowered)

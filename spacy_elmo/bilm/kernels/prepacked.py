@@ -11,7 +11,7 @@ from ..matmul_precision import PRECISIONS, Precision
 from . import int8
 from .matmul import FEWEST_ROWS, ONEDNN, matmul
 
-# oneDNN lays a matrix out for so many rows. Any number may be multiplied.
+# oneDNN optimizes the layout for products with this many rows; other numbers work too.
 _TYPICAL_ROWS = 32
 
 
@@ -64,7 +64,7 @@ class Int8Weight:
     def __init__(self, weight: Tensor) -> None:
         whole, self._scales = int8.quantize(weight.t().float().contiguous())
         if not int8.sums_are_exact():
-            # Two products of 127 and 63 fit into 16 bits, two of 127 and 127 do not.
+            # This processor adds pairs of products in 16 bits: 2 * 127 * 127 overflows, 2 * 127 * 63 does not.
             whole, self._scales = whole.div(2, rounding_mode="trunc"), self._scales * 2
         # The shorter side is contiguous: measured, that is up to three times as fast as the other way for few rows.
         rows, columns = weight.shape

@@ -25,7 +25,7 @@ _ROWS_PER_BLOCK = 512
 
 
 class Clips(NamedTuple):
-    """Limits of the magnitude of c and of h; null: none."""
+    """Limits of the magnitude of c and of h; None: no limit."""
 
     cell: float | None
     out: float | None
@@ -88,7 +88,7 @@ def read(
 
 
 def blocks(rows: Sequence[int]) -> Iterator[tuple[slice, slice]]:
-    """Parts of about as many packed rows: which steps, and which rows."""
+    """Yield blocks of about 512 packed rows: the slice of steps and the slice of rows of each."""
     step = row = size = 0
     for end, n in enumerate(rows, 1):
         size += n
@@ -108,7 +108,7 @@ def advance(
     gates: Sequence[Tensor] | None = None,
     cells: Sequence[Tensor] | None = None,
 ) -> None:
-    """Take the steps of `rows`.
+    """Run one LSTM step for each entry of `rows`.
 
     Args:
         inputs: (M, 4C) x W_x.

@@ -1,4 +1,4 @@
-/* Rows shared out among the threads that torch's products run on: see team.c. */
+/* Rows shared out among the threads that torch's products run on: see threads.c. */
 
 #include <stdint.h>
 

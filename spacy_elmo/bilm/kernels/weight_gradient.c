@@ -1,5 +1,5 @@
 /* The gradient of a weight matrix from many rows: (left columns, right columns) sums of products over the rows, in float32,
-   which no library gives for bfloat16; see fused_lstm.py. */
+   which no library gives for bfloat16; see weight_gradient.py. */
 
 #include "numbers.h"
 #include "threads.h"

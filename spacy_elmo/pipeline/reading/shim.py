@@ -134,7 +134,7 @@ class BiLMShim(Shim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state for a number of sequences, as `BiLM.read` takes it; None: zeros."""
+        """Return the start state for a number of sequences, as `BiLM.forward` takes it; None: zeros."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
