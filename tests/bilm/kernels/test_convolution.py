@@ -37,15 +37,18 @@ def example(dim, filters, lengths):
 
 
 def expected_maxima(ids, lengths, characters, filters, biases):
+    """The maxima, and by how much each exceeds the feature at the next position."""
     words = []
     for word, length in zip(ids, lengths.tolist(), strict=True):
         x = torch.nn.functional.embedding(word[:length].long(), characters).t()[None]
-        features = [
-            torch.nn.functional.conv1d(x, weight.permute(2, 1, 0), bias).amax(2)[0]
-            for weight, bias in zip(filters, biases, strict=True)
-        ]
-        words.append(torch.cat(features))
-    return torch.stack(words)
+        parts = []
+        for weight, bias in zip(filters, biases, strict=True):
+            features = torch.nn.functional.conv1d(x, weight.permute(2, 1, 0), bias)[0]
+            nothing = features.new_full((len(features), 1), -torch.inf)
+            parts.append(torch.cat([features, nothing], 1).topk(2).values)
+        words.append(torch.cat(parts))
+    first, second = torch.stack(words).unbind(2)
+    return first, (first - second).detach()
 
 
 def leaves(characters, filters, biases, dtype):
@@ -60,18 +63,19 @@ def leaves(characters, filters, biases, dtype):
 def test_values_and_gradients(shape, dtype):
     needs(dtype)
     ids, lengths, *parameters = example(**shape)
-    if dtype == torch.bfloat16:  # without a rounding the winning positions are the same
+    if dtype == torch.bfloat16:  # so that nothing is rounded
         parameters = [
             p.bfloat16().float() if torch.is_tensor(p) else [t.bfloat16().float() for t in p]
             for p in parameters
         ]
     wide, structured = leaves(*parameters, torch.float64)
-    expected = expected_maxima(ids, lengths, *structured)
+    expected, lead = expected_maxima(ids, lengths, *structured)
     single, structured = leaves(*parameters, torch.float32)
     found = maxima(ids, lengths, *structured, dtype)
     torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=1e-5)
     upstream = torch.randn(found.shape, generator=torch.Generator().manual_seed(0))
     upstream[:, ::3] = 0
+    upstream[lead < 1e-3] = 0  # where the position of the maximum is a matter of rounding
     for got, wanted in zip(
         torch.autograd.grad(found, single, upstream),
         torch.autograd.grad(expected, wide, upstream.double()),

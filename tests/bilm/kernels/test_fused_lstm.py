@@ -70,12 +70,17 @@ def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
     return [y, h, c], list(torch.autograd.grad(y, known, upstream))
 
 
+def root_mean_square(values):
+    return float(values.detach().double().square().mean().sqrt())
+
+
 def assert_similar(found, expected, tolerance):
+    # In bfloat16 a small gradient can be the difference of larger ones, so the largest is the scale of all.
+    largest = max(map(root_mean_square, expected)) if tolerance > 0.01 else 0.02
     for got, wanted in zip(found, expected, strict=True):
         assert got.shape == wanted.shape
-        scale = wanted.double().square().mean().sqrt().clamp_min(1e-3)
-        error = (got.double() - wanted.double()).square().mean().sqrt()
-        assert error <= tolerance * scale
+        scale = max(root_mean_square(wanted), largest)
+        assert root_mean_square(got.double() - wanted.double()) <= tolerance * scale
 
 
 @settings(deadline=None, max_examples=40)
