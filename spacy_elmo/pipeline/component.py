@@ -126,8 +126,8 @@ class Elmo(Upstream, TrainablePipe):
             self.warn_once(
                 "on demand",
                 f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
-                " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true, take"
-                " it out of frozen_components, which suffices; otherwise add it to annotating_components",
+                " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
+                " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
             )
         # Copies, because a user may change the arrays on a Doc.
         layers = (

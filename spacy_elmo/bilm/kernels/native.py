@@ -27,8 +27,8 @@ _ARGUMENTS = {
     "dequantize": [_SIZE] * 3 + [_POINTER] * 3,
 }
 _FLOAT32_ALONE = ("quantize", "dequantize")
-# 2 is the version of the argument lists above. Whoever changes them raises it everywhere (grep _float32_2, _bfloat16_2),
-# so that a library that was built earlier is not called with the new arguments.
+# 2 is the version of the argument lists above. Whoever changes them raises it everywhere (grep _float32_2 and
+# _bfloat16_2), so that a library that was built earlier is not called with the new arguments.
 _TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
