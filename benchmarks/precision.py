@@ -19,7 +19,7 @@ from spacy.training import Corpus
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.bundled import find_weights
+from spacy_elmo.pipeline.weight_names import find_weights
 
 SENTENCES_AT_ONCE = 64
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")

@@ -17,7 +17,7 @@ from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.objective import Batcher
-from spacy_elmo.pretrain.run import run_corpus
+from spacy_elmo.pretrain.run_folder import run_corpus
 from spacy_elmo.pretrain.scoring.perplexity import Perplexity, perplexity
 
 FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"

@@ -12,7 +12,7 @@ from .about import __version__
 if TYPE_CHECKING:
     from .analysis.language_model import LanguageModel
     from .bilm.weights import Weights
-    from .converters.run import convert
+    from .converters.one_call import convert
     from .embedding.one_call import embed
     from .embedding.vectors import open_vectors
     from .pipeline.keeping.extensions import install_extensions, layers_of
@@ -36,7 +36,7 @@ _MODULES = {
     "LanguageModel": ".analysis.language_model",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
-    "convert": ".converters.run",
+    "convert": ".converters.one_call",
     "embed": ".embedding.one_call",
     "install_extensions": ".pipeline.keeping.extensions",
     "layers_of": ".pipeline.keeping.extensions",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, PlainWeight, ready
+from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, PlainWeight, prepack
 from spacy_elmo.bilm.kernels.recurrence import blocks
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
@@ -36,7 +36,7 @@ class MatrixProducts:
         for layer in bilm.lstm:
             for pair in (layer.input, layer.recurrent, layer.projection):
                 for matrix in () if pair is None else pair.detach():
-                    self._matrices[matrix.data_ptr()] = ready(matrix, precision)
+                    self._matrices[matrix.data_ptr()] = prepack(matrix, precision)
 
     def clear_cache(self) -> None:
         """Compute the vectors of all words again from now on."""

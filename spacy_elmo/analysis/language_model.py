@@ -20,10 +20,10 @@ from ..bilm.likelihood import (
 )
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..pipeline.bundled import find_weights
 from ..pipeline.options import BiLMOptions
 from ..pipeline.reading.sequences import Sequences
 from ..pipeline.reading.spans import SpanGetter, rule_spans
+from ..pipeline.weight_names import find_weights
 
 _CPU = torch.device("cpu")
 
@@ -99,7 +99,7 @@ class LanguageModel:
             ValueError: the spans overlap.
         """
         sequences = self._sequences(doc)
-        types = self._bilm.token_ids(sequences.words)
+        token_ids = self._bilm.token_ids(sequences.words)
         classes = softmax_classes(sequences.words, self._rows)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
@@ -108,7 +108,7 @@ class LanguageModel:
         starts = np.cumsum(sequences.lengths) - sequences.lengths
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             scores = log_probabilities(
-                self._bilm, self._head, types, classes, sequences.rows[batch], lengths,
+                self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
                 max_words=self._max_batch_tokens,
             )  # fmt: skip
             words[:, sequences.places[batch]] = scores.words
@@ -168,14 +168,14 @@ class LanguageModel:
             rows=sequences.rows[is_needed],
             places=sequences.places[is_needed],
         )
-        types = self._bilm.token_ids(sequences.words)
+        token_ids = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = opening_states(self._bilm)[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _neighbours(slots[sequences.places[batch]], lengths)
             pieces = self._bilm.forward_chunks(
-                types, sequences.rows[batch], lengths, self._max_batch_tokens
+                token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )
             for piece in pieces:
                 for direction, hidden in enumerate(piece.layers[-1]):

@@ -11,7 +11,7 @@ from .config import BiLMConfig
 from .kernels.fused_gradient import FusedRead
 from .kernels.fused_lstm import FusedDirection, has_kernel
 from .kernels.gradient import Read
-from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, ready
+from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
 from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
 
@@ -99,7 +99,7 @@ class LSTMLayer(nn.Module):
             compute_dtype = getattr(torch, precision)
             if has_kernel(compute_dtype, *self.parameters()):
                 return InferenceLayer(self._fused_directions(compute_dtype))
-            return InferenceLayer(self._directions(lambda weight: ready(weight, precision)))
+            return InferenceLayer(self._directions(lambda weight: prepack(weight, precision)))
 
     @property
     def _clips(self) -> Clips:

@@ -31,7 +31,7 @@ from .progress import reading_bar
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from ..embedding.run import Engine
+    from ..embedding.embed_corpus import Engine
 
 
 class FormatChoice(str, Enum):
@@ -102,8 +102,8 @@ def embed_cli(
             use_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
         from ..corpora.items import corpus_files
+        from ..embedding.embed_corpus import embed
         from ..embedding.embedder import EmbedOptions
-        from ..embedding.run import embed
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         options = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
@@ -119,7 +119,7 @@ def embed_cli(
 
 def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     if name == EngineChoice.here:
-        from ..embedding.run import embed_here
+        from ..embedding.embed_corpus import embed_here
 
         return embed_here
     try:

@@ -49,7 +49,7 @@ def evaluate_cli(
     """
     with one_message():
         from ..bilm.weights import Weights
-        from ..pipeline.bundled import find_weights
+        from ..pipeline.weight_names import find_weights
         from ..pretrain.scoring.evaluate import evaluate
         from ..pretrain.scoring.perplexity import NOTHING
         from ..pretrain.training.distributed import device

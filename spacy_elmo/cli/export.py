@@ -62,7 +62,7 @@ def onnx_cli(
 
 def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool) -> Weights:
     from ..bilm.weights import Weights
-    from ..pipeline.bundled import find_weights
+    from ..pipeline.weight_names import find_weights
 
     with one_message():
         weights = Weights.load(find_weights(source))

@@ -32,7 +32,7 @@ def info_cli(
     """
     with one_message():
         from ..analysis.weights_info import weights_info
-        from ..pipeline.bundled import find_weights
+        from ..pipeline.weight_names import find_weights
 
         info = weights_info(find_weights(source))
     if as_json:

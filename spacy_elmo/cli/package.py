@@ -38,7 +38,7 @@ def package_cli(
 ) -> None:
     """Make a Python package of weights: once it is installed, `weights = NAME` loads them."""
     from ..bilm.weights import Weights
-    from ..pipeline.bundled import find_weights
+    from ..pipeline.weight_names import find_weights
     from ..pipeline.weights_package import write_package
 
     with one_message():

@@ -56,14 +56,14 @@ def pretrain_cli(
             raise ValueError(
                 "--resume continues the run in OUT and --force deletes it; choose one of them"
             )
-        from ..pipeline.bundled import find_weights, known_names
+        from ..pipeline.weight_names import find_weights, known_names
 
         import_code(code)
         if init in known_names():
             init = str(find_weights(init))
         overrides = ["--paths.init", init] if init is not None else []
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
-        from ..pretrain.run import claim, run_corpus
+        from ..pretrain.run_folder import claim, run_corpus
         from ..pretrain.training import distributed
         from ..pretrain.training.allocation import keep_freed_memory
         from ..pretrain.training.initial_weights import read_initial_weights

@@ -54,8 +54,8 @@ def score_cli(
     with one_message():
         from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
-        from ..pipeline.bundled import find_weights
         from ..pipeline.reading.spans import sentence_spans
+        from ..pipeline.weight_names import find_weights
         from ..pretrain.training.distributed import device
 
         weights = Weights.load(find_weights(source))

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import spacy
 from spacy.language import Language
 
-from ..pipeline.bundled import known_names
 from ..pipeline.component import Elmo
 from ..pipeline.reading.encoder import shim_of
+from ..pipeline.weight_names import known_names
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]

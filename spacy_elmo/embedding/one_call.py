@@ -7,9 +7,9 @@ from pathlib import Path
 from spacy.language import Language
 
 from ..corpora.pipelines import LayerSelection
-from . import run
+from . import embed_corpus
+from .embed_corpus import VectorFormat
 from .embedder import EmbedOptions, Pooling, VectorDType
-from .run import VectorFormat
 
 
 def embed(
@@ -47,7 +47,7 @@ def embed(
         ValueError: a file or line cannot be read, there is no elmo, or existing vectors have other settings.
     """
     options = EmbedOptions(layers, dtype, pooling)
-    shards = run.embed(
+    shards = embed_corpus.embed(
         nlp, str(text), out, options, tokenized=tokenized, format=format, resume=resume, force=force
     )
     for _ in shards:

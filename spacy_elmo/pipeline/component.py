@@ -13,7 +13,6 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from .bundled import AUTO
 from .forks import guard_forks
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
@@ -26,6 +25,7 @@ from .listening.upstream import Upstream
 from .options import BiLMOptions, ElmoOptions, default_options
 from .pipeline_ref import PipelineRef
 from .reading.encoder import averages, layers_and_width, shim_of
+from .weight_names import AUTO
 
 _DEFAULTS = ElmoOptions()
 

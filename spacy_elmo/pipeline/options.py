@@ -14,8 +14,8 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..bilm.matmul_precision import PRECISIONS, Precision
-from .bundled import AUTO
 from .unsaved import Unsaved
+from .weight_names import AUTO
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]
 StoredDType: TypeAlias = Literal["float32", "float16"]

@@ -13,7 +13,7 @@ import torch
 
 from ..bilm.weights import Weights
 from ..files import atomic_folder
-from .bundled import ENTRY_POINTS, bundled_names
+from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _CARD_FIELDS = ("language", "tokenizer", "casing", "licence", "author", "sources", "tokens_seen")

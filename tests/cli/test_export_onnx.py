@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS
+from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import tiny
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pipeline.bundled import find_weights
+from spacy_elmo.pipeline.weight_names import find_weights
 from tests import tiny
 
 CARD = {

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli.pretrain import _format
-from spacy_elmo.pipeline import bundled
+from spacy_elmo.pipeline import weight_names
 from spacy_elmo.pretrain.training.log import Progress
 
 CONFIG = """
@@ -109,7 +109,7 @@ def test_a_folder_with_a_run_is_refused(files):
 def test_a_bundled_name_is_a_start(files, monkeypatch):
     command = ("pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt")
     assert run(*command)[0] == 0
-    monkeypatch.setattr(bundled, "FOLDER", files / "bundled")
+    monkeypatch.setattr(weight_names, "FOLDER", files / "bundled")
     (files / "bundled").mkdir()
     given = Weights.load(files / "out/model-best.safetensors").without_head()
     given.save(files / "bundled/en_toy.safetensors")

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from spacy_elmo.embedding.embed_corpus import embed
 from spacy_elmo.embedding.embedder import EmbedOptions
 from spacy_elmo.embedding.hdf5 import read_hdf5_settings
 from spacy_elmo.embedding.parquet import read_parquet_settings
-from spacy_elmo.embedding.run import embed
 from spacy_elmo.embedding.vectors import open_vectors
 
 OPTIONS = [

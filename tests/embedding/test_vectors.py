@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.corpora.items import Shard
-from spacy_elmo.embedding.run import embed
+from spacy_elmo.embedding.embed_corpus import embed
 from spacy_elmo.embedding.shard_file import ShardFile, encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
 

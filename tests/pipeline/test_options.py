@@ -9,10 +9,10 @@ import spacy
 from spacy.util import registry
 
 from spacy_elmo.pipeline import options as module
-from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline.listening import scalar_mix
 from spacy_elmo.pipeline.listening.scalar_mix import MixOptions
 from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
+from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines
 
 

@@ -11,8 +11,8 @@ import torch
 from thinc.api import Config
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline import bundled
-from spacy_elmo.pipeline.bundled import default_weights, find_weights, known_names
+from spacy_elmo.pipeline import weight_names
+from spacy_elmo.pipeline.weight_names import default_weights, find_weights, known_names
 from spacy_elmo.pipeline.weights_package import write_package
 from tests import tiny
 
@@ -35,9 +35,9 @@ def installed(package, monkeypatch):
     """The package as if pip had installed it: it can be imported, and its entry point is listed."""
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.delitem(sys.modules, "la_elmo_tiny", raising=False)
-    point = EntryPoint(NAME, "la_elmo_tiny:BILM", bundled.ENTRY_POINTS)
+    point = EntryPoint(NAME, "la_elmo_tiny:BILM", weight_names.ENTRY_POINTS)
     monkeypatch.setattr(
-        bundled, "entry_points", lambda group, name=NAME: [point] if name == NAME else []
+        weight_names, "entry_points", lambda group, name=NAME: [point] if name == NAME else []
     )
     return package / "la_elmo_tiny" / f"{NAME}.safetensors"
 
@@ -72,7 +72,7 @@ def test_installed_weights_are_known_by_name(installed):
     assert NAME in known_names()
     assert find_weights(NAME) == installed
     assert default_weights("la") == NAME
-    assert default_weights("en") == bundled.DEFAULT_WEIGHTS
+    assert default_weights("en") == weight_names.DEFAULT_WEIGHTS
 
 
 def test_the_language_takes_its_installed_biLM(installed):
@@ -106,7 +106,7 @@ def test_public_models_of_the_language_are_named():
 def test_english_is_bundled():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    assert nlp.get_pipe_config("elmo")["weights"] == bundled.DEFAULT_WEIGHTS
+    assert nlp.get_pipe_config("elmo")["weights"] == weight_names.DEFAULT_WEIGHTS
 
 
 def test_a_damaged_package_is_named(installed, monkeypatch):

@@ -89,7 +89,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
         raise ValueError('precision = "float16" is for GPUs; on a CPU take "bfloat16" or "int8"')
 
 
-def ready(weight: Tensor, precision: Precision) -> MatmulWeight:
+def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
     """Convert a matrix for inference. The result may ignore later changes of `weight`.
 
     Raises:

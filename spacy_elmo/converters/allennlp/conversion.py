@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
+from ..check_tensors import Shape, mismatches, our_shapes
 from ..conversion import Conversion
-from ..strict import Shape, mismatches, our_shapes
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
 from .options import ASSUMED, config_of

@@ -19,8 +19,8 @@ from torch import Tensor
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
+from ..check_tensors import mismatches, our_shapes
 from ..conversion import Conversion
-from ..strict import mismatches, our_shapes
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT, TABLE, ForeignModel, read_files
 from .options import config_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS
 from ..readers import hdf5
-from ..readers.boundary import one_error
+from ..readers.errors import one_error
 from ..readers.json_file import read_json
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..readers.boundary import one_error
+from ..readers.errors import one_error
 
 _SHOWN = 10
 

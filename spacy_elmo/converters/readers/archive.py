@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
 from ... import limits
-from .boundary import one_error
+from .errors import one_error
 
 _ZIP, _TAR = (".zip",), (".tar.gz", ".tgz", ".tar")
 _CHUNK_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...limits import MAX_DEPTH, MAX_MEMBERS, SMALL_BYTES, expanded_bytes
-from .boundary import one_error
+from .errors import one_error
 
 # HDF5's numbers of the filters that may be applied to chunks, each once.
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .boundary import one_error
+from .errors import one_error
 
 
 def read_json(path: Path) -> Any:

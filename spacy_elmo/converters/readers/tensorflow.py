@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from ...limits import MAX_AXES
-from .boundary import one_error
 from .crc32c import crc32c, masked
+from .errors import one_error
 from .protobuf import Message
 from .tensorflow_table import is_table, read_table
 

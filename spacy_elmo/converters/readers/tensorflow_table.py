@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...limits import MAX_NAME_BYTES, MAX_TENSORS
-from .boundary import one_error
 from .crc32c import crc32c, masked
+from .errors import one_error
 from .protobuf import varint
 
 _MAGIC = bytes.fromhex("57fb808b247547db")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...limits import MAX_RATIO
-from .boundary import one_error
+from .errors import one_error
 
 # Other types, such as quantized, complex or 8-bit floats, occur in no ELMo, and NumPy lacks some of them.
 _DTYPES = (

@@ -1,4 +1,5 @@
-"""The mix of a biLM's layers that a task learns, as a native thinc layer."""
+"""The mix of a biLM's layers that a task learns, as a native thinc layer, with the options of a listener: which layers,
+dropout, l2, layer norm and the factor of the gradient."""
 
 import itertools
 from collections.abc import Callable

@@ -165,11 +165,11 @@ def _pieces(
     shim: BiLMShim, bilm: BiLM, sequences: Sequences, max_words: int
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
     """Yield (2, m) indices of the words that each direction has read, and (2, m, P) outputs for each layer."""
-    types = bilm.token_ids(sequences.words)
+    token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = shim.first_state(len(lengths))
         for piece in bilm.forward_chunks(
-            types, sequences.rows[batch], lengths, max_words, state=state
+            token_ids, sequences.rows[batch], lengths, max_words, state=state
         ):
             yield batch[piece.words], piece.layers
 
@@ -199,13 +199,13 @@ def _begin_update(
     def compute(bilm: BiLM) -> Tensor:
         n_layers, width = bilm.config.layers + 1, bilm.config.width
         target = torch.zeros((n_layers, sequences.tokens, width), device=bilm.device)
-        types = bilm.token_ids(sequences.words)
+        token_ids = bilm.token_ids(sequences.words)
         for lengths, batch in sequences.batches(options.max_batch_tokens):
             # A long span is read in one piece here: no gradient flows out of the state that a piece would leave, so
             # pieces would only be right with the graph of the whole span, which is what fills the memory.
             rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
             state = shim.first_state(len(lengths))
-            layers = bilm(types[rows], words.numpy(), lengths, state).layers
+            layers = bilm(token_ids[rows], words.numpy(), lengths, state).layers
             if sequences.overlap:
                 layers = layers / torch.from_numpy(sequences.counts[batch]).to(layers)[:, None]
             places = torch.from_numpy(sequences.places[batch]).to(bilm.device)

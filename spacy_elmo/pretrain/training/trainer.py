@@ -25,8 +25,8 @@ from .gradient import Gradient
 from .initial_weights import initial_model
 from .log import Progress
 from .optimization import learn_rate, optimizers, take_step
-from .position import Position, total_steps
 from .reproducible import reproducible
+from .run_limits import Position, total_steps
 
 
 @dataclass

@@ -5,7 +5,7 @@ import torch
 
 from spacy_elmo.bilm.kernels import int8
 from spacy_elmo.bilm.kernels import prepacked as matrices
-from spacy_elmo.bilm.kernels.prepacked import Int8Weight, PlainWeight, PrepackedWeight, ready
+from spacy_elmo.bilm.kernels.prepacked import Int8Weight, PlainWeight, PrepackedWeight, prepack
 
 # Relative to the largest entry of the product.
 BOUNDS = {"float32": 1e-6, "bfloat16": 2e-2, "int8": 3e-2}
@@ -21,7 +21,7 @@ def numbers(*shape, seed=0):
 @pytest.mark.parametrize("precision", BOUNDS)
 def test_product(precision, shape, rows):
     weight, x = numbers(*shape), numbers(rows, shape[0], seed=1)
-    matrix = ready(weight, precision)
+    matrix = prepack(weight, precision)
     found = matrix(x.to(matrix.dtype))
     expected = x.double() @ weight.double()
     assert found.dtype == matrix.dtype and found.is_contiguous()
@@ -42,7 +42,7 @@ def test_int8_is_exact_between_the_roundings(shape):
 def test_columns_and_rows_that_are_zero(precision):
     weight, x = numbers(8, 6), numbers(5, 8)
     weight[:, 2], x[3] = 0, 0
-    matrix = ready(weight, precision)
+    matrix = prepack(weight, precision)
     found = matrix(x.to(matrix.dtype))
     assert not found[:, 2].any() and not found[3].any() and found.isfinite().all()
 
@@ -50,12 +50,12 @@ def test_columns_and_rows_that_are_zero(precision):
 def test_without_onednn(monkeypatch):
     monkeypatch.setattr(matrices, "ONEDNN", False)
     weight, x = numbers(8, 6), numbers(5, 8)
-    assert isinstance(ready(weight, "float32"), PlainWeight)
-    torch.testing.assert_close(ready(weight, "float32")(x), x @ weight)
+    assert isinstance(prepack(weight, "float32"), PlainWeight)
+    torch.testing.assert_close(prepack(weight, "float32")(x), x @ weight)
 
 
 def test_packed_where_there_is_onednn():
-    assert isinstance(ready(numbers(8, 6), "bfloat16"), PrepackedWeight)
+    assert isinstance(prepack(numbers(8, 6), "bfloat16"), PrepackedWeight)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_packed_where_there_is_onednn():
 )
 def test_what_a_cpu_does_not_do(precision, message):
     with pytest.raises(ValueError, match=message):
-        ready(numbers(2, 2), precision)
+        prepack(numbers(2, 2), precision)
 
 
 def test_what_a_gpu_does_not_do():
     with pytest.raises(ValueError, match='on a GPU take "bfloat16"'):
-        ready(torch.empty(2, 2, device="meta"), "int8")
-    assert ready(torch.empty(2, 2, device="meta"), "float16").dtype == torch.float16
+        prepack(torch.empty(2, 2, device="meta"), "int8")
+    assert prepack(torch.empty(2, 2, device="meta"), "float16").dtype == torch.float16
 
 
 def test_int8_without_exact_sums(monkeypatch):
@@ -97,4 +97,4 @@ def test_rows_of_any_strides():
 
 def test_bfloat16_where_onednn_has_none(monkeypatch):
     monkeypatch.setattr(matrices, "_packs", lambda dtype: dtype == torch.float32)
-    assert isinstance(ready(numbers(8, 6), "bfloat16"), PlainWeight)
+    assert isinstance(prepack(numbers(8, 6), "bfloat16"), PlainWeight)

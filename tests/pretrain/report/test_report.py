@@ -22,7 +22,7 @@ from spacy_elmo.pretrain.report.chart import (  # fmt: skip
     thinned,
 )
 from spacy_elmo.pretrain.report.report import report, write_report
-from spacy_elmo.pretrain.run import claim
+from spacy_elmo.pretrain.run_folder import claim
 from spacy_elmo.pretrain.training.loop import pretrain
 
 

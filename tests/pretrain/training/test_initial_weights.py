@@ -10,7 +10,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.report.statistics import statistics
-from spacy_elmo.pretrain.run import claim
+from spacy_elmo.pretrain.run_folder import claim
 from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
 from spacy_elmo.pretrain.training.loop import pretrain
 

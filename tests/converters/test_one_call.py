@@ -5,7 +5,7 @@ import logging
 import pytest
 import torch
 
-from spacy_elmo.converters.run import convert
+from spacy_elmo.converters.one_call import convert
 from tests import tiny
 from tests.converters import foreign
 

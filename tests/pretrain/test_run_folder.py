@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.pretrain.run import claim, run_corpus
+from spacy_elmo.pretrain.run_folder import claim, run_corpus
 from spacy_elmo.pretrain.training.loop import pretrain
 
 

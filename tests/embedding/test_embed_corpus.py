@@ -11,8 +11,8 @@ import h5py
 import pytest
 from spacy.tokens import Doc
 
+from spacy_elmo.embedding.embed_corpus import embed, embed_here
 from spacy_elmo.embedding.embedder import EmbedOptions
-from spacy_elmo.embedding.run import embed, embed_here
 from spacy_elmo.embedding.vectors import open_vectors
 from tests import pipelines
 from tests.disk import limited_file_size, tree

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline import bundled
-from spacy_elmo.pipeline.bundled import DEFAULT_WEIGHTS, bundled_names, find_weights
+from spacy_elmo.pipeline import weight_names
+from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS, bundled_names, find_weights
 from tests import pipelines
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path)
+    monkeypatch.setattr(weight_names, "FOLDER", tmp_path)
     for name in ("en_one_v1", "de_two_v1"):
         (tmp_path / f"{name}.safetensors").touch()
     return tmp_path
@@ -34,12 +34,12 @@ def test_name_wins_over_a_path(folder, tmp_path, monkeypatch):
 def test_what_is_not_there(folder, weights):
     with pytest.raises(FileNotFoundError) as error:
         find_weights(weights)
-    for word in (repr(weights), str(bundled.Path(weights).absolute()), "de_two_v1, en_one_v1"):
+    for word in (repr(weights), str(weight_names.Path(weights).absolute()), "de_two_v1, en_one_v1"):
         assert word in str(error.value)
 
 
 def test_nothing_bundled(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "absent")
+    monkeypatch.setattr(weight_names, "FOLDER", tmp_path / "absent")
     with pytest.raises(FileNotFoundError, match=r"installed biLM \(none\)"):
         find_weights("x")
 
