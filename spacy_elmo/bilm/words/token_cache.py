@@ -113,12 +113,15 @@ class _Store:
         self._rows.update(zip(places, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
-        """Return a new table of the same capacity with the `count` rows that were used last."""
-        keys, rows = zip(*list(self._rows.items()), strict=True)
-        chosen = np.argsort(-self.last_used[list(rows)], kind="stable")[:count].tolist()
+        """Return a new table of the same capacity with the `count` rows that were used last.
+
+        Rows that another thread has filled and not yet named are left out, and these may be all there are.
+        """
+        named = list(self._rows.items())
+        newest = np.argsort(-self.last_used[[row for _, row in named]], kind="stable")[:count]
+        keys, kept = [named[place][0] for place in newest], [named[place][1] for place in newest]
         other = _Store(len(self.vectors), self.vectors)
-        kept = [rows[place] for place in chosen]
-        other.add([keys[place] for place in chosen], self.vectors[kept], 0)
+        other.add(keys, self.vectors[kept], 0)
         other.last_used[: len(kept)] = self.last_used[kept]
         return other
 
