@@ -27,7 +27,7 @@ def installed_names(lang: str | None = None) -> list[str]:
         lang: only weights of this language.
     """
     names = {point.name for point in entry_points(group=ENTRY_POINTS)}
-    return sorted(name for name in names if lang in (None, _declared(name)["language"]))
+    return sorted(name for name in names if lang is None or _declared(name)["language"] == lang)
 
 
 def known_names() -> list[str]:

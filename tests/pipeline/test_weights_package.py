@@ -113,6 +113,9 @@ def test_a_damaged_package_is_named(installed, monkeypatch):
     (installed.parent / "__init__.py").write_text("BILM = {}", encoding="utf8")
     with pytest.raises(ValueError, match="declares the weights 'la_elmo_tiny_v2'.*is damaged"):
         find_weights(NAME)
+    # It is loaded only for its own weights, so it hinders no others.
+    assert NAME in known_names()
+    assert find_weights(str(installed)) == installed
 
 
 @pytest.mark.parametrize("name", ["la", "La_elmo_v1", "la_elmo", "la-elmo-v1", "../la_v1", ""])
