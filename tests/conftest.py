@@ -5,6 +5,8 @@ import signal
 import pytest
 from hypothesis import settings
 
+from tests.browser import browser  # noqa: F401
+
 # The first example pays for imports and warm-up, and machines are shared: a deadline would test the machine.
 settings.register_profile("default", deadline=None)
 settings.load_profile("default")

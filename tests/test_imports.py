@@ -32,7 +32,8 @@ FLOORS = {
     "embedding": 4,
     "search": 4,
     "analysis": 5,
-    "cli": 6,
+    "explore": 6,
+    "cli": 7,
 }
 DRAWERS = {"util", "utils", "common", "helper", "helpers", "types", "misc"}
 MAX_LINES = 350
@@ -294,6 +295,8 @@ def _tree(root: Path, files: dict[str, str]) -> list[Module]:
         ("search/index.py", "from ..embedding.vectors import open_vectors"),
         ("search/index.py", "from ..analysis import figures"),
         ("analysis/probe.py", "from ..cli import elmo_cli"),
+        ("analysis/figures.py", "from ..explore.page import FOLDER"),
+        ("explore/server.py", "from ..cli import elmo_cli"),
         ("__init__.py", "from .bilm import config"),
         ("tools/thing.py", ""),
         ("thing.py", ""),

@@ -27,14 +27,12 @@ _STYLE = {
     "view": {"stroke": "#ddd"},
     "header": {"labelFontSize": 13},
 }
-# Characters for private use, which do not occur in text.
-_MARKS = ("\ue000", "\ue001")
 
 
 def save_figure(spec: Spec, path: Path, *, title: str) -> None:
     """Write a chart as a picture or as a page, depending on the suffix of the file, which is written atomically.
 
-    The page shows the chart's tooltips, with `marked` words in them highlighted, and cannot make requests.
+    The page shows the chart's tooltips, and cannot make requests.
 
     Args:
         title: title of the page.
@@ -49,11 +47,6 @@ def save_figure(spec: Spec, path: Path, *, title: str) -> None:
     atomic_write(path, _png(styled) if path.suffix == ".png" else _page(styled, title))
 
 
-def marked(text: str) -> str:
-    """Mark text, so that a page highlights it in tooltips."""
-    return text.join(_MARKS)
-
-
 def _png(spec: dict[str, Any]) -> bytes:
     return vl_convert.vegalite_to_png(spec, scale=_DOTS_PER_UNIT)
 
@@ -61,9 +54,7 @@ def _png(spec: dict[str, Any]) -> bytes:
 def _page(spec: dict[str, Any], title: str) -> bytes:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(Path(__file__).with_name("figure.html").read_text("utf8"))
-    return template.render(title=title, libraries=_libraries(), spec=spec, marks=_MARKS).encode(
-        "utf8"
-    )
+    return template.render(title=title, libraries=_libraries(), spec=spec).encode("utf8")
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -25,7 +25,11 @@ from ..pipeline.reading.sequences import Sequences
 from ..pipeline.reading.spans import SpanGetter, rule_spans
 from ..pipeline.weight_names import find_weights
 
+Context: TypeAlias = Literal["before", "after", "both"]
+"""Words of the sentence that a prediction depends on: those before the token, those after it, or both."""
+
 _CPU = torch.device("cpu")
+_DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
 class Substitute(NamedTuple):
@@ -117,19 +121,21 @@ class LanguageModel:
             closing[:, spans] = scores.closing
         return TokenScores(words[0], words[1], unknown, closing)
 
-    def substitutes(self, token: Token, n: int = 10) -> list[Substitute]:
+    def substitutes(self, token: Token, n: int = 10, context: Context = "both") -> list[Substitute]:
         """Return the n most probable words in the place of a token, best first, without the token itself.
 
         See `all_substitutes`.
         """
-        return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
+        return self.all_substitutes(token.doc[token.i : token.i + 1], n, context)[0]
 
-    def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
+    def all_substitutes(
+        self, tokens: Doc | Span, n: int = 10, context: Context = "both"
+    ) -> list[list[Substitute]]:
         """Return the n most probable words in the place of each token; an empty list for whitespace.
 
-        p(w) is proportional to p(w | words before) p(w | words after) and sums to 1 over all words of the vocabulary
-        but `<S>`, `</S>` and `<UNK>`. So the unigram frequency of a word counts twice: dividing by p(w) would correct
-        that, but a weights file has no counts.
+        With both contexts, p(w) is proportional to p(w | words before) p(w | words after), so the unigram frequency of
+        a word counts twice: dividing by p(w) would correct that, but a weights file has no counts. Probabilities sum to
+        1 over all words of the vocabulary but `<S>`, `</S>` and `<UNK>`.
 
         Raises:
             ValueError: the spans overlap.
@@ -143,7 +149,8 @@ class LanguageModel:
         rows = max(1, self._head.rows_per_block // 4)
         for block in np.split(np.arange(len(places)), range(rows, len(places), rows)):
             token_rows = [self._rows.get(doc[i].text, -1) for i in places[block].tolist()]
-            best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
+            directions = contexts[_DIRECTIONS[context]]
+            best = self._best(directions[:, torch.from_numpy(block)], token_rows, n)
             for place, words in zip(places[block].tolist(), best, strict=True):
                 substitutes[place - start] = words
         return substitutes
@@ -185,8 +192,10 @@ class LanguageModel:
 
     @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the best words for contexts (2, m, P), except for the words `excluded` (m,); -1 excludes none."""
-        scores = self._head.log_softmax(contexts[0]) + self._head.log_softmax(contexts[1])
+        """Return the best words for contexts (directions, m, P), except for the words `excluded` (m,); -1 excludes none."""
+        scores = self._head.log_softmax(contexts[0])
+        for direction in contexts[1:]:
+            scores = scores + self._head.log_softmax(direction)
         scores[:, self._special_rows] = -torch.inf
         scores = scores.log_softmax(1)
         for row, word in enumerate(excluded):

@@ -12,6 +12,7 @@ from .convert import convert_cli
 from .download import download_cli
 from .embed import embed_cli
 from .evaluate import evaluate_cli
+from .explore import explore_cli
 from .export import export_cli
 from .help import ANALYSE, OTHER_PROGRAMS, TRAIN, USE, GroupedCommands
 from .info import info_cli
@@ -43,6 +44,7 @@ elmo_cli.command("package", rich_help_panel=TRAIN)(package_cli)
 elmo_cli.command("download", rich_help_panel=OTHER_PROGRAMS)(download_cli)
 elmo_cli.add_typer(convert_cli, rich_help_panel=OTHER_PROGRAMS)
 elmo_cli.add_typer(export_cli, rich_help_panel=OTHER_PROGRAMS)
+elmo_cli.command("explore", rich_help_panel=ANALYSE)(explore_cli)
 elmo_cli.command("score", rich_help_panel=ANALYSE)(score_cli)
 elmo_cli.command("layers", rich_help_panel=ANALYSE)(layers_cli)
 elmo_cli.command("neighbors", rich_help_panel=ANALYSE)(neighbors_cli)

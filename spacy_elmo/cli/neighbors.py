@@ -118,18 +118,24 @@ def _save(
     word: str,
     source: str,
 ) -> None:
-    from ..analysis.contexts.occurrence_map import project
+    from ..analysis.contexts.occurrence_map import drawable, project
 
     planes = project(corpus, queries)
+    title = f"Uses of \u201c{word}\u201d"
     if path.suffix == ".json":
         write_json(path, _record(corpus, queries, neighbors, planes))
-        return
-    from ..analysis.contexts.map_chart import map_chart
-    from ..analysis.figures import save_figure
+    elif path.suffix == ".html":
+        from ..explore.page import save_map
+        from ..explore.word_view import word_view
 
-    title = f"Occurrences of \u201c{word}\u201d"
-    chart = map_chart(planes, corpus.items, queries.items, title=title, source=source)
-    save_figure(chart, path, title=title)
+        view = word_view(corpus, queries, neighbors, drawable(planes))
+        save_map(path, view, title=title, source=source)
+    else:
+        from ..analysis.contexts.map_chart import map_chart
+        from ..analysis.figures import save_figure
+
+        chart = map_chart(drawable(planes), corpus.items, queries.items, title=title, source=source)
+        save_figure(chart, path, title=title)
 
 
 def _record(

@@ -25,6 +25,7 @@ from .arguments import (
 from .errors import one_message
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
+from .word_index import make_word_index
 
 if TYPE_CHECKING:
     from ..search.index import Hit
@@ -43,11 +44,21 @@ class MethodChoice(str, Enum):
     hnsw = "hnsw"
 
 
+class UnitChoice(str, Enum):
+    """Choices of `--unit`."""
+
+    sentence = "sentence"
+    word = "word"
+
+
 @search_cli.command("index")
 def index_cli(
     source: PipelineArgument,
     text: CorpusArgument,
     out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to create")],
+    unit: Annotated[
+        UnitChoice, typer.Option(help="Sentences, for `search query`; or words, for `explore`")
+    ] = UnitChoice.sentence,
     layer: Annotated[
         int | None, typer.Option(help="Layer of the vectors, 0 to L; by default the average of all")
     ] = None,
@@ -64,14 +75,25 @@ def index_cli(
     quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
-    """Make an index of the sentences of a corpus.
+    """Make an index of the sentences of a corpus, or of its words.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads it.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads one of sentences. One of words has vectors of up to 300
+    uses of each word, in all layers.
     """
     with one_message():
         import_code(code)
         use_gpu(gpu_id)
         _check_out_dir(out_dir, force)
+        if unit == UnitChoice.word:
+            if layer is not None or method != MethodChoice.exact:
+                raise ValueError(
+                    "--layer and --method are for --unit sentence: words have all layers"
+                )
+            tokens = make_word_index(
+                out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet
+            )
+            msg.good(f"Index: {out_dir}, {tokens:,} tokens")
+            return
         from ..corpora.items import corpus_files
         from ..search.corpus_index import add_corpus, corpus_source
         from ..search.index import SearchIndex

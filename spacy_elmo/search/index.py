@@ -9,11 +9,20 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from .exact import ExactNeighbours
-from .index_files import IndexEntry, open_index, read_entries, written_index
+from .index_files import (
+    SENTENCES,
+    IndexEntry,
+    open_index,
+    read_entries,
+    write_entries,
+    written_index,
+)
 from .unit import unit
 from .vector import Tokens, as_span, vector_of
 
 SearchMethod: TypeAlias = Literal["exact", "hnsw"]
+
+_VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
@@ -141,8 +150,9 @@ class SearchIndex:
         folder.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"layer": self.layer, "method": self.method}
         settings |= {"width": self._width, "about": self.about}
-        with written_index(folder, settings, self._entries) as vectors_file:
-            self._neighbours.to_disk(vectors_file)
+        with written_index(folder, SENTENCES, settings) as new:
+            self._neighbours.to_disk(new / _VECTORS)
+            write_entries(new / _SPANS, self._entries)
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
@@ -152,11 +162,12 @@ class SearchIndex:
             OSError: the folder does not exist, or a file is missing.
             ValueError: it is not an index, or damaged; see the constructor.
         """
-        settings, vectors_file = open_index(Path(folder))
+        folder = Path(folder)
+        settings = open_index(folder, SENTENCES)
         index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         index._width = settings["width"]
-        index._neighbours = index._neighbours_class.from_disk(vectors_file)
-        index._entries = read_entries(Path(folder))
+        index._neighbours = index._neighbours_class.from_disk(folder / _VECTORS)
+        index._entries = read_entries(folder / _SPANS)
         if len(index._neighbours) != len(index):
             raise ValueError(
                 f"{folder} has {len(index._neighbours)} vectors and {len(index)} spans: it is damaged, make it"

@@ -1,4 +1,4 @@
-"""The folder of a search index: settings, spans and vectors, with digests that detect damage."""
+"""The folder of an index: its settings and its files, with digests that detect damage."""
 
 from __future__ import annotations
 
@@ -16,11 +16,29 @@ from ..files import all_or_nothing
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
-FORMAT = "spacy-elmo search 1"
 _SETTINGS = "index.json"
-_SPANS = "spans.jsonl"
-_VECTORS = "vectors"
-_TYPES: dict[str, Any] = {"layer": int | None, "method": str, "width": int, "about": dict}
+
+
+class IndexFormat(NamedTuple):
+    """Kind of index."""
+
+    name: str
+    """Name and version, which its settings state."""
+    command: str
+    """Command that makes such an index."""
+    files: tuple[str, ...]
+    """Names of its files, without that of the settings."""
+    types: Mapping[str, Any]
+    """Names and types of its settings."""
+
+
+SENTENCES = IndexFormat(
+    name="spacy-elmo search 1",
+    command="spacy elmo search index",
+    files=("vectors", "spans.jsonl"),
+    types={"layer": int | None, "method": str, "width": int, "about": dict},
+)
+"""Format of `SearchIndex`."""
 
 
 class IndexEntry(NamedTuple):
@@ -33,88 +51,98 @@ class IndexEntry(NamedTuple):
 
 
 @contextmanager
-def written_index(
-    folder: Path, settings: Mapping[str, Any], entries: Sequence[IndexEntry]
-) -> Iterator[Path]:
-    """Yield the path to which the vectors are to be written, and write the rest of an index after them.
+def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a folder to which the files of an index are to be written, and write its settings after them.
 
-    An earlier index in the folder is replaced when all files are complete.
+    An earlier index in `folder` is replaced when all files are complete.
 
     Raises:
         OSError: a file cannot be written.
     """
     # The settings are the last file to appear: a folder without them is not an index.
-    with all_or_nothing(folder, (_VECTORS, _SPANS, _SETTINGS), force=True) as new:
+    with all_or_nothing(folder, (*kind.files, _SETTINGS), force=True) as new:
         try:
-            yield new / _VECTORS
+            yield new
         except OSError as error:
             if error.errno is None:  # the writers of NumPy and usearch do not name the file
-                raise OSError(f"{folder / _VECTORS} cannot be written ({error})") from error
+                raise OSError(f"{folder} cannot be written ({error})") from error
             raise
-        srsly.write_jsonl(new / _SPANS, entries)
-        described = {"format": FORMAT, **settings}
-        digests = {name: _file_digest(new / name) for name in (_VECTORS, _SPANS)}
+        described = {"format": kind.name, **settings}
+        digests = {name: _file_digest(new / name) for name in kind.files}
         digests[_SETTINGS] = _settings_digest(described)
         srsly.write_json(new / _SETTINGS, {**described, "digests": digests})
 
 
-def open_index(folder: Path) -> tuple[dict[str, Any], Path]:
-    """Return the settings of an index and the path of its vectors, after comparing all files with their digests.
+def open_index(folder: Path, kind: IndexFormat) -> dict[str, Any]:
+    """Return the settings of an index, after comparing all files with their digests.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: it is not an index, or damaged.
+        ValueError: it is not an index of this kind, or damaged.
     """
-    settings = _load_settings(folder / _SETTINGS)
-    _check_digests(folder, settings)
-    return settings, folder / _VECTORS
+    settings = _load_settings(folder / _SETTINGS, kind)
+    _check_digests(folder, kind, settings)
+    return settings
 
 
-def read_entries(folder: Path) -> list[IndexEntry]:
+def is_index(folder: Path) -> bool:
+    """Return True if a folder contains an index of some kind."""
+    return (folder / _SETTINGS).is_file()
+
+
+def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
+    """Write the Spans of an index.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    srsly.write_jsonl(path, entries)
+
+
+def read_entries(path: Path) -> list[IndexEntry]:
     """Read the Spans of an index.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
-    return list(json_lines(folder / _SPANS, _entry, "strict"))
+    return list(json_lines(path, _entry, "strict"))
 
 
-def _load_settings(path: Path) -> dict[str, Any]:
+def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
     try:
         settings = read_json_object(path)
     except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"No index in {path.parent}: `spacy elmo search index` makes one"
-        ) from error
-    if settings.get("format") != FORMAT:
+        raise FileNotFoundError(f"No index in {path.parent}: `{kind.command}` makes one") from error
+    if settings.get("format") != kind.name:
         raise ValueError(
-            f"{path}: expected the format {FORMAT!r}; it is not an index of this version"
+            f"{path}: expected the format {kind.name!r}, but got {json.dumps(settings.get('format')):.100}; make the"
+            f" index with `{kind.command}` of this version"
         )
-    if unknown := settings.keys() - {"format", "digests", *_TYPES}:
+    if unknown := settings.keys() - {"format", "digests", *kind.types}:
         raise ValueError(
             f"{path}: unknown entry {min(unknown)!r}: the index is damaged, make it again"
         )
-    for name, expected in _TYPES.items():
+    for name, expected in kind.types.items():
         if name not in settings or not isinstance(settings[name], expected):
             value = json.dumps(settings[name]) if name in settings else "missing"
             raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
     return settings
 
 
-def _check_digests(folder: Path, settings: Mapping[str, Any]) -> None:
+def _check_digests(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> None:
     """Compare the files of an index with the digests in its settings.
 
     Raises:
         OSError: a file is missing.
-        ValueError: a file has changed; or there are no digests for a graph, which must not be loaded unchecked.
+        ValueError: a file has changed; or there are no digests, and it is not an `exact` index of an earlier version.
     """
     digests = settings.get("digests")
     if digests is None:
-        if settings["method"] == "hnsw":
+        if settings.get("method") != "exact":
             raise ValueError(
-                f"{folder / _SETTINGS} has no digests (it was written by an earlier version), and a damaged graph"
-                " crashes the process: make the index again"
+                f"{folder / _SETTINGS} has no digests (damage would not be detected), and a damaged graph crashes"
+                " the process: make the index again"
             )
         warnings.warn(
             f"{folder / _SETTINGS} has no digests (it was written by an earlier version): damage to the index is not"
@@ -124,7 +152,7 @@ def _check_digests(folder: Path, settings: Mapping[str, Any]) -> None:
         return
     described = {name: value for name, value in settings.items() if name != "digests"}
     expected = {_SETTINGS: _settings_digest(described)}
-    expected |= {name: _file_digest(folder / name) for name in (_VECTORS, _SPANS)}
+    expected |= {name: _file_digest(folder / name) for name in kind.files}
     for name, digest in expected.items():
         if not isinstance(digests, dict) or digests.get(name) != digest:
             raise ValueError(

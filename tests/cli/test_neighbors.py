@@ -72,7 +72,7 @@ def test_all_files(weights, tmp_path):
     assert [one["sense"] for one in query["neighbors"]["layer 2"]] == senses[:1]
     assert files[1].read_bytes().startswith(b"\x89PNG")
     page = files[2].read_text("utf8")
-    assert "Source: in.jsonl, vectors of " in page and "bank%1:14:00:: (1)" in page
+    assert "in.jsonl, vectors of " in page and "bank%1:14:00:: (1)" in page
 
 
 def test_one_view(weights, text, tmp_path):

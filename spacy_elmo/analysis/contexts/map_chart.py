@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..figures import Spec, marked
+from ..figures import Spec
 from .occurrence_map import Plane
 from .occurrences import Occurrence
 
@@ -32,8 +32,6 @@ def map_chart(
 ) -> Spec:
     """Return a chart with a panel for each plane.
 
-    In a page, pointing at an occurrence shows its sentence and enlarges it in every panel.
-
     Args:
         occurrences: occurrences in the order of each plane's points; coloured if any has a sense.
         queries: queries in the order of each plane's queries; drawn in black, with their numbers.
@@ -41,12 +39,11 @@ def map_chart(
     """
     senses = _legend(occurrences)
     points = [
-        {**_places(number, planes, "points"), **_tooltip(occurrence), "sense": sense}
-        for number, (occurrence, sense) in enumerate(zip(occurrences, senses, strict=True))
+        {**_places(number, planes, "points"), "sense": sense} for number, sense in enumerate(senses)
     ]
     numbered = [
-        {**_places(number, planes, "queries"), **_tooltip(query), "query": str(number + 1)}
-        for number, query in enumerate(queries)
+        {**_places(number, planes, "queries"), "query": str(number + 1)}
+        for number in range(len(queries))
     ]
     return {
         "title": {
@@ -61,18 +58,6 @@ def map_chart(
                 f"Source: {source}",
             ],
         },
-        "params": [
-            {
-                "name": "hovered",
-                "select": {
-                    "type": "point",
-                    "on": "pointerover",
-                    "clear": "pointerout",
-                    "fields": ["number"],
-                },
-                "views": [f"points {number}" for number in range(len(planes))],
-            }
-        ],
         # Stored once, though every panel draws them.
         "datasets": {_POINTS: points, _QUERIES: numbered},
         "columns": _COLUMNS,
@@ -86,37 +71,31 @@ def map_chart(
 
 def _places(number: int, planes: Sequence[Plane], which: str) -> dict[str, Any]:
     """Return x and y of an occurrence in each panel."""
-    row: dict[str, Any] = {"number": number}
+    row: dict[str, Any] = {}
     for panel, plane in enumerate(planes):
         row[f"x{panel}"], row[f"y{panel}"] = getattr(plane, which)[number].tolist()
     return row
 
 
-def _tooltip(occurrence: Occurrence) -> dict[str, str]:
-    sentence = f"{occurrence.left}{marked(occurrence.word)}{occurrence.right}"
-    return {"sentence": sentence, "file": occurrence.source}
-
-
 def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) -> Spec:
     place = _axes(number, plane)
     occurrences = {
-        "name": f"points {number}",
         "data": {"name": _POINTS},
-        "mark": {"type": "circle", "stroke": "white", "strokeWidth": 0.5, "opacity": 0.8},
+        "mark": {
+            "type": "circle",
+            "stroke": "white",
+            "strokeWidth": 0.5,
+            "opacity": 0.8,
+            "size": 70,
+        },
         "encoding": {
             **place,
             "color": colour,
-            "size": {"condition": {"param": "hovered", "empty": False, "value": 300}, "value": 70},
-            "tooltip": [
-                {"field": field}
-                for field in ("sentence", "sense", "file")
-                if field != "sense" or "field" in colour
-            ],
         },
     }
     query = {
         "data": {"name": _QUERIES},
-        "encoding": {**place, "tooltip": [{"field": "query"}, {"field": "sentence"}]},
+        "encoding": place,
         "layer": [
             {"mark": {"type": "circle", "color": "black", "opacity": 1, "size": 230}},
             {

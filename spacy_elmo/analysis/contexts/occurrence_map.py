@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,14 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
             corpus.views, corpus.directions, queries.directions, strict=True
         )
     ]
+
+
+def drawable(planes: Sequence[Plane]) -> list[Plane]:
+    """Return the planes whose points are not all on one line; the last plane if there is none.
+
+    So layer 0 is left out for a word that has one or two spellings.
+    """
+    return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 
 
 def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:

@@ -233,16 +233,26 @@ def _view_names(elmo: Elmo, selection: LayerSelection) -> list[str]:
 def _occurrence(
     span: Span, sentences: Iterable[Span], source: str, sense: str | None
 ) -> Occurrence:
-    doc = span.doc
     around = next(s for s in sentences if s.start <= span.start < s.end)
-    return Occurrence(
-        left=_text(doc[around.start : span.start].text_with_ws).lstrip(),
-        word=_text(span.text),
-        right=_text(span[-1].whitespace_ + doc[span.end : max(around.end, span.end)].text).rstrip(),
-        source=source,
-        sense=sense,
-    )
+    text, places = sentence_text(span.doc[around.start : max(around.end, span.end)])
+    start, end = places[span.start][0], places[span.end - 1][1]
+    return Occurrence(text[:start], text[start:end], text[end:], source, sense)
 
 
-def _text(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+def sentence_text(sentence: Span) -> tuple[str, dict[int, tuple[int, int]]]:
+    """Return the text of a sentence with single spaces, and where its tokens start and end there.
+
+    Returns:
+        The text; the index of each token in the Doc that is not whitespace -> its first character and the one after its
+        last.
+    """
+    text, places, space = "", {}, ""
+    for token in sentence:
+        if not token.is_space:
+            start = len(text) + len(space)
+            text += space + token.text
+            places[token.i] = (start, len(text))
+            space = ""
+        if text and (token.whitespace_ or token.is_space):
+            space = " "
+    return text, places

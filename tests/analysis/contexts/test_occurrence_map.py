@@ -1,14 +1,12 @@
 """The plane of a word's occurrences, by its geometry; and what the chart makes of it."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.analysis.contexts.map_chart import map_chart
-from spacy_elmo.analysis.contexts.occurrence_map import project
+from spacy_elmo.analysis.contexts.occurrence_map import drawable, project
 from spacy_elmo.analysis.contexts.occurrences import Occurrence
 from tests.analysis.words import occurrences
 
@@ -92,20 +90,27 @@ def test_legend():
 
 
 def test_each_occurrence_is_written_once():
-    found = [Occurrence(f"sentence{number} ", "w", "", "f") for number in range(3)]
-    corpus = occurrences(found, np.random.default_rng(0).normal(size=(3, 3, 4)))
-    asked = occurrences([Occurrence("query0 ", "w", "", "f")], np.ones((3, 1, 4)))
-    spec = map_chart(project(corpus, asked), found, asked.items, title="t", source="s")
-    written = json.dumps([spec["datasets"], spec["concat"]])
-    assert len(spec["concat"]) == 3
-    for text in ("sentence0", "sentence1", "sentence2", "query0"):
-        assert written.count(text) == 1
+    spec = chart([None, "a", "b"], "w")
+    assert len(spec["concat"]) == 2
+    assert [len(rows) for rows in spec["datasets"].values()] == [3, 1]
+    drawn = [layer["data"] for panel in spec["concat"] for layer in panel["layer"]]
+    assert drawn == [{"name": "occurrences"}, {"name": "queries"}] * 2
+
+
+def test_planes_without_a_second_axis_are_not_drawn():
+    """Two spellings lie on a line, and one is a point."""
+    vectors = np.random.default_rng(0).normal(size=(3, 4, 5))
+    vectors[0] = vectors[0, :1]
+    vectors[1, 2:], vectors[1, 1] = vectors[1, 0], vectors[1, 0]
+    planes = project(occurrences("wwww", vectors), none(3, 5))
+    assert [plane.view for plane in drawable(planes)] == ["view 2"]
+    assert [plane.view for plane in drawable(planes[:2])] == ["view 1"]
+    assert drawable([]) == []
 
 
 def test_without_senses_there_is_one_colour_and_no_legend():
     panel = chart([None, None])["concat"][1]["layer"][0]
     assert "field" not in panel["encoding"]["color"]
-    assert [field["field"] for field in panel["encoding"]["tooltip"]] == ["sentence", "file"]
 
 
 def test_every_point_is_inside_its_panel_and_both_axes_have_one_scale():

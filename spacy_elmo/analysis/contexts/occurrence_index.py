@@ -1,0 +1,154 @@
+"""The occurrences of every word of a corpus with their vectors, on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc, Token
+from thinc.api import to_numpy
+
+from ...pipeline.keeping.extensions import layers_of
+from ...pipeline.reading.spans import rule_spans
+from ...search.exact import ExactNeighbours
+from ...search.index_files import IndexFormat, open_index
+from ...search.unit import unit
+from ...text.documents import json_lines
+from .occurrences import Occurrence, Occurrences, sentence_text
+
+OCCURRENCES = IndexFormat(
+    name="spacy-elmo occurrences 1",
+    command="spacy elmo search index --unit word",
+    files=("words.jsonl", "sentences.jsonl", "places", "vectors", "spellings", "centre"),
+    types={"layers": int, "width": int, "tokens": int, "about": dict},
+)
+"""Format of `OccurrenceIndex`."""
+
+MAX_OCCURRENCES = 300
+"""Occurrences of a word that have vectors in the index."""
+
+
+class IndexedWord(NamedTuple):
+    """A case-folded word in the index."""
+
+    word: str
+    occurrences: int
+    """Number of its occurrences in the corpus."""
+    row: int
+    """Row of its first indexed occurrence."""
+
+
+class SimilarSpelling(NamedTuple):
+    """A word of the corpus with a vector that is similar in layer 0, which depends on the characters alone."""
+
+    word: str
+    occurrences: int
+    """Number of its occurrences in the corpus."""
+    cosine: float
+
+
+class OccurrenceIndex:
+    """Occurrences of every word of a corpus, in a folder that `write_occurrences` has written.
+
+    Of a word with more than `MAX_OCCURRENCES`, as many have vectors, evenly spread over the corpus. Their vectors stay
+    on disk: memory holds the sentences and a vector for each distinct word.
+
+    Raises:
+        OSError: the folder does not exist, or a file is missing.
+        ValueError: it is not such an index, or damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        settings = open_index(folder, OCCURRENCES)
+        self.about: dict[str, Any] = settings["about"]
+        """Metadata of the source; see `corpus_source`."""
+        self.tokens: int = settings["tokens"]
+        """Number of tokens of the corpus, without whitespace."""
+        self._sentences = list(json_lines(folder / "sentences.jsonl", _sentence, "strict"))
+        self._words = list(json_lines(folder / "words.jsonl", _word, "strict"))
+        self._rows = {word.word: number for number, word in enumerate(self._words)}
+        self._places = _mapped(folder / "places")
+        self._vectors = _mapped(folder / "vectors")
+        centre = np.array(_mapped(folder / "centre"))
+        self.centre = centre
+        """(layers, 1, width) float32, the mean over all words of the corpus."""
+        self._spellings = ExactNeighbours(settings["width"])
+        self._spellings.add(unit(_mapped(folder / "spellings").astype("float32") - centre[0]))
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences of the corpus."""
+        return len(self._sentences)
+
+    def count(self, word: str) -> int:
+        """Return the number of occurrences of a word, in any case, in the corpus."""
+        number = self._rows.get(word.casefold())
+        return 0 if number is None else self._words[number].occurrences
+
+    def find(self, word: str) -> Occurrences | None:
+        """Return the indexed occurrences of a word, in any case, in the layers above layer 0; None if it has none."""
+        number = self._rows.get(word.casefold())
+        if number is None:
+            return None
+        following = self._words[number + 1 : number + 2]
+        rows = slice(self._words[number].row, following[0].row if following else len(self._places))
+        vectors = self._vectors[rows].astype("float32").transpose(1, 0, 2)
+        items = [self._occurrence(*place) for place in self._places[rows].tolist()]
+        views = [f"layer {layer + 1}" for layer in range(len(vectors))]
+        return Occurrences(items, views, vectors, self.centre[1:])
+
+    def query(self, token: Token, corpus: Occurrences) -> Occurrences:
+        """Return a token of a Doc with layers as the only occurrence, in the views of `find`."""
+        sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
+        text, places = sentence_text(sentence)
+        start, end = places[token.i]
+        item = Occurrence(text[:start], text[start:end], text[end:], "")
+        vectors = numpy_layers(token.doc)[1:, token.i : token.i + 1]
+        return Occurrences([item], corpus.views, vectors, self.centre[1:])
+
+    def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
+        """Return the n words of the corpus whose vectors in layer 0 are the nearest, without the token itself."""
+        vector = unit(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
+        numbers, cosines = self._spellings.search(vector, n + 1)
+        similar = [
+            SimilarSpelling(self._words[number].word, self._words[number].occurrences, cosine)
+            for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
+        ]
+        return [one for one in similar if one.word != token.text.casefold()][:n]
+
+    def _occurrence(self, sentence: int, start: int, end: int) -> Occurrence:
+        source, text = self._sentences[sentence]
+        return Occurrence(text[:start], text[start:end], text[end:], source)
+
+
+def numpy_layers(doc: Doc) -> np.ndarray:
+    """Return the layers of a Doc, (layers, n_tokens, width) float32.
+
+    Raises:
+        ValueError: it has none.
+    """
+    layers = layers_of(doc)
+    if layers is None:
+        raise ValueError(
+            'The Doc has no ELMo layers: the elmo of the pipeline needs store = "layers"'
+        )
+    return to_numpy(layers).astype("float32", copy=False)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def _sentence(row: object) -> tuple[str, str]:
+    if isinstance(row, list) and [type(part) for part in row] == [str, str]:
+        return row[0], row[1]
+    raise ValueError(f"expected [name of a Doc, text], but got {json.dumps(row):.100}")
+
+
+def _word(row: object) -> IndexedWord:
+    if isinstance(row, list) and [type(part) for part in row] == [str, int, int]:
+        return IndexedWord(*row)
+    raise ValueError(f"expected [word, occurrences, row], but got {json.dumps(row):.100}")

@@ -1,0 +1,27 @@
+"""The index of all words of a corpus, which two commands make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .pipelines import load_pipeline
+from .progress import reading_bar
+
+
+def make_word_index(
+    folder: Path, source: str, text: str, *, lang: str | None, tokenized: bool, quiet: bool
+) -> int:
+    """Write the index of all words of a corpus, with a progress bar, and return the number of tokens."""
+    from ..analysis.contexts.write_occurrences import write_occurrences
+    from ..corpora.items import corpus_files
+    from ..search.corpus_index import corpus_source
+
+    nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+    about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
+    tokens = 0
+    # The text is read twice.
+    with reading_bar(lambda: 2 * corpus_files(text), quiet=quiet) as bar:
+        for added in write_occurrences(folder, nlp, text, about=about, tokenized=tokenized):
+            tokens += added
+            bar.set_postfix_str(f"{tokens:,} tokens")
+    return tokens

@@ -1,0 +1,41 @@
+"""The Docs of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from .items import corpus_files, read_shards
+
+
+class CorpusDoc(NamedTuple):
+    """A Doc of a corpus."""
+
+    name: str
+    """Its file and its number there, counted from 1: "letters.txt:12" is the twelfth line."""
+    doc: Doc
+
+
+def read_docs(
+    nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
+) -> Iterator[list[CorpusDoc]]:
+    """Yield the Docs of a corpus, the items of `read_shards`, shard by shard.
+
+    Args:
+        text: file, directory or glob pattern, see `corpus_files`.
+        disable: names of the components that do not run.
+        tokenized: texts are words separated by spaces.
+
+    Raises:
+        OSError, ValueError: see `corpus_files` and `read_shards`.
+    """
+    for file in corpus_files(text):
+        number = 0
+        for shard in read_shards([file], tokenized=tokenized):
+            items = (i if isinstance(i, str) else Doc(nlp.vocab, words=i) for i in shard.items)
+            docs = enumerate(nlp.pipe(items, disable=disable), number + 1)
+            yield [CorpusDoc(f"{file}:{place}", doc) for place, doc in docs]
+            number += len(shard.items)

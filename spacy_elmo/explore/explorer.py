@@ -1,0 +1,189 @@
+"""Answers about sentences and their words, in JSON types."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Token
+
+from ..analysis.contexts.neighbors import nearest
+from ..analysis.contexts.occurrence_index import OccurrenceIndex, numpy_layers
+from ..analysis.contexts.occurrence_map import project
+from ..analysis.language_model import Context, LanguageModel
+from ..bilm.weights import Weights
+from ..corpora.pipelines import elmo_and_later
+from ..pipeline.weight_names import find_weights
+from ..search.corpus_index import index_pipeline
+from ..search.unit import unit
+from .word_view import word_view
+
+Answer: TypeAlias = dict[str, Any]
+
+MAX_CHARACTERS = 1_000
+"""Characters of a sentence."""
+MAX_SENTENCES = 2
+_NEIGHBORS = 8
+_SUBSTITUTES = 6
+_SPELLINGS = 12
+_RECENT_DOCS = 32
+_DIGITS = 3
+
+
+class Explorer:
+    """Answers from a pipeline, an index of a corpus and, if the weights have a head, their language model.
+
+    Args:
+        nlp: the pipeline of the index.
+        language_model: None: answers have no surprise and no substitutes.
+        name: name of the weights.
+    """
+
+    def __init__(
+        self,
+        nlp: Language,
+        index: OccurrenceIndex,
+        language_model: LanguageModel | None,
+        *,
+        name: str,
+    ) -> None:
+        self._nlp = nlp
+        self._index = index
+        self._language_model = language_model
+        self._name = name
+        self._disabled = elmo_and_later(nlp)[1:]
+        # A click asks about a sentence that has just been shown.
+        self._doc = functools.lru_cache(_RECENT_DOCS)(self._process)
+
+    @classmethod
+    def load(cls, weights: str, index: str | Path) -> Explorer:
+        """Load weights, a file or a name, and the index of a corpus that was made with them.
+
+        Raises:
+            OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
+        """
+        opened = OccurrenceIndex(index)
+        nlp = index_pipeline(opened.about, weights)
+        loaded = Weights.load(find_weights(weights))
+        has_head = loaded.info()["head"]
+        return cls(
+            nlp, opened, LanguageModel(loaded) if has_head else None, name=Path(weights).name
+        )
+
+    def corpus(self) -> Answer:
+        """Return the size of the corpus and the name of the weights."""
+        return {
+            "weights": self._name,
+            "tokens": self._index.tokens,
+            "sentences": self._index.sentences,
+            "layers": len(self._index.centre),
+            "language_model": self._language_model is not None,
+            "max_characters": MAX_CHARACTERS,
+        }
+
+    def sentences(self, texts: Sequence[str]) -> Answer:
+        """Return the tokens of one or two sentences, with their surprise.
+
+        Raises:
+            ValueError: there are no or more sentences, or one is too long.
+        """
+        return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
+
+    def word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
+        """Return the uses in the corpus of a token of one of the sentences, with their neighbours and maps; words of
+        similar spelling; substitutes; and the token's cosines with all tokens of the sentences.
+
+        Raises:
+            ValueError: see `sentences`; there is no such token, or it is whitespace.
+        """
+        docs = self._docs(texts)
+        if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
+            raise ValueError(f"There is no token {token} in sentence {sentence}")
+        word = docs[sentence][token]
+        if word.is_space:
+            raise ValueError(f"Token {token} of sentence {sentence} is whitespace")
+        corpus = self._index.find(word.text)
+        uses = None
+        if corpus is not None:
+            query = self._index.query(word, corpus)
+            neighbors = nearest(query, corpus, _NEIGHBORS)
+            uses = word_view(corpus, query, neighbors, project(corpus, query))
+        return {
+            "word": word.text,
+            "count": self._index.count(word.text),
+            "uses": uses,
+            "spellings": [
+                {
+                    "word": near.word,
+                    "count": near.occurrences,
+                    "cosine": round(float(near.cosine), _DIGITS),
+                }
+                for near in self._index.similar_spellings(word, _SPELLINGS)
+            ],
+            "substitutes": self._substitutes(word),
+            "likeness": [self._likeness(word, doc) for doc in docs],
+        }
+
+    def _docs(self, texts: Sequence[str]) -> list[Doc]:
+        if not 1 <= len(texts) <= MAX_SENTENCES:
+            raise ValueError(f"Expected 1 to {MAX_SENTENCES} sentences, but got {len(texts)}")
+        for text in texts:
+            if len(text) > MAX_CHARACTERS:
+                raise ValueError(
+                    f"The sentence has {len(text):,} characters; at most {MAX_CHARACTERS:,} are possible"
+                )
+            if not text.strip():
+                raise ValueError("The sentence is empty: write a few words")
+        return [self._doc(text) for text in texts]
+
+    def _process(self, text: str) -> Doc:
+        return self._nlp(text, disable=self._disabled)
+
+    def _tokens(self, doc: Doc) -> list[Answer]:
+        tokens = [
+            {
+                "text": token.text,
+                "space": bool(token.whitespace_),
+                "blank": token.is_space,
+                "count": self._index.count(token.text),
+            }
+            for token in doc
+        ]
+        if self._language_model is not None:
+            scores = self._language_model.score(doc)
+            for i, token in enumerate(tokens):
+                if not token["blank"]:
+                    token["surprise"] = {
+                        "before": _bits(scores.forward[i]),
+                        "after": _bits(scores.backward[i]),
+                    }
+                    token["unknown"] = bool(scores.unknown[i])
+        return tokens
+
+    def _substitutes(self, token: Token) -> Answer | None:
+        if self._language_model is None:
+            return None
+        return {
+            context: [
+                {"word": substitute.word, "probability": math.exp(substitute.log_probability)}
+                for substitute in self._language_model.substitutes(token, _SUBSTITUTES, context)
+            ]
+            for context in get_args(Context)
+        }
+
+    def _likeness(self, word: Token, doc: Doc) -> list[list[float]]:
+        """Return the cosines of a word with all tokens of a Doc, for each layer."""
+        vectors = unit(numpy_layers(doc) - self._index.centre)
+        queries = numpy_layers(word.doc)[:, word.i : word.i + 1]
+        cosines = np.einsum("lnw,lw->ln", vectors, unit(queries - self._index.centre)[:, 0])
+        return cosines.astype("float64").round(_DIGITS).tolist()
+
+
+def _bits(log_probability: float) -> float:
+    """Return the surprise of a log-probability in nats: the negative logarithm to base 2."""
+    return round(float(-log_probability) / math.log(2), 2)

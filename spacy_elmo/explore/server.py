@@ -1,0 +1,115 @@
+"""The local server of the page: JSON over HTTP, for this machine only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Response, request
+from waitress.server import BaseWSGIServer, create_server
+from werkzeug.exceptions import HTTPException, UnsupportedMediaType
+
+from .explorer import MAX_CHARACTERS, MAX_SENTENCES, Answer, Explorer
+from .page import live_files
+
+HOST = "127.0.0.1"
+_HEADERS = {
+    # The browser runs nothing but the page's own script, and sends nothing elsewhere.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+# A character of JSON has at most 6 bytes for each of the two halves of a code point.
+_MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
+
+
+def make_app(explorer: Explorer) -> Flask:
+    """Return the web application of an explorer.
+
+    Requests for another host are refused, so that no other page in the browser can reach it under a name of its own.
+    """
+    app = Flask(__name__, static_folder=None)
+    app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
+    app.before_request(_check_host)
+    for name, file in live_files().items():
+        app.add_url_rule(f"/{name}", view_func=_file_view(*file), endpoint=f"file {name}")
+    app.add_url_rule("/api/corpus", view_func=explorer.corpus, endpoint="corpus")
+    for name, answer in (("sentences", _sentences), ("word", _word)):
+        view = _json_view(explorer, answer)
+        app.add_url_rule(f"/api/{name}", view_func=view, endpoint=name, methods=["POST"])
+    app.register_error_handler(HTTPException, _http_error)
+    app.after_request(_with_headers)
+    return app
+
+
+def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
+    """Return a server on 127.0.0.1 that computes one answer after the other; 0 is any free port.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    # One thread: answers take a core each. Slow clients do not hold it, because waitress buffers requests and answers.
+    return create_server(
+        make_app(explorer),
+        host=HOST,
+        port=port,
+        threads=1,
+        max_request_body_size=_MAX_BYTES,
+        ident=None,
+    )
+
+
+def _check_host() -> None:
+    _ = request.host  # raises a bad request for a host that is not trusted
+
+
+def _file_view(content: str, media_type: str) -> Callable[[], Response]:
+    return lambda: Response(content, mimetype=media_type)
+
+
+def _json_view(
+    explorer: Explorer, answer: Callable[[Explorer, dict[str, Any]], Answer]
+) -> Callable[[], Answer | tuple[Answer, int]]:
+    def view() -> Answer | tuple[Answer, int]:
+        # Other pages can send forms and plain text here unasked, but not this type.
+        if request.mimetype != "application/json":
+            raise UnsupportedMediaType("Send application/json")
+        try:
+            return answer(explorer, request.get_json())
+        except ValueError as error:
+            return {"error": str(error)}, 400
+
+    return view
+
+
+def _sentences(explorer: Explorer, body: object) -> Answer:
+    return explorer.sentences(_texts(body))
+
+
+def _word(explorer: Explorer, body: Any) -> Answer:
+    texts = _texts(body)
+    numbers = [body.get("sentence"), body.get("token")]
+    if any(type(number) is not int for number in numbers):
+        raise ValueError(f"Expected the numbers of a sentence and of a token, but got {numbers}")
+    return explorer.word(texts, *numbers)
+
+
+def _texts(body: object) -> list[str]:
+    texts = body.get("texts") if isinstance(body, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("Expected an object with a list of strings in `texts`")
+    for text in texts:
+        text.encode()  # raises ValueError for an unpaired surrogate
+    return texts
+
+
+def _http_error(error: HTTPException) -> tuple[Answer, int]:
+    return {"error": error.description or error.name}, error.code or 500
+
+
+def _with_headers(response: Response) -> Response:
+    response.headers.update(_HEADERS)
+    return response

@@ -1,0 +1,86 @@
+"""The uses of a word as the page draws them: a list of sentences, and a map with marked neighbours for each layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.contexts.neighbors import Neighbor
+from ..analysis.contexts.occurrence_map import Plane
+from ..analysis.contexts.occurrences import Occurrence, Occurrences
+
+_DIGITS = 3
+_CONTEXT = 160
+"""Characters of a sentence on each side of the word; the page has room for about that many."""
+_COLOURS = 7
+"""Senses with a colour. The rarer ones share one."""
+
+
+def word_view(
+    corpus: Occurrences,
+    queries: Occurrences,
+    neighbors: list[list[list[Neighbor]]],
+    planes: Sequence[Plane],
+) -> dict[str, Any]:
+    """Return the occurrences of a word, with a map and the neighbours of each query in each view, in JSON types.
+
+    Args:
+        neighbors: the result of `nearest`.
+        planes: the result of `project`, or some of them.
+    """
+    number = {id(occurrence): place for place, occurrence in enumerate(corpus.items)}
+    views = [corpus.views.index(plane.view) for plane in planes]
+    return {
+        "sentences": [_sentence(occurrence) for occurrence in corpus.items],
+        "queries": [_sentence(query) for query in queries.items],
+        "senses": _senses(corpus.items),
+        "layers": [
+            {
+                "name": plane.view,
+                "shares": [round(share, _DIGITS) for share in plane.shares],
+                "points": _rounded(plane.points),
+                "queries": _rounded(plane.queries),
+                "neighbors": [
+                    [
+                        {"use": number[id(near.occurrence)], "cosine": round(near.cosine, _DIGITS)}
+                        for near in by_view[view]
+                    ]
+                    for by_view in neighbors
+                ],
+            }
+            for view, plane in zip(views, planes, strict=True)
+        ],
+    }
+
+
+def _sentence(occurrence: Occurrence) -> dict[str, str]:
+    left, right = occurrence.left, occurrence.right
+    return {
+        "left": left if len(left) <= _CONTEXT else "… " + left[-_CONTEXT:].partition(" ")[2],
+        "word": occurrence.word,
+        "right": right if len(right) <= _CONTEXT else right[:_CONTEXT].rpartition(" ")[0] + " …",
+        "source": occurrence.source,
+    }
+
+
+def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
+    """Return the names of the senses in the legend, most frequent first, and the place there of each occurrence's."""
+    counts = Counter(o.sense for o in occurrences if o.sense is not None)
+    if not counts:
+        return None
+    frequent = [sense for sense, _ in counts.most_common(_COLOURS)]
+    names = [f"{sense} ({counts[sense]})" for sense in frequent]
+    if rest := counts.total() - sum(counts[sense] for sense in frequent):
+        names.append(f"{len(counts) - _COLOURS} other senses ({rest})")
+    places = {sense: place for place, sense in enumerate(frequent)}
+    return {
+        "names": names,
+        "of": [None if o.sense is None else places.get(o.sense, _COLOURS) for o in occurrences],
+    }
+
+
+def _rounded(points: np.ndarray) -> list[list[float]]:
+    return points.astype("float64").round(_DIGITS).tolist()
