@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -104,7 +105,8 @@ class LanguageModel:
         """
         sequences = self._sequences(doc)
         token_ids = self._bilm.token_ids(sequences.words)
-        classes = softmax_classes(sequences.words, self._rows)
+        spelling = self._bilm.config.spelling
+        classes = softmax_classes(sequences.words, self._rows, spelling)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
         unknown[sequences.places] = classes[sequences.rows] == self._rows[UNK]
@@ -121,21 +123,31 @@ class LanguageModel:
             closing[:, spans] = scores.closing
         return TokenScores(words[0], words[1], unknown, closing)
 
-    def substitutes(self, token: Token, n: int = 10, context: Context = "both") -> list[Substitute]:
+    def substitutes(self, token: Token, n: int = 10) -> list[Substitute]:
         """Return the n most probable words in the place of a token, best first, without the token itself.
 
         See `all_substitutes`.
         """
-        return self.all_substitutes(token.doc[token.i : token.i + 1], n, context)[0]
+        return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
-    def all_substitutes(
-        self, tokens: Doc | Span, n: int = 10, context: Context = "both"
-    ) -> list[list[Substitute]]:
+    def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
+        """Return the n most probable words in the place of a token, which must not be whitespace, for each context.
+
+        Those for `both` are the result of `substitutes`. See `all_substitutes`.
+        """
+        contexts = self._contexts(self._sequences(token.doc), np.array([token.i]))
+        row = self._rows.get(token.text, -1)
+        return {
+            context: self._best(contexts[directions], [row], n)[0]
+            for context, directions in _DIRECTIONS.items()
+        }
+
+    def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
         """Return the n most probable words in the place of each token; an empty list for whitespace.
 
-        With both contexts, p(w) is proportional to p(w | words before) p(w | words after), so the unigram frequency of
-        a word counts twice: dividing by p(w) would correct that, but a weights file has no counts. Probabilities sum to
-        1 over all words of the vocabulary but `<S>`, `</S>` and `<UNK>`.
+        p(w) is proportional to p(w | words before) p(w | words after) and sums to 1 over all words of the vocabulary
+        but `<S>`, `</S>` and `<UNK>`. So the unigram frequency of a word counts twice: dividing by p(w) would correct
+        that, but a weights file has no counts.
 
         Raises:
             ValueError: the spans overlap.
@@ -149,8 +161,7 @@ class LanguageModel:
         rows = max(1, self._head.rows_per_block // 4)
         for block in np.split(np.arange(len(places)), range(rows, len(places), rows)):
             token_rows = [self._rows.get(doc[i].text, -1) for i in places[block].tolist()]
-            directions = contexts[_DIRECTIONS[context]]
-            best = self._best(directions[:, torch.from_numpy(block)], token_rows, n)
+            best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
             for place, words in zip(places[block].tolist(), best, strict=True):
                 substitutes[place - start] = words
         return substitutes
@@ -162,6 +173,10 @@ class LanguageModel:
                 "The spans of get_spans overlap, but a token has one score: use a get_spans without overlaps"
             )
         return sequences
+
+    @functools.cached_property
+    def _opening_states(self) -> Tensor:
+        return opening_states(self._bilm)
 
     @torch.no_grad()
     def _contexts(self, sequences: Sequences, places: np.ndarray) -> Tensor:
@@ -178,7 +193,7 @@ class LanguageModel:
         token_ids = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.tokens, -1)
         slots[places] = np.arange(len(places))
-        contexts = opening_states(self._bilm)[:, None].repeat(1, len(places), 1)
+        contexts = self._opening_states[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _neighbours(slots[sequences.places[batch]], lengths)
             pieces = self._bilm.forward_chunks(
@@ -192,10 +207,8 @@ class LanguageModel:
 
     @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the best words for contexts (directions, m, P), except for the words `excluded` (m,); -1 excludes none."""
-        scores = self._head.log_softmax(contexts[0])
-        for direction in contexts[1:]:
-            scores = scores + self._head.log_softmax(direction)
+        """Return the best words for contexts (directions, m, P) but the words `excluded` (m,); -1 excludes none."""
+        scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = scores.log_softmax(1)
         for row, word in enumerate(excluded):

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 from spacy.language import Language
@@ -15,7 +15,7 @@ from spacy.tokens import Doc, Token
 from ..analysis.contexts.neighbors import nearest
 from ..analysis.contexts.occurrence_index import OccurrenceIndex, numpy_layers
 from ..analysis.contexts.occurrence_map import project
-from ..analysis.language_model import Context, LanguageModel
+from ..analysis.language_model import LanguageModel
 from ..bilm.weights import Weights
 from ..corpora.pipelines import elmo_and_later
 from ..pipeline.weight_names import find_weights
@@ -168,12 +168,13 @@ class Explorer:
     def _substitutes(self, token: Token) -> Answer | None:
         if self._language_model is None:
             return None
+        by_context = self._language_model.substitutes_by_context(token, _SUBSTITUTES)
         return {
             context: [
                 {"word": substitute.word, "probability": math.exp(substitute.log_probability)}
-                for substitute in self._language_model.substitutes(token, _SUBSTITUTES, context)
+                for substitute in substitutes
             ]
-            for context in get_args(Context)
+            for context, substitutes in by_context.items()
         }
 
     def _likeness(self, word: Token, doc: Doc) -> list[list[float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,8 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
     Raises:
         OSError: the port is in use.
     """
+    # A question that waits for another one is no reason to warn.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     # One thread: answers take a core each. Slow clients do not hold it, because waitress buffers requests and answers.
     return create_server(
         make_app(explorer),

@@ -103,6 +103,30 @@ def test_substitutes_are_the_best_of_all_words(weights, nlp, max_batch_tokens):
     assert found[4] == found[8] == []
 
 
+def test_substitutes_by_context(weights, nlp):
+    """Each direction by itself is its softmax over the words, and both are as in `substitutes`."""
+    doc = Doc(nlp.vocab, words=TEXT)
+    model = LanguageModel(weights)
+    words = [word for word in VOCABULARY if word not in ("<S>", "</S>", "<UNK>")]
+    for places in SENTENCES:
+        forward, backward = logits(weights, [TEXT[i] for i in places])
+        for place, i in enumerate(places):
+            found = model.substitutes_by_context(doc[i], n=3)
+            for context, scores in (
+                ("before", forward[place]),
+                ("after", backward[len(places) - 1 - place]),
+            ):
+                fitting = log_softmax(scores[[row(word) for word in words]])
+                ranked = sorted(zip(fitting, words, strict=True), reverse=True)
+                expected = [(word, score) for score, word in ranked if word != TEXT[i]][:3]
+                assert [s.word for s in found[context]] == [word for word, _ in expected]
+                np.testing.assert_allclose(
+                    [s.log_probability for s in found[context]], [p for _, p in expected], atol=5e-5
+                )
+            both = model.substitutes(doc[i], n=3)
+            assert [s.word for s in found["both"]] == [s.word for s in both]
+
+
 def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypatch):
     doc = Doc(nlp.vocab, words=TEXT)
     model = LanguageModel(weights)

@@ -46,10 +46,10 @@ def test_page_is_served_until_the_program_is_ended(folder, corpus):
         while "Ctrl-C" not in output:
             output += process.stdout.readline()
         address = re.search(r"http://127\.0\.0\.1:\d+/", output)[0]
-        with urllib.request.urlopen(f"{address}api/corpus", timeout=30) as response:
+        with urllib.request.urlopen(f"{address}api/corpus", timeout=120) as response:
             answer = json.load(response)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert answer["tokens"] == 8 and answer["sentences"] == 2
     assert answer["language_model"] is False
     assert ("To keep this index" in output) == (corpus == "a.txt")

@@ -72,9 +72,8 @@ def test_a_sentence_of_the_corpus_is_its_own_nearest_use(explorer):
 
 
 def test_substitutes(answer, doc):
-    model = LanguageModel.from_file("en_mini_v3")
-    for context in ("before", "after", "both"):
-        expected = model.substitutes(doc[BANK], 6, context)
+    by_context = LanguageModel.from_file("en_mini_v3").substitutes_by_context(doc[BANK], 6)
+    for context, expected in by_context.items():
         shown = answer["substitutes"][context]
         assert [one["word"] for one in shown] == [one.word for one in expected]
         logs = [math.log(one["probability"]) for one in shown]
