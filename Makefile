@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint format clean help
+.PHONY: demo test lint format docs clean help
 
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
@@ -27,6 +27,9 @@ format: $(INSTALLED)  ## sort imports and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(INSTALLED)  ## the site of the documentation, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 # The stamp is newer than the files that name the requirements and those that are compiled: a second call installs nothing.
 $(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/kernels/*.[ch])
 	$(PYTHON) -m venv $(VENV)
@@ -35,7 +38,7 @@ $(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/kerne
 	touch $@
 
 clean:  ## remove what the commands made; .venv, assets and runs stay
-	rm -rf build dist *.egg-info training metrics packages project.lock
+	rm -rf build dist site *.egg-info training metrics packages project.lock
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find spacy_elmo tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -166,6 +166,12 @@ function panel(title, ...children) {
   return element("section", { className: "panel" }, element("h3", {}, title), ...children);
 }
 
+function widePanel(title, ...children) {
+  const wide = panel(title, ...children);
+  wide.classList.add("wide");
+  return wide;
+}
+
 function staticPage(view) {
   byId("about").textContent = `${number(view.sentences.length)} uses from ${view.source}`;
   byId("queries").replaceChildren(
@@ -346,7 +352,7 @@ function drawWord() {
   const panels = [];
   if (layer === 0) panels.push(spellings(answer));
   else if (view) panels.push(...uses(answer, view, view.layers[layer - 1]));
-  else panels.push(panel("Uses", element("p", {}, "The corpus does not contain this word."), spellingList(answer)));
+  else panels.push(widePanel("Uses", element("p", {}, "The corpus does not contain this word."), spellingList(answer)));
   if (answer.substitutes) panels.push(substitutes(answer));
   byId("panels").replaceChildren(...panels);
 }
@@ -361,14 +367,15 @@ function uses(answer, view, layer) {
 }
 
 function spellings(answer) {
-  return panel("Words of similar spelling", spellingList(answer));
+  const remark = "The cosine of the two vectors, and the number of uses in the corpus.";
+  return widePanel("Words of similar spelling", element("p", { className: "quiet" }, remark), spellingList(answer));
 }
 
 function spellingList({ spellings: words }) {
   const rows = words.map(({ word, count, cosine }) =>
     bar(Math.max(cosine, 0), word, `${cosine.toFixed(2)} · ${number(count)} ×`),
   );
-  return element("ol", {}, ...rows);
+  return element("ol", { className: "columns" }, ...rows);
 }
 
 function substitutes({ word, substitutes: lists }) {
@@ -377,7 +384,7 @@ function substitutes({ word, substitutes: lists }) {
     const rows = lists[context].map((one) => bar(one.probability, one.word, percent(one.probability)));
     return element("div", {}, element("h4", {}, title), element("ol", {}, ...rows));
   });
-  return panel("What the language model would write instead", element("div", { className: "columns" }, ...columns));
+  return widePanel("What the language model would write instead", element("div", { className: "columns" }, ...columns));
 }
 
 function bar(amount, word, remark) {

@@ -1,0 +1,129 @@
+"""Hooks of mkdocs: the pages of the site that are made of other files, and links to files that are no pages.
+
+The pages in `docs` link to files of the repository, so that they can be read there. In the site these links lead to the
+page that is made of the file; or to the file in the repository, if the environment names its address (`SOURCE_URL`);
+otherwise their text alone is left.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+SOURCE_URL = os.environ.get("SOURCE_URL", "").rstrip("/")
+_COPIES = {
+    "evidence/README.md": "evidence/index.md",
+    "evidence/report/full/report.md": "evidence/report.md",
+    "benchmarks/README.md": "evidence/benchmarks.md",
+    "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
+    "CHANGELOG.md": "changelog.md",
+    **{
+        f"evidence/report/full/{p}.png": f"evidence/{p}.png"
+        for p in ("gains", "layers", "neighbors", "shares")
+    },
+    "notebooks/first_steps.ipynb": "notebooks/first_steps.md",
+    "notebooks/ner.ipynb": "notebooks/ner.md",
+}
+"""File in the repository -> page or file of the site."""
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages and pictures that are not in `docs`."""
+    for source, target in _COPIES.items():
+        path = ROOT / source
+        content: Any
+        if path.suffix == ".ipynb":
+            content = notebook_page(json.loads(path.read_text("utf8")))
+        else:
+            content = path.read_text("utf8") if path.suffix == ".md" else path.read_bytes()
+        files.append(File.generated(config, target, content=content))
+    files.append(File.generated(config, "commands.md", content=commands_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Change the links to files of the repository."""
+    sources = {target: source for source, target in _COPIES.items()}
+    here = PurePosixPath(sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
+
+    def link(match: re.Match[str]) -> str:
+        mark, text, address = match.groups()
+        path, _, anchor = address.partition("#")
+        if not path or "://" in path or path.startswith("mailto:"):
+            return match[0]
+        source = os.path.normpath(here.parent / path)
+        target = "index.md" if source == "README.md" else _COPIES.get(source)
+        target = target or source.removeprefix("docs/")
+        if files.get_file_from_path(target) is None:
+            return f"[{text}]({SOURCE_URL}/{source})" if SOURCE_URL else text
+        relative = os.path.relpath(target, PurePosixPath(page.file.src_uri).parent)
+        return f"{mark}[{text}]({relative}{'#' * bool(anchor)}{anchor})"
+
+    # Code keeps what looks like a link.
+    parts = re.split(r"(^```.*?^```|`[^`\n]*`)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("`") else _LINK.sub(link, part) for part in parts)
+
+
+def commands_page() -> str:
+    """Return a page with the arguments and options of every command."""
+    from typer.main import get_command
+
+    from spacy_elmo.cli import elmo_cli
+
+    introduction = (
+        "The commands under `python -m spacy elmo`. `--help` prints the same on the terminal."
+    )
+    sections = _sections(get_command(elmo_cli), "")
+    return f"# Every command\n\n{introduction}\n\n" + "\n".join(sections)
+
+
+def _sections(group: Any, prefix: str) -> Iterator[str]:
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from _sections(command, f"{prefix}{name} ")
+            continue
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        options = [p for p in command.params if p.param_type_name == "option"]
+        names = [argument.metavar or argument.name.upper() for argument in arguments]
+        usage = " ".join(["python -m spacy elmo", f"{prefix}{name}", *names])
+        rows = [
+            (metavar, "", argument.help) for metavar, argument in zip(names, arguments, strict=True)
+        ]
+        rows += [(", ".join(o.opts + o.secondary_opts), _default(o), o.help) for o in options]
+        yield f"## {prefix}{name}\n\n```text\n{usage}\n```\n\n{inspect.cleandoc(command.help)}\n"
+        yield "| | default | |\n|---|---|---|"
+        yield from (f"| `{what}` | {default} | {_cell(text)} |" for what, default, text in rows)
+        yield ""
+
+
+def _default(option: Any) -> str:
+    value = getattr(option.default, "value", option.default)
+    return "" if value in (None, False, ()) or callable(value) else f"`{value}`"
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("|", "\\|").replace("\n", " ")
+
+
+def notebook_page(notebook: dict[str, Any]) -> str:
+    """Return a notebook as Markdown, with the text that its cells have printed."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            text = "".join(output.get("text") or output.get("data", {}).get("text/plain", []))
+            if text.strip():
+                parts.append(f"```text\n{text.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
