@@ -67,12 +67,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = target or source.removeprefix("docs/")
         if files.get_file_from_path(target) is None:
             return f"[{text}]({SOURCE_URL}/{source})" if SOURCE_URL else text
+        # In the repository, links are named by their files.
+        if re.fullmatch(r"\w+\.md", text) and (title := _title(ROOT / source)):
+            text = title
         relative = os.path.relpath(target, PurePosixPath(page.file.src_uri).parent)
         return f"{mark}[{text}]({relative}{'#' * bool(anchor)}{anchor})"
 
     # Code keeps what looks like a link.
     parts = re.split(r"(^```.*?^```|`[^`\n]*`)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.startswith("`") else _LINK.sub(link, part) for part in parts)
+
+
+def _title(path: Path) -> str | None:
+    """Return the heading of a page; None if it has none."""
+    match = re.search(r"^# (.+)$", path.read_text("utf8"), re.MULTILINE)
+    return match and match[1]
 
 
 def commands_page() -> str:
