@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import threading
@@ -25,6 +26,10 @@ class Client:
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         self.times: dict[str, list[tuple[float, float]]] = {}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
     def ask(self, kind: str, path: str, body: dict[str, Any]) -> Any:
         """Send a question, and keep the milliseconds that passed and those of this process on processors."""
@@ -83,8 +88,10 @@ def main() -> None:
     client = Client(int(server.effective_port))
     client.ask("the first answer", "sentences", {"texts": [texts[0]]})
     loading = time.perf_counter() - start
-    measure(Client(int(server.effective_port)), texts[-10:], 5)  # warm-up
+    with contextlib.closing(Client(int(server.effective_port))) as warm_up:
+        measure(warm_up, texts[-10:], 5)
     measure(client, texts[: 2 * args.count], args.count)
+    client.close()
     about = explorer.corpus()
     print(
         f"{about['tokens']:,} words, {about['sentences']:,} sentences, {about['weights']}, {args.threads} threads\n"

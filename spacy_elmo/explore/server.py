@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -52,13 +53,18 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
     Raises:
         OSError: the port is in use.
     """
+    try:
+        listening = socket.create_server((HOST, port))
+    except OSError as error:
+        raise OSError(
+            f"Port {port} cannot be used ({error}); choose another one, or 0 for any free one"
+        ) from error
     # A question that waits for another one is no reason to warn.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     # One thread: answers take a core each. Slow clients do not hold it, because waitress buffers requests and answers.
     return create_server(
         make_app(explorer),
-        host=HOST,
-        port=port,
+        sockets=[listening],
         threads=1,
         max_request_body_size=_MAX_BYTES,
         ident=None,
