@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..files import atomic_write
 from .config import BiLMConfig
+from .finite import is_finite
 from .head import Head
 from .meta import on_meta_device
 from .model import BiLM
@@ -131,7 +132,7 @@ class Weights:
             ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not finite.
         """
         tensors = self._file_tensors()
-        if diverged := [name for name, tensor in tensors.items() if not _is_finite(tensor)]:
+        if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:
             raise ValueError(
                 f"Weights that are not finite cannot be loaded, so they are not written: {', '.join(diverged[:5])}"
                 f" ({len(diverged)} of {len(tensors)} tensors). Training has diverged, or the numbers are too large for"
@@ -261,7 +262,7 @@ class Weights:
                 )
             elif tensor.dtype not in _DTYPES:
                 problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
-            elif not _is_finite(tensor):
+            elif not is_finite(tensor):
                 problems.append(f"{name}: holds values that are not finite")
         if self.config.words and len(self.vocabulary) != self.config.words:
             problems.append(
@@ -317,11 +318,6 @@ def _read_tensors(file: BufferedReader, layout: Any) -> tuple[dict[str, Tensor],
         file.seek(8 + size + entry["data_offsets"][0])
         digests[name] = read_tensor(file, tensors[name])
     return tensors, digests
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. Any NaN is both extremes, so this needs no memory for a mask."""
-    return not tensor.numel() or all(extreme.isfinite() for extreme in tensor.aminmax())
 
 
 def _as_bytes(text: str) -> Tensor:
