@@ -247,7 +247,7 @@ def test_what_is_left_out_is_said(tmp_path):
     state[BILM + "_word_embedding.weight"] = torch.ones(4, 5)
     projection = foreign_allennlp.PREFIX.removesuffix("_elmo.") + "_projection.weight"
     state[projection] = torch.ones(3, 10)
-    conversion = convert(foreign_allennlp.write(tmp_path, state))
+    conversion = convert(foreign_allennlp.write(tmp_path, state), accept=True)
     assert {
         "_word_embedding.weight left out: vectors of 4 words, cached from their characters",
         "left out: 2 parameters of the model around the ELMo",
