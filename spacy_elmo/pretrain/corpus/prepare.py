@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS, UNK
+from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...files import atomic_folder, remove_partial
 from ...run_lock import exclusive
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
@@ -29,10 +31,13 @@ _CHARACTERS_PER_TASK = 1 << 20
 _SENTENCES_PER_CHUNK = 1 << 16
 
 
-def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
+def prepare(
+    paths: Paths, settings: Prepare, out: str | Path, spelling: Spelling = AS_GIVEN
+) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
     Types are numbered by falling count in the training part, so a vocabulary of any size is the beginning of the table.
+    Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled words.
     The result depends on the text and the settings alone, not on the number of processes.
 
     Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
@@ -56,22 +61,19 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     text_files(paths.raw_text)
     if paths.dev_text is not None:
         text_files(paths.dev_text)
-    tokenizer = DocumentTokenizer(settings)
+    tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
     with exclusive(out):
         remove_partial(out.parent, out.name)
         with atomic_folder(out) as folder:
-            _write_corpus(folder, paths.raw_text, paths.dev_text, settings, tokenizer)
+            _write_corpus(folder, paths.raw_text, paths.dev_text, tokenizer)
     return Corpus.open(out)
 
 
 def _write_corpus(
-    folder: Path,
-    raw_text: str,
-    dev_text: str | None,
-    settings: Prepare,
-    tokenizer: DocumentTokenizer,
+    folder: Path, raw_text: str, dev_text: str | None, tokenizer: DocumentTokenizer
 ) -> None:
+    settings = tokenizer.settings
     index = WordIndex([BOS, EOS, UNK])
     train = _IndexedText(folder / "raw-train.bin", index)
     if not train.fill(raw_text, tokenizer, settings):
@@ -96,6 +98,7 @@ def _write_corpus(
         "format": FORMAT,
         "paths": {"raw_text": raw_text, "dev_text": dev_text},
         "prepare": settings.model_dump(exclude={"n_process"}),
+        "spelling": dataclasses.asdict(tokenizer.spelling),
         "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
     }
     content = json.dumps(with_digests(folder, description), indent=2)

@@ -175,3 +175,13 @@ def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tm
     claim(out, config, resume=True)
     page = write_report(out).read_text("utf8")
     assert "step 0, 0 words" in page
+
+
+def test_corpus_of_another_spelling(make_config, corpus):
+    config = make_config(init=False)
+    other = config.model_copy(update={"model": {**config.model, "unicode_form": "NFC"}})
+    with pytest.raises(
+        ValueError,
+        match="prepared with unicode_form = '', replace = {}, and the network .* with unicode_form = 'NFC'",
+    ):
+        initial_model(other, corpus)
