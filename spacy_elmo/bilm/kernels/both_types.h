@@ -18,7 +18,7 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 #define TARGET AVX512_BF16
 #define Group __m512bh
 #define LOAD_GROUPS(p) ((__m512bh)_mm512_loadu_si512(p))
-#define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32((int)((p)[0] | (uint32_t)(p)[1] << 16)))
+#define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32(two_numbers(p)))
 #define STORE_GROUPS(p, rows) _mm512_storeu_si512(p, paired_lanes((rows)[0], (rows)[1]))
 #define MULTIPLY_ADD _mm512_dpbf16_ps
 #define LOAD_LOW(p)                                                                                                    \
