@@ -100,7 +100,8 @@ class LanguageModel:
         """
         sequences = self._sequences(doc)
         token_ids = self._bilm.token_ids(sequences.words)
-        classes = softmax_classes(sequences.words, self._rows)
+        spelling = self._bilm.config.spelling
+        classes = softmax_classes(sequences.words, self._rows, spelling)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
         unknown[sequences.places] = classes[sequences.rows] == self._rows[UNK]

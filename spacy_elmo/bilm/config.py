@@ -10,12 +10,13 @@ from typing import Any
 
 from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
+from .words.spelling import Spelling, UnicodeForm
 
 ACTIVATIONS = ("relu", "tanh")
 
 # Fields that the first files did not have. They are left out of a header where they have their default, so that those
 # files keep their checksum, and earlier versions can load new files that do not use these fields.
-_OPTIONAL = ("word_dim", "symbols", "square_projections")
+_OPTIONAL = ("word_dim", "symbols", "square_projections", "unicode_form", "replace")
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
@@ -80,11 +81,19 @@ class BiLMConfig:
     square_projections: bool = False
     """True: there is a projection even where its input and output have the same width. There bilm-tf creates none,
     after the filters or in the LSTM; AllenNLP and ELMoForManyLangs always do."""
+    unicode_form: UnicodeForm = ""
+    """Unicode normal form of the words ("NFC", "NFD", "NFKC" or "NFKD"), in which they are read whatever their form in
+    a text; empty: words are read as they are. See `Spelling`."""
+    replace: tuple[tuple[str, str], ...] = ()
+    """Characters and the text that is read in place of each, such as `{"v": "u", "j": "i"}` for Latin."""
 
     def __post_init__(self) -> None:
         # JSON and config files contain lists: convert them to tuples, so that equal configs compare equal.
         if _is_pairs(self.filters):
             object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
+        replace = [*self.replace.items()] if isinstance(self.replace, Mapping) else self.replace
+        if _is_pairs(replace):
+            object.__setattr__(self, "replace", tuple((old, new) for old, new in replace))
         problems = [
             f"{name} = {getattr(self, name)!r:.60} (must be a whole number, at least 1)"
             for name in ("dim", "projection", "layers")
@@ -103,6 +112,7 @@ class BiLMConfig:
         if not _is_number(self.forget_bias):
             problems.append(f"forget_bias = {self.forget_bias!r:.60} (must be a number)")
         problems += self._table_problems() or self._input_problems()
+        problems += self._spelling_problems()
         problems = problems or self._limit_problems()
         if problems:
             raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
@@ -140,6 +150,19 @@ class BiLMConfig:
                 f"symbols = {self.symbols} (must be 0, or at least {N_MARKS}: the marks)"
             )
         return problems
+
+    def _spelling_problems(self) -> list[str]:
+        if not isinstance(self.unicode_form, str):
+            return [f"unicode_form = {self.unicode_form!r:.60} (must be text)"]
+        if not _is_pairs(self.replace) or not all(
+            isinstance(text, str) for pair in self.replace for text in pair
+        ):
+            return [f"replace = {self.replace!r:.60} (must be characters, each with a text)"]
+        try:
+            Spelling(self.unicode_form, self.replace)
+        except ValueError as error:
+            return [str(error)]
+        return []
 
     def _input_problems(self) -> list[str]:
         problems = self._character_problems() if self.symbols or not self.words else []
@@ -190,6 +213,11 @@ class BiLMConfig:
     def has_lexicon(self) -> bool:
         """True if the token encoder is that of ELMoForManyLangs: a word vector, code points, or both, projected."""
         return bool(self.word_dim or self.symbols)
+
+    @property
+    def spelling(self) -> Spelling:
+        """The rule by which words become input and classes."""
+        return Spelling(self.unicode_form, self.replace)
 
     @property
     def n_filters(self) -> int:

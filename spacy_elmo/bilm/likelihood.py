@@ -14,6 +14,7 @@ from .model import BiLM
 from .packing import Lengths
 from .weights import Weights
 from .words.char_ids import BOS, EOS, UNK
+from .words.spelling import Spelling
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,20 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
     return weights.build_bilm(), head
 
 
-def softmax_classes(words: Sequence[str], vocabulary_rows: Mapping[str, int]) -> np.ndarray:
+def softmax_classes(
+    words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
+) -> np.ndarray:
     """Return (K + 2,) the softmax row of each of K words (unknown words: that of `<UNK>`), then of `<S>` and `</S>`.
 
     Args:
         words: K distinct words.
         vocabulary_rows: row of each word of the vocabulary.
+        spelling: the rule of the biLM, by which the words of the vocabulary are spelled.
     """
     unk = vocabulary_rows[UNK]
-    return np.array([vocabulary_rows.get(word, unk) for word in [*words, BOS, EOS]], dtype=np.int64)
+    return np.array(
+        [vocabulary_rows.get(word, unk) for word in [*spelling(words), BOS, EOS]], dtype=np.int64
+    )
 
 
 @torch.no_grad()

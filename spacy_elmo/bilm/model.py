@@ -105,8 +105,9 @@ class BiLM(nn.Module):
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token encoder's input for K words: (K, ...) integers, such as character ids."""
-        return self.encoder.ids(words)
+        """Return the token encoder's input for K words, spelled by the rule of the configuration: (K, ...) integers,
+        such as character ids."""
+        return self.encoder.ids(self.config.spelling(words))
 
     def forward(
         self,

@@ -74,7 +74,7 @@ class ReferenceBiLM:
         longest, size = int(lengths.max()), self.config.max_characters
         ids = np.full((len(sequences), longest, size), PADDING, dtype=np.int64)
         for b, words in enumerate(sequences):
-            ids[b, : len(words)] = char_ids(words, size)
+            ids[b, : len(words)] = char_ids(self.config.spelling(words), size)
         tokens = self._encode(torch.from_numpy(ids).flatten(0, 1)).unflatten(0, ids.shape[:2])
         # Reversed within its true length: place t of a sequence becomes length - 1 - t; padding stays at the end.
         places = torch.arange(longest)

@@ -49,7 +49,7 @@ def prepare_cli(
         for source, files in texts.items():
             msg.info(f"Text: {source}, files: {len(files):,}")
         with reading_bar(lambda: chain(*texts.values()), quiet=quiet):
-            corpus = prepare(config.paths, config.prepare, out)
+            corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling)
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config, initial)
         if config.training.limited:

@@ -44,7 +44,7 @@ class Batcher:
         rows = {word: row for row, word in enumerate(vocabulary)}
         self.unk = rows[UNK]
         """Softmax row of `<UNK>`."""
-        self._classes = softmax_classes(types, rows)
+        self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
         """Return the batch of (N,) `ids` in sentences of (B,) `lengths`."""

@@ -133,4 +133,4 @@ def run_corpus(config: PretrainConfig, out: Path) -> Corpus:
         return Corpus.open(config.paths.corpus)
     if (out / "corpus").exists():
         return Corpus.open(out / "corpus")
-    return prepare(config.paths, config.prepare, out / "corpus")
+    return prepare(config.paths, config.prepare, out / "corpus", config.bilm.spelling)

@@ -110,8 +110,16 @@ def test_words_and_symbols_that_do_not_go_together(fields, problem):
 def test_optional_fields_are_left_out_of_headers():
     """Later fields are in a header only if they differ from their default, so that old files keep their checksum."""
     fields = BiLMConfig(dim=8).to_dict()
-    assert not {"word_dim", "symbols", "square_projections"} & fields.keys()
-    config = BiLMConfig(words=9, word_dim=3, symbols=8, square_projections=True)
+    optional = {"word_dim", "symbols", "square_projections", "unicode_form", "replace"}
+    assert not optional & fields.keys()
+    config = BiLMConfig(
+        words=9,
+        word_dim=3,
+        symbols=8,
+        square_projections=True,
+        unicode_form="NFC",
+        replace=(("v", "u"),),
+    )
     assert config.to_dict() == vars(config)
     assert BiLMConfig.from_dict(config.to_dict()) == config
 

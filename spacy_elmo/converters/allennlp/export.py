@@ -81,6 +81,10 @@ def inexpressible(config: BiLMConfig) -> list[str]:
         problems.append(
             f"max_characters = {config.max_characters}: its indexer always returns {_CHARACTERS}"
         )
+    if config.spelling:
+        problems.append(
+            "its indexer takes words as they are, and this biLM changes their spelling (unicode_form, replace)"
+        )
     if not config.skip:
         problems.append("skip = false: it always has residual connections")
     if not config.square_projections:

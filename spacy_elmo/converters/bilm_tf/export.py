@@ -79,6 +79,10 @@ def _inexpressible(weights: Weights) -> list[str]:
         problems.append(
             "its input is words or bytes, and this biLM has the words or code points of ELMoForManyLangs"
         )
+    if config.spelling:
+        problems.append(
+            "it takes words as they are, and this biLM changes their spelling (unicode_form, replace)"
+        )
     same = {config.dim} if config.words else {config.dim, config.n_filters}
     if config.square_projections and config.projection in same:
         problems.append("it has no projection between equal sizes, and this biLM has one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS, UNK
+from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...files import atomic_folder, remove_partial
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
 from ...text.files import text_files
@@ -27,10 +29,13 @@ _CHARACTERS_PER_TASK = 1 << 20
 _SENTENCES_PER_CHUNK = 1 << 16
 
 
-def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
+def prepare(
+    paths: Paths, settings: Prepare, out: str | Path, spelling: Spelling = AS_GIVEN
+) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
     Types are numbered by falling count in the training part, so a vocabulary of any size is the beginning of the table.
+    Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled words.
     The result depends on the text and the settings alone, not on the number of processes.
 
     Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
@@ -53,7 +58,7 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
     text_files(paths.raw_text)
     if paths.dev_text is not None:
         text_files(paths.dev_text)
-    tokenizer = DocumentTokenizer(settings)
+    tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
     remove_partial(out.parent, out.name)
     with atomic_folder(out) as folder:
@@ -81,6 +86,7 @@ def prepare(paths: Paths, settings: Prepare, out: str | Path) -> Corpus:
             "format": FORMAT,
             "paths": paths.model_dump(include={"raw_text", "dev_text"}),
             "prepare": settings.model_dump(exclude={"n_process"}),
+            "spelling": dataclasses.asdict(spelling),
             "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
         }
         (folder / "corpus.json").write_text(json.dumps(description, indent=2), encoding="utf8")

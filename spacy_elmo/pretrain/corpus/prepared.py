@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from ...bilm.words.spelling import Spelling, UnicodeForm
 from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
@@ -93,6 +94,8 @@ class Corpus:
     tokenizer: str
     """Description of the tokenizer for the card of weights; see `Prepare.description`."""
     dropped: Dropped
+    spelling: Spelling
+    """The rule by which the types are spelled."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
@@ -133,12 +136,18 @@ class Corpus:
             tokenizer=settings.description,
             # The entry is missing in a corpus that is older than the setting `dedup`.
             dropped=Dropped(**description.get("dropped", {})),
+            # So is this one in a corpus that is older than the setting.
+            spelling=_spelling(**description.get("spelling", {})),
         )
 
     def vocabulary(self, size: int) -> list[str]:
         """Return the words of a softmax of `size` classes; fewer, if the training part has fewer types."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
+
+
+def _spelling(form: UnicodeForm = "", replace: Sequence[Sequence[str]] = ()) -> Spelling:
+    return Spelling(form, tuple((old, new) for old, new in replace))
 
 
 def _part(folder: Path, name: str, types: int) -> Sentences:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...text.documents import Document
 from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..config import Prepare
@@ -42,17 +43,21 @@ class TokenizedText:
 class DocumentTokenizer:
     """Tokenizer and sentence splitter for documents, by the same rule as the component (`text/sentences.py`).
 
+    Args:
+        spelling: the rule by which the words are spelled after tokenizing, as a biLM does.
+
     Raises:
         ValueError: spaCy has no tokenizer for `lang` or `tokenizer`.
     """
 
-    def __init__(self, settings: Prepare) -> None:
+    def __init__(self, settings: Prepare, spelling: Spelling = AS_GIVEN) -> None:
         self._settings = settings
+        self._spelling = spelling
         self._nlp = None if settings.tokenized else _blank(settings)
 
-    def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare]]:
+    def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare, Spelling]]:
         # A new process creates its own tokenizer.
-        return DocumentTokenizer, (self._settings,)
+        return DocumentTokenizer, (self._settings, self._spelling)
 
     def __call__(self, documents: Sequence[Document]) -> TokenizedText:
         """Return the sentences of some documents, concatenated."""
@@ -76,10 +81,15 @@ class DocumentTokenizer:
         lengths = np.bincount((np.cumsum(starts) - 1)[is_word], minlength=int(starts.sum()))
         document_of_sentence = np.repeat(np.arange(len(documents)), sizes)[starts]
         sentences_per_document = np.bincount(document_of_sentence[lengths > 0])
-        index_without_space = np.cumsum(~is_space_type, dtype=np.int32) - 1
+        spelled = WordIndex()
+        index_of_type = np.zeros(len(types), dtype=np.int32)
+        index_of_type[~is_space_type] = [
+            spelled[word]
+            for word in self._spelling([types[i] for i in np.flatnonzero(~is_space_type)])
+        ]
         return _with_digests(
-            [word for word, is_space in zip(types, is_space_type, strict=True) if not is_space],
-            index_without_space[words[is_word]],
+            [*spelled],
+            index_of_type[words[is_word]],
             lengths[lengths > 0].astype(np.int32),
             sentences_per_document[sentences_per_document > 0].astype(np.int32),
         )

@@ -11,6 +11,7 @@ from ...bilm.head import Head
 from ...bilm.model import BiLM
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
+from ...bilm.words.spelling import Spelling
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
 
@@ -76,10 +77,15 @@ def initial_model(
         initial: the weights of `paths.init`, if they have been read; None: they are read here.
 
     Raises:
-        OSError, ValueError: see `read_initial_weights`.
+        OSError, ValueError: see `read_initial_weights`; or the words of the corpus are spelled by another rule.
     """
     if initial is None:
         config, initial = read_initial_weights(config)
+    if corpus.spelling != config.bilm.spelling:
+        raise ValueError(
+            f"The corpus was prepared with {_described(corpus.spelling)}, and the network is to be trained with"
+            f" {_described(config.bilm.spelling)}. Prepare the text again, or change [model] unicode_form and replace"
+        )
     if config.training.vocab_size is not None:
         vocabulary = corpus.vocabulary(config.training.vocab_size)
     else:
@@ -94,6 +100,10 @@ def initial_model(
     if (initial_head := initial.build_head()) is not None:
         _copy_rows(initial_head, initial.vocabulary, head, vocabulary)
     return InitialModel(bilm, head, vocabulary, {"init": initial.card})
+
+
+def _described(spelling: Spelling) -> str:
+    return f"unicode_form = {spelling.form!r}, replace = {dict(spelling.replace)!r:.200}"
 
 
 @torch.no_grad()

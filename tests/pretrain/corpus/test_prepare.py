@@ -11,6 +11,7 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
+from spacy_elmo.bilm.words.spelling import Spelling
 from spacy_elmo.pretrain.config import Paths, Prepare
 from spacy_elmo.pretrain.corpus import prepare as prepare_module
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -53,6 +54,29 @@ def test_types_of_the_held_out_part_alone_are_in_no_vocabulary(tmp_path, text_fi
     assert sentences_of(corpus, "dev") == [["the", "unicorn", "sleeps", "."]]
     assert corpus.types[-1] == "unicorn"
     assert corpus.vocabulary(1000) == corpus.types[:-1]
+
+
+def test_types_are_spelled_words(tmp_path):
+    text = "a vvlgo cafe\u0301 .\n" + "b uulgo caf\u00e9 .\n" * 200
+    (tmp_path / "raw.txt").write_text(text, encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "raw.txt"))
+    rule = Spelling("NFC", (("v", "u"),))
+    corpus = prepare(paths, Prepare(tokenized=True, n_process=2), tmp_path / "corpus", rule)
+    assert corpus.spelling == Corpus.open(tmp_path / "corpus").spelling == rule
+    assert sorted(corpus.types[3:]) == [".", "a", "b", "caf\u00e9", "uulgo"]
+    assert corpus.counts[corpus.types.index("uulgo")] == 201
+    assert sentences_of(corpus, "train")[:2] == [
+        [first, "uulgo", "caf\u00e9", "."] for first in "ab"
+    ]
+
+
+def test_sentences_that_are_spelled_alike_are_repetitions(tmp_path):
+    (tmp_path / "raw.txt").write_text("vulgo .\nuulgo .\nalia .\n", encoding="utf8")
+    (tmp_path / "dev.txt").write_text("via .\n", encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
+    settings = Prepare(tokenized=True, dedup="sentences")
+    corpus = prepare(paths, settings, tmp_path / "corpus", Spelling(replace=(("v", "u"),)))
+    assert sentences_of(corpus, "train") == [["uulgo", "."], ["alia", "."]]
 
 
 def test_the_seed_decides_what_is_held_out(tmp_path, text_file):

@@ -148,3 +148,13 @@ def test_the_file_is_read_once(make_config, corpus, given, tmp_path, monkeypatch
     assert statistics(config, corpus, initial).vocab_size == len(GIVEN)
     next(pretrain(config, corpus, tmp_path / "run", initial=initial))
     assert reads == [str(given)]
+
+
+def test_corpus_of_another_spelling(make_config, corpus):
+    config = make_config(init=False)
+    other = config.model_copy(update={"model": {**config.model, "unicode_form": "NFC"}})
+    with pytest.raises(
+        ValueError,
+        match="prepared with unicode_form = '', replace = {}, and the network .* with unicode_form = 'NFC'",
+    ):
+        initial_model(other, corpus)
