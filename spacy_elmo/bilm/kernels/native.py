@@ -32,6 +32,18 @@ _FLOAT32_ALONE = ("quantize", "dequantize")
 _TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
+def active_kernels() -> str:
+    """Return which kernels multiply and apply gates on this machine, in a few words."""
+    if not library():
+        return "torch's operators; nothing was compiled when this package was installed"
+    types = avx512_functions("fused_forward")
+    if torch.bfloat16 in types:
+        return "C with AVX512 (float32) and AVX512-BF16 (bfloat16); int8 products by torch"
+    if torch.float32 in types:
+        return "C with AVX512 (float32); products of bfloat16 and int8 by torch"
+    return "C for gates and pooling, products by torch; this processor or compiler has no AVX512"
+
+
 def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
     """The C function of this name for the tensor's type and device; None if there is none, or if `sums`, which C takes
     as float32, are of another type."""
