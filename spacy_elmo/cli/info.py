@@ -41,8 +41,7 @@ def info_cli(
         return
     card = info["card"]
     _table("Weights", _file_rows(info))
-    _table("Use", _use_rows(info, card))
-    msg.info(f"Kernels on this machine: {active_kernels()}")
+    _table("Use", [*_use_rows(info, card), ("kernels", active_kernels())])
     if not show_all:
         msg.info("--all shows the architecture and the whole card")
         return

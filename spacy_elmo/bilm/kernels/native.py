@@ -33,15 +33,15 @@ _TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
 
 
 def active_kernels() -> str:
-    """Return which kernels multiply and apply gates on this machine, in a few words."""
+    """Return in a few words which kernels compute on this machine."""
     if not library():
-        return "torch's operators; nothing was compiled when this package was installed"
+        return "torch alone: nothing was compiled when this package was installed"
     types = avx512_functions("fused_forward")
     if torch.bfloat16 in types:
-        return "C with AVX512 (float32) and AVX512-BF16 (bfloat16); int8 products by torch"
+        return "C with AVX512, and AVX512-BF16 for bfloat16"
     if torch.float32 in types:
-        return "C with AVX512 (float32); products of bfloat16 and int8 by torch"
-    return "C for gates and pooling, products by torch; this processor or compiler has no AVX512"
+        return "C with AVX512; products in bfloat16 by torch"
+    return "C for gates and pooling, all products by torch: there is no AVX512"
 
 
 def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
