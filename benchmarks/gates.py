@@ -46,7 +46,7 @@ def _seconds(precision: Precision, width: int, repeats: int) -> float:
     times = []
     for _ in range(repeats):
         start = time.process_time()
-        direction.read(x, h, c, [ROWS] * STEPS)
+        direction.run(x, h, c, [ROWS] * STEPS)
         times.append(time.process_time() - start)
     return min(times)
 
