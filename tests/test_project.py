@@ -184,3 +184,35 @@ def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
     log = ran_all / "runs/tuned-sample/log.jsonl"
     first, last = (row["dev"]["mean"] for row in srsly.read_jsonl(log) if row["dev"])
     assert last < first
+
+
+def test_language_becomes_a_package(ran_all, tmp_path, monkeypatch):
+    """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    folder = tmp_path / "data/pretrain-la"
+    folder.mkdir(parents=True)
+    sentences = ["veni vidi vici .", "arma virumque cano .", "in principio erat verbum ."]
+    (folder / "train-00.txt").write_text("\n\n".join(sentences * 300), encoding="utf8")
+    (folder / "heldout.txt").write_text("\n\n".join(sentences * 10), encoding="utf8")
+    config = Config().from_disk(ran_all / "configs/pretrain_smoke.cfg")
+    config["model"]["replace"] = {"v": "u"}
+    config["training"].update(vocab_size=20, negatives=4)
+    config.to_disk(tmp_path / "la.cfg")
+    overrides = {
+        "vars.lang": "la",
+        "vars.data": str(tmp_path / "data"),
+        "vars.language_config": str(tmp_path / "la.cfg"),
+        "vars.licence": "CC0 1.0",
+    }
+    project_run(ran_all, "language", overrides=overrides, capture=True)
+    weights = Weights.load(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")
+    assert (weights.card["language"], weights.card["licence"]) == ("la", "CC0 1.0")
+    assert weights.card["name"] == "la_elmo_v1"
+    assert weights.config.replace == (("v", "u"),)
+    trained = Weights.load(ran_all / "runs/la/model-best.safetensors")
+    assert {"uerbum", "uidi"} <= set(trained.vocabulary)
+    nlp = spacy.blank("la")
+    nlp.add_pipe(
+        "elmo", config={"weights": str(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")}
+    )
+    np.testing.assert_array_equal(nlp("verbum")._.elmo, nlp("uerbum")._.elmo)

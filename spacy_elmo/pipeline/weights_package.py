@@ -105,6 +105,7 @@ def write_package(
     )
     if (folder := out / distribution).exists() and not force:
         raise FileExistsError(f"{folder} exists: --force replaces it")
+    out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as partial:
         (partial / distribution).mkdir()
         for path, template in (

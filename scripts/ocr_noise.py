@@ -1,0 +1,142 @@
+"""Put errors like those of optical character recognition into the words of binary Docs.
+
+    python scripts/ocr_noise.py corpus/ner/NAME-test.spacy corpus/ner/NAME-test-noise10.spacy --share 0.1 --seed 0
+
+A word with a letter is chosen with probability `--share`, and gets one error, and one more for every eight letters that
+it has beyond the first eight. An error is, at a random letter:
+
+- 70 %: a letter that looks like it (`CONFUSIONS`, or the same letter with another accent or none); where there is none,
+  any letter of the file, drawn by its frequency;
+- 15 %: the letter is lost, unless it is the only one;
+- 15 %: a letter of the file is added before it.
+
+Words, spaces and annotations stay aligned: only the characters of the words change. The same file, share and seed give
+the same errors on every machine.
+"""
+
+import argparse
+import collections
+import random
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import spacy
+from spacy.attrs import NORM, ORTH, SPACY
+from spacy.tokens import Doc, DocBin
+
+_PAIRS = (
+    "a o|b h|c e|d cl|f s|g q|h li|i l|i 1|l 1|m rn|m ni|n u|n ri|o 0|r t|u ii|u v|v y|w vv|z 2|B 8|C G|D O|E F"
+    "|I l|O 0|O Q|S 5"
+    "|α σ|β ϐ|γ τ|ε ϲ|η π|ι ί|κ χ|ν υ|ο σ|ρ p|φ ψ|Α Λ|Ε Σ|Η Π|Θ Ο"
+    "|а о|б 6|в ъ|г т|е с|з э|и н|к х|л п|ш щ|ь ы"
+)
+
+
+_OF_WORDS = (ORTH, NORM, SPACY)
+
+
+class Counts(NamedTuple):
+    """Numbers of what a corruption changed."""
+
+    words: int
+    changed: int
+
+
+def _confusions() -> dict[str, list[str]]:
+    table: dict[str, list[str]] = collections.defaultdict(list)
+    for pair in _PAIRS.split("|"):
+        first, second = pair.split()
+        table[first].append(second)
+        if len(second) == 1:
+            table[second].append(first)
+    return dict(table)
+
+
+CONFUSIONS = _confusions()
+"""A character -> the texts that are read in its place, for Latin, Greek and Cyrillic letters."""
+
+
+def corrupted(word: str, letters: Sequence[str], generator: random.Random) -> str:
+    """Return a word with one error, and one more for every eight letters beyond the first eight.
+
+    Args:
+        word: the word; without a letter it is returned as it is.
+        letters: the letters that may be put in, each as often as it is in the text.
+    """
+    for _ in range(1 + max(0, len(word) - 1) // 8):
+        places = [place for place, sign in enumerate(word) if sign.isalpha()]
+        if not places:
+            return word
+        place = generator.choice(places)
+        kind, sign = generator.random(), word[place]
+        if kind < 0.7:
+            new = _look_alike(sign, letters, generator)
+        elif kind < 0.85:
+            new = "" if len(word) > 1 else sign
+        else:
+            new = generator.choice(letters) + sign
+        word = word[:place] + new + word[place + 1 :]
+    return word
+
+
+def _look_alike(sign: str, letters: Sequence[str], generator: random.Random) -> str:
+    base = unicodedata.normalize("NFD", sign)[0]
+    choices = [*CONFUSIONS.get(sign, ()), *([base] if base != sign else CONFUSIONS.get(base, ()))]
+    choices = choices or [letter for letter in letters if letter != sign] or [sign]
+    return generator.choice(choices)
+
+
+def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
+    """Write the Docs of a file with errors in a share of their words.
+
+    Raises:
+        ValueError: the share is not between 0 and 1, or no word has a letter.
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"--share {share}: give a number between 0 and 1")
+    vocab = spacy.blank("xx").vocab
+    docs = list(DocBin(store_user_data=True).from_disk(source).get_docs(vocab))
+    letters = sorted(sign for doc in docs for token in doc for sign in token.text if sign.isalpha())
+    if not letters:
+        raise ValueError(f"{source}: no word with a letter in it")
+    generator = random.Random(seed)
+    words = changed = 0
+    annotations = [attribute for attribute in DocBin().attrs if attribute not in _OF_WORDS]
+    noisy = DocBin(store_user_data=True)
+    for doc in docs:
+        texts = [token.text for token in doc]
+        for place, text in enumerate(texts):
+            if any(map(str.isalpha, text)):
+                words += 1
+                if generator.random() < share:
+                    texts[place] = corrupted(text, letters, generator)
+                    changed += texts[place] != text
+        spaces = [bool(token.whitespace_) for token in doc]
+        copy = Doc(vocab, words=texts, spaces=spaces)
+        copy.from_array(annotations, doc.to_array(annotations))
+        copy.cats = doc.cats
+        noisy.add(copy)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    noisy.to_disk(target)
+    return Counts(words, changed)
+
+
+def main() -> None:
+    """Corrupt a file and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", type=Path, metavar="IN.spacy")
+    parser.add_argument("target", type=Path, metavar="OUT.spacy")
+    parser.add_argument("--share", type=float, default=0.1, help="share of the words with an error")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    try:
+        counts = corrupt(args.source, args.target, args.share, args.seed)
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+    print(f"{args.target}: {counts.changed} of {counts.words} words changed")
+
+
+if __name__ == "__main__":
+    main()
