@@ -22,6 +22,7 @@ FLOORS = {
     "about": 0,
     "files": 0,
     "limits": 0,
+    "run_lock": 0,
     "text": 1,
     "bilm": 1,
     "catalogue": 1,

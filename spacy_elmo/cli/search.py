@@ -95,18 +95,20 @@ def index_cli(
             msg.good(f"Index: {out_dir}, {tokens:,} tokens")
             return
         from ..corpora.items import corpus_files
+        from ..run_lock import exclusive
         from ..search.corpus_index import add_corpus, corpus_source
         from ..search.index import SearchIndex
 
-        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-        about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
-        index = SearchIndex(layer=layer, method=method.value, about=about)
-        tokens = 0
-        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
-            for added in add_corpus(index, nlp, text, tokenized=tokenized):
-                tokens += added
-                bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
-        index.to_disk(out_dir)
+        with exclusive(out_dir):
+            nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+            about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
+            index = SearchIndex(layer=layer, method=method.value, about=about)
+            tokens = 0
+            with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+                for added in add_corpus(index, nlp, text, tokenized=tokenized):
+                    tokens += added
+                    bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
+            index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 
 

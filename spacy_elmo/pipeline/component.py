@@ -30,6 +30,14 @@ from .weight_names import AUTO
 _DEFAULTS = ElmoOptions()
 
 
+class ComputedLayers(list[Any]):
+    """The layers of some Docs, and the version of the weights that computed them (`BiLMShim.version`)."""
+
+    def __init__(self, layers: Iterable[Any], version: str) -> None:
+        super().__init__(layers)
+        self.version = version
+
+
 class Elmo(Upstream, TrainablePipe):
     """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
 
@@ -86,20 +94,24 @@ class Elmo(Upstream, TrainablePipe):
         install_extensions()
         yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+    def predict(self, docs: Iterable[Doc]) -> ComputedLayers:
         """Compute the layers of each Doc, (layers, n_tokens, width); with `store = "average"` their average,
         (n_tokens, width). Cached layers of training Docs are used; those of other Docs are not cached."""
-        docs = list(docs)
+        # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
+        docs, version = list(docs), self._version()
         if self._options.store == "average":
-            return averages(self.model, docs)
+            return ComputedLayers(averages(self.model, docs), version)
         if not self._cache.in_use:
-            return self.model.predict(docs)
+            return ComputedLayers(self.model.predict(docs), version)
         cached = self._cache.get_or_compute(self.model, docs, keep=False)
-        return [mapped_copy(layers) for layers in cached]
+        return ComputedLayers(map(mapped_copy, cached), version)
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so."""
-        docs, version = list(docs), shim_of(self.model).version
+        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so.
+
+        Layers from elsewhere have no version, so training computes its own.
+        """
+        docs, version = list(docs), getattr(scores, "version", None)
         for doc, layers in zip(docs, scores, strict=True):
             store_layers(doc, self.name, layers, version)
             if self._options.hooks:
@@ -129,12 +141,20 @@ class Elmo(Upstream, TrainablePipe):
                 " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
                 " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
             )
+        version = self._version()
         # Copies, because a user may change the arrays on a Doc.
         layers = (
-            [mapped_copy(array) for array in self._cached(docs)] if train else self.predict(docs)
+            ComputedLayers(map(mapped_copy, self._cached(docs)), version)
+            if train
+            else self.predict(docs)
         )
         self.set_annotations(docs, layers)
         return layers
+
+    def _version(self) -> str:
+        shim = shim_of(self.model)
+        shim.bilm  # noqa: B018 - loads, which is a change of version
+        return shim.version
 
     def mark_training(self, docs: list[Doc]) -> None:
         """Mark Docs as training data, so that the cache keeps their layers between epochs.

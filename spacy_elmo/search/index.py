@@ -163,11 +163,11 @@ class SearchIndex:
             ValueError: it is not an index, or damaged; see the constructor.
         """
         folder = Path(folder)
-        settings = open_index(folder, SENTENCES)
+        settings, files = open_index(folder, SENTENCES)
         index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         index._width = settings["width"]
-        index._neighbours = index._neighbours_class.from_disk(folder / _VECTORS)
-        index._entries = read_entries(folder / _SPANS)
+        index._neighbours = index._neighbours_class.from_disk(files[_VECTORS])
+        index._entries = read_entries(files[_SPANS])
         if len(index._neighbours) != len(index):
             raise ValueError(
                 f"{folder} has {len(index._neighbours)} vectors and {len(index)} spans: it is damaged, make it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from ..files import all_or_nothing
+from ..files import atomic_file, atomic_folder, atomic_write
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
@@ -54,27 +55,85 @@ class IndexEntry(NamedTuple):
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a folder to which the files of an index are to be written, and write its settings after them.
 
-    An earlier index in `folder` is replaced when all files are complete.
+    An earlier index in `folder` is replaced when all files are complete. For that the new files get their other names
+    (see `_other_name`), and the new settings, which contain these names, replace the old ones in one step.
 
     Raises:
         OSError: a file cannot be written.
     """
-    # The settings are the last file to appear: a folder without them is not an index.
-    with all_or_nothing(folder, (*kind.files, _SETTINGS), force=True) as new:
-        try:
-            yield new
-        except OSError as error:
-            if error.errno is None:  # the writers of NumPy and usearch do not name the file
-                raise OSError(f"{folder} cannot be written ({error})") from error
-            raise
-        described = {"format": kind.name, **settings}
-        digests = {name: _file_digest(new / name) for name in kind.files}
-        digests[_SETTINGS] = _settings_digest(described)
-        srsly.write_json(new / _SETTINGS, {**described, "digests": digests})
+    if not folder.exists():
+        with atomic_folder(folder) as new:
+            with _named_errors(folder):
+                yield new
+            srsly.write_json(new / _SETTINGS, _with_digests(new, kind, kind.files, settings))
+        return
+    has_index = (folder / _SETTINGS).exists()
+    other = tuple(map(_other_name, kind.files))
+    old = _names(kind, _digests(folder)) if has_index else other
+    names = kind.files if old == other else other
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as partial:
+            with _named_errors(folder):
+                yield Path(partial)
+            for file, name in zip(kind.files, names, strict=True):
+                with atomic_file(folder / name) as target:
+                    (Path(partial) / file).replace(target)
+        content = json.dumps(_with_digests(folder, kind, names, settings))
+    except BaseException:
+        _remove(folder, names)
+        raise
+    atomic_write(folder / _SETTINGS, content.encode())
+    _remove(folder, old)
 
 
-def open_index(folder: Path, kind: IndexFormat) -> dict[str, Any]:
-    """Return the settings of an index, after comparing all files with their digests.
+@contextmanager
+def _named_errors(folder: Path) -> Iterator[None]:
+    """Name the folder in errors of NumPy and usearch, which name no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise OSError(f"{folder} cannot be written ({error})") from error
+        raise
+
+
+def _other_name(name: str) -> str:
+    """Return the other name of a file: `spans.1.jsonl` for `spans.jsonl`."""
+    return f"{Path(name).stem}.1{Path(name).suffix}"
+
+
+def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
+    """Return the names of an index's files, given the entry `digests` of its settings."""
+    other = tuple(map(_other_name, kind.files))
+    return other if isinstance(digests, dict) and other[0] in digests else kind.files
+
+
+def _with_digests(
+    folder: Path, kind: IndexFormat, names: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    described = {"format": kind.name, **settings}
+    digests = {name: _file_digest(folder / name) for name in names}
+    return {**described, "digests": {**digests, _SETTINGS: _settings_digest(described)}}
+
+
+def _digests(folder: Path) -> Any:
+    """Return the entry `digests` of the settings, unchecked; None: there is none."""
+    try:
+        return read_json_object(folder / _SETTINGS).get("digests")
+    except (OSError, ValueError):
+        return None
+
+
+def _remove(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
+def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return the settings of an index and the paths of its files, after comparing all files with their digests.
+
+    Returns:
+        The settings; the name of each file in `kind` -> its path.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -82,7 +141,8 @@ def open_index(folder: Path, kind: IndexFormat) -> dict[str, Any]:
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     _check_digests(folder, kind, settings)
-    return settings
+    names = _names(kind, settings.get("digests"))
+    return settings, {file: folder / name for file, name in zip(kind.files, names, strict=True)}
 
 
 def is_index(folder: Path) -> bool:
@@ -152,7 +212,7 @@ def _check_digests(folder: Path, kind: IndexFormat, settings: Mapping[str, Any])
         return
     described = {name: value for name, value in settings.items() if name != "digests"}
     expected = {_SETTINGS: _settings_digest(described)}
-    expected |= {name: _file_digest(folder / name) for name in kind.files}
+    expected |= {name: _file_digest(folder / name) for name in _names(kind, digests)}
     for name, digest in expected.items():
         if not isinstance(digests, dict) or digests.get(name) != digest:
             raise ValueError(

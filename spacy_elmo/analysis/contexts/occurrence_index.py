@@ -61,22 +61,21 @@ class OccurrenceIndex:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        folder = Path(folder)
-        settings = open_index(folder, OCCURRENCES)
+        settings, files = open_index(Path(folder), OCCURRENCES)
         self.about: dict[str, Any] = settings["about"]
         """Metadata of the source; see `corpus_source`."""
         self.tokens: int = settings["tokens"]
         """Number of tokens of the corpus, without whitespace."""
-        self._sentences = list(json_lines(folder / "sentences.jsonl", _sentence, "strict"))
-        self._words = list(json_lines(folder / "words.jsonl", _word, "strict"))
+        self._sentences = list(json_lines(files["sentences.jsonl"], _sentence, "strict"))
+        self._words = list(json_lines(files["words.jsonl"], _word, "strict"))
         self._rows = {word.word: number for number, word in enumerate(self._words)}
-        self._places = _mapped(folder / "places")
-        self._vectors = _mapped(folder / "vectors")
-        centre = np.array(_mapped(folder / "centre"))
+        self._places = _mapped(files["places"])
+        self._vectors = _mapped(files["vectors"])
+        centre = np.array(_mapped(files["centre"]))
         self.centre = centre
         """(layers, 1, width) float32, the mean over all words of the corpus."""
         self._spellings = ExactNeighbours(settings["width"])
-        self._spellings.add(unit(_mapped(folder / "spellings").astype("float32") - centre[0]))
+        self._spellings.add(unit(_mapped(files["spellings"]).astype("float32") - centre[0]))
 
     @property
     def sentences(self) -> int:

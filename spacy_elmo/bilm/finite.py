@@ -1,0 +1,8 @@
+"""Finiteness of all values of a tensor, without memory for a mask."""
+
+from torch import Tensor
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return True if all values are finite. Any NaN is both extremes."""
+    return not tensor.numel() or all(extreme.isfinite() for extreme in tensor.aminmax())
