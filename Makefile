@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint format clean help
+.PHONY: demo test lint format bench clean help
 
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
@@ -33,6 +33,12 @@ $(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/kerne
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
+
+# AllenNLP is a rival only: without it, as without a network, its lines are left out.
+TEXT ?= corpus/sample/pretrain-en/train-00.txt
+bench: $(INSTALLED)  ## speeds of this machine, in ten minutes, to benchmarks/results; TEXT=... is better than the sample
+	test -d allennlp || $(BIN)/python -m pip install --quiet --no-deps --target allennlp allennlp==2.10.1 || true
+	$(BIN)/python benchmarks/bench.py --text "$(TEXT)" --allennlp allennlp
 
 clean:  ## remove what the commands made; .venv, assets and runs stay
 	rm -rf build dist *.egg-info training metrics packages project.lock

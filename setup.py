@@ -1,5 +1,6 @@
 """What setup.cfg cannot say: the part in C, which is built where there is a compiler and not missed elsewhere."""
 
+import runpy
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -14,7 +15,8 @@ setup(
         Extension(
             "spacy_elmo.bilm.kernels._native",
             sorted(map(str, KERNELS.glob("*.c"))),
-            depends=sorted(map(str, KERNELS.glob("*.h"))),
+            depends=sorted(map(str, [*KERNELS.glob("*.h"), KERNELS / "abi.py"])),
+            define_macros=[("ABI", str(runpy.run_path(str(KERNELS / "abi.py"))["ABI"]))],
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -20,13 +20,14 @@ from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.bilm.kernels.gradient import Read
+from spacy_elmo.bilm.kernels.fused_gradient import FusedLSTM
+from spacy_elmo.bilm.kernels.gradient import PlainLSTM
 from spacy_elmo.bilm.kernels.matmul import matmul
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
-GATES = {Read.__name__, f"{Read.__name__}Backward"}
+LSTM = {f"{kind.__name__}{half}" for kind in (PlainLSTM, FusedLSTM) for half in ("", "Backward")}
 
 
 def peak(dtype: torch.dtype) -> float:
@@ -84,8 +85,8 @@ def show(title: str, profiler: profile, words: int, fastest: float) -> None:
         if event.key in PRODUCTS:
             kind = "matrix products"
             total += event.count * operations(event.key, event.input_shapes)
-        elif event.key in GATES:
-            kind = "gates (cell.c)"
+        elif event.key in LSTM:
+            kind = "LSTM, beside these products"
         milliseconds[kind] += event.self_cpu_time_total / 1e3
     everything = milliseconds.total()
     reached = total / milliseconds["matrix products"] / 1e6

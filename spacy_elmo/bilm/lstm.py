@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
-from .kernels.fused_gradient import FusedRead
+from .kernels.fused_gradient import FusedLSTM
 from .kernels.fused_lstm import FusedDirection, has_kernel
-from .kernels.gradient import Read
+from .kernels.gradient import PlainLSTM
 from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
 from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
@@ -71,7 +71,7 @@ class LSTMLayer(nn.Module):
                 t.requires_grad for t in (x, h, c, *self.parameters())
             ):
                 fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
-                function = FusedRead if fused else Read
+                function = FusedLSTM if fused else PlainLSTM
                 parameters = zip(*self._parameters_by_direction(), strict=True)
                 return _stack_directions(
                     [
@@ -161,7 +161,7 @@ def _run_directions(
     # A direction ends before the other begins, so that its matrices stay in the processor's cache.
     return _stack_directions(
         [
-            direction.read(x_, h_, c_, batch_sizes)
+            direction.run(x_, h_, c_, batch_sizes)
             for x_, direction, h_, c_ in zip(x, directions, h, c, strict=True)
         ]
     )

@@ -32,6 +32,7 @@ def info_cli(
     """
     with one_message():
         from ..analysis.weights_info import weights_info
+        from ..bilm.kernels.native import active_kernels
         from ..pipeline.weight_names import find_weights
 
         info = weights_info(find_weights(source))
@@ -40,7 +41,7 @@ def info_cli(
         return
     card = info["card"]
     _table("Weights", _file_rows(info))
-    _table("Use", _use_rows(info, card))
+    _table("Use", [*_use_rows(info, card), ("kernels", active_kernels())])
     if not show_all:
         msg.info("--all shows the architecture and the whole card")
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..bilm.config import BiLMConfig
@@ -120,7 +119,7 @@ class Training(_Section):
     """Longer training sentences are split after this many words, and each part is a sentence."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
     """Adagrad is the optimizer of the paper. Muon orthogonalizes the steps of the large matrices and leaves the other
-    parameters to AdamW; it requires torch 2.9 or later.
+    parameters to AdamW.
     """
     learn_rate: float = Field(default=3e-3, gt=0)
     """Peak of the learning rate, reached after `warmup_steps` and kept until the cooldown."""
@@ -151,15 +150,6 @@ class Training(_Section):
     """Number of held-out words in each perplexity: always the first ones, so that the values are comparable."""
     save_every: int = Field(default=200, ge=1)
     """Number of steps between two checkpoints."""
-
-    @field_validator("optimizer")
-    @classmethod
-    def _require_optimizer(cls, value: str) -> str:
-        if value == "muon" and not hasattr(torch.optim, "Muon"):
-            raise ValueError(
-                f"requires torch 2.9 or later, and this is torch {torch.__version__}; update torch, or set adamw"
-            )
-        return value
 
     @property
     def limited(self) -> bool:

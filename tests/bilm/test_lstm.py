@@ -82,7 +82,7 @@ def test_first_state_is_not_changed(graph):
 @pytest.mark.parametrize("kept", [True, False])
 def test_every_gradient_equals_autograd(monkeypatch, kept, rows, dim, clips):
     if not kept:
-        monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 0)
+        monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 0)
         monkeypatch.setattr(recurrence, "_ROWS_PER_BLOCK", 4)
     layer, x, h, c = make(dim, clips, rows)
     inputs = [x.requires_grad_(), h.requires_grad_(), c.requires_grad_(), *layer.parameters()]
@@ -130,7 +130,7 @@ def test_a_graph_that_is_kept_is_walked_again():
 @pytest.mark.parametrize("dim", WITH_AND_WITHOUT_PROJECTION)
 def test_float32_which_is_compiled(monkeypatch, dim, kept):
     if not kept:
-        monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 0)
+        monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 0)
     layer, x, h, c = make(dim, dtype=torch.float32)
     upstream = torch.randn_like(x)
     found, expected = layer(x, ROWS, h, c), naive(layer, x, ROWS, h, c)
@@ -254,7 +254,7 @@ def test_a_long_forward_pass_keeps_no_gates(monkeypatch):
     rows = [1] * 40
     layer, x, h, c = make(rows=rows)
     (width, dim), both = (x.shape[2], c.shape[2]), 2 * 40
-    monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 40)
+    monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 40)
     assert kept_numbers(layer, x, rows, h, c) == both * (2 * width + 6 * dim)
-    monkeypatch.setattr(lstm_gradient, "_MOST_KEPT", 39)
+    monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 39)
     assert kept_numbers(layer, x, rows, h, c) == both * (2 * width + dim)

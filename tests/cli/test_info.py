@@ -9,6 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.kernels.native import active_kernels
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.weight_names import find_weights
@@ -84,6 +85,7 @@ def test_without_all_it_fits_a_screen():
     output = " ".join(result.output.split())
     assert "size 19.3 MB, 3,002,064 parameters" in output and "perplexity 96.3" in output
     assert "max_characters" not in output and "--all shows the architecture" in output
+    assert f"kernels {active_kernels()}" in output
 
 
 def test_card_that_somebody_has_edited(tmp_path):

@@ -73,7 +73,7 @@ def backward(
         gates, cells: as `forward` wrote them.
         before: (n, C) the c of the step before.
         dhidden: (n, C) the gradient of `hidden`.
-        dc: (n, C) what the step after says of the gradient of c; receives that of the c before.
+        dc: (n, C) the gradient of c through the next step; receives that of the c before.
         dgates: (n, 4C), written, in the type of `dhidden`: the gradients before the activations.
         dbias: (4C,), to which those of all rows are added.
     """

@@ -1,7 +1,9 @@
 /* The character CNN of many words without their windows: those of a word lie in its characters, one behind the other, and
    the features at all positions are dropped once their maximum is known. See convolution.py. */
 
-#include "numbers.h"
+#include <math.h>
+#include <stddef.h>
+
 #include "threads.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
@@ -21,7 +23,7 @@ typedef struct {
 } Convolution;
 
 #define TEMPLATE "convolution.h"
-#include "both_types.h"
+#include "avx512_types.h"
 
 typedef struct {
     int64_t parts, words, columns, dim, filters, features;
@@ -75,7 +77,7 @@ AVX512 static void gradients_of_parts(const void *arguments, int64_t first, int6
     }
 }
 
-void convolution_gradient_float32_2(const ConvolutionGradient *of) {
+void OF_FLOAT32(convolution_gradient)(const ConvolutionGradient *of) {
     spacy_elmo_share_rows(of->parts, of->parts, of->words * of->features, gradients_of_parts, of);
 }
 

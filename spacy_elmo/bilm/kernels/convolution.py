@@ -36,7 +36,7 @@ class _Gradient(ctypes.Structure):
 
 
 def has_kernel(compute_dtype: torch.dtype, characters: Tensor) -> bool:
-    """Return whether `maxima` can be computed on this processor, for parameters of the type and device of these."""
+    """Return True if `maxima` can be computed on this processor, for parameters of the type and device of these."""
     usual = characters.is_cpu and characters.dtype == torch.float32
     return usual and compute_dtype in avx512_functions("convolution")
 
@@ -83,18 +83,18 @@ class _Maxima(torch.autograd.Function):
         widths, numbers = _shape(filters)
         ids, lengths = ids.contiguous(), lengths.contiguous()
         (words, columns), features = ids.shape, int(numbers.sum())
-        found = characters.new_empty((words, features))
-        winners = torch.empty_like(found, dtype=torch.int32) if any(ctx.needs_input_grad) else None
-        low, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
-        room = low.new_empty((words, columns, table.shape[1]))
+        pooled = characters.new_empty((words, features))
+        winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
+        low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
+        room = low_table.new_empty((words, columns, table.shape[1]))
         avx512_functions("convolution")[compute_dtype](
             _Convolution(
                 torch.get_num_threads(), words, columns, table.shape[1], count, features,
-                *map(address, (widths, numbers, lengths, ids, low, packed, start, room, found, winners)),
+                *map(address, (widths, numbers, lengths, ids, low_table, packed, start, room, pooled, winners)),
             )
         )  # fmt: skip
         ctx.save_for_backward(ids, lengths, characters, winners, *filters)
-        return found
+        return pooled
 
     @staticmethod
     @once_differentiable
@@ -119,10 +119,10 @@ class _Maxima(torch.autograd.Function):
         )  # fmt: skip
         sizes = [len(weight) for weight in wide]
         dfilters = [
-            own.view(weight.shape[2], len(weight), dim)
+            gradients.view(weight.shape[2], len(weight), dim)
             .permute(1, 2, 0)[:, : weight.shape[1]]
             .contiguous()
-            for own, weight in zip(dweights.sum(0).split(sizes), filters, strict=True)
+            for gradients, weight in zip(dweights.sum(0).split(sizes), filters, strict=True)
         ]
         dbiases = gradient.sum(0).split(numbers.tolist())
         return None, None, None, None, dtable.sum(0)[:, : characters.shape[1]], *dfilters, *dbiases

@@ -12,16 +12,12 @@ from torch.autograd.function import once_differentiable
 from . import fused_lstm
 from .fused_lstm import Forward
 from .panels import padded
-from .recurrence import Clips, blocks
+from .recurrence import MAX_KEPT_ROWS, Clips, blocks
 from .weight_gradient import weight_gradient
 
-# Packed rows. Batches for training are smaller; a longer input is a long span, which is read whole to be trained. Of
-# that only the states between blocks of steps are kept, and the rest is computed again.
-_MOST_KEPT = 8192
 
-
-class FusedRead(torch.autograd.Function):
-    """`recurrence.read` with a graph. No gradient flows out of the state that it returns."""
+class FusedLSTM(torch.autograd.Function):
+    """`recurrence.run` with a graph. No gradient flows out of the state that it returns."""
 
     @staticmethod
     def forward(
@@ -37,23 +33,23 @@ class FusedRead(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as of `gradient.Read`."""
+        """Arguments as of `gradient.PlainLSTM`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
-        if len(x) <= _MOST_KEPT:
-            found = fused_lstm.forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
-            y, last_h, last_c = fused_lstm.narrowed(found.outputs, x.shape[1]), found.h, found.c
-            kept = [h, c, *found]
+        if len(x) <= MAX_KEPT_ROWS:
+            result = fused_lstm.forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
+            y, last_h, last_c = fused_lstm.narrowed(result.outputs, x.shape[1]), result.h, result.c
+            kept = [h, c, *result]
         else:
             y, last_h, last_c = torch.empty_like(x), h, c
             for steps, part in blocks(batch_sizes):
                 n = batch_sizes[steps.start]
                 kept += [last_h[:n], last_c[:n]]
-                found = fused_lstm.forward(
+                result = fused_lstm.forward(
                     weights, bias, clips, x[part], last_h, last_c, batch_sizes[steps], keep=False
                 )
-                y[part] = found.outputs[:, : x.shape[1]]
-                last_h, last_c = found.h, found.c
+                y[part] = result.outputs[:, : x.shape[1]]
+                last_h, last_c = result.h, result.c
         ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
         ctx.batch_sizes, ctx.clips, ctx.compute_dtype, ctx.sequences = (
             batch_sizes,
@@ -82,7 +78,7 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     dbias = x.new_zeros(4 * dc.shape[1])
     dgates = dprojection = None
     for batch_sizes, part, first_cells, kept in _blocks(ctx):
-        found = fused_lstm.backward(
+        result = fused_lstm.backward(
             weights,
             ctx.clips,
             kept,
@@ -93,12 +89,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
             dc,
             inputs=dx is not None,
         )
-        if dx is not None and found.dread is not None:
-            dx[part] = found.dread[:, :width]
-        dbias += found.dbias
-        dgates = weight_gradient(kept.read, found.dgates, into=dgates)
+        if dx is not None and result.dx is not None:
+            dx[part] = result.dx[:, :width]
+        dbias += result.dbias
+        dgates = weight_gradient(kept.xh, result.dgates, into=dgates)
         if projection is not None:
-            dprojection = weight_gradient(kept.hiddens, found.doutputs, into=dprojection)
+            dprojection = weight_gradient(kept.hiddens, result.doutputs, into=dprojection)
     if dgates is None:  # nothing was read
         dgates = x.new_zeros((2 * dh.shape[1], len(dbias)))
         dprojection = x.new_zeros((dc.shape[1], dh.shape[1]))
@@ -115,12 +111,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield all steps, the last first: at once if they were kept, otherwise block by block. Of each block: its batch
+    """Yield all steps, the last first: together if they were kept, otherwise block by block. Of each block: its batch
     sizes, its rows, c before it, and what the forward pass has left."""
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
-    if len(x) <= _MOST_KEPT:
-        _, c, *found = kept
-        yield ctx.batch_sizes, slice(0, len(x)), c, Forward(*found)
+    if len(x) <= MAX_KEPT_ROWS:
+        _, c, *result = kept
+        yield ctx.batch_sizes, slice(0, len(x)), c, Forward(*result)
         return
     weights = fused_lstm.pack_forward(input, recurrent, projection, ctx.compute_dtype)
     states = zip(kept[::2], kept[1::2], strict=True)

@@ -5,7 +5,8 @@
    before they have left the cache. Sequences do not depend on each other, so every thread takes its own through all
    steps and waits for nobody. */
 
-#include "numbers.h"
+#include <stddef.h>
+
 #include "threads.h"
 
 /* Rows of sums, and inner numbers of a panel, that are worked on at a time because the nearer caches hold them. */
@@ -18,7 +19,7 @@ typedef struct {
     const void *weights, *projection;
     const float *bias;
     float cell_clip, out_clip;
-    void *read;
+    void *xh;
     float *state;
     void *hiddens, *gates;
     float *cells, *outputs;
@@ -33,7 +34,7 @@ typedef struct {
     const void *gates;
     const float *cells, *first_cells, *outputs, *dgiven;
     void *dgates, *doutputs;
-    float *dread, *dhidden, *dstate, *dbias;
+    float *dx, *dhidden, *dstate, *dbias;
 } FusedBackward;
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
@@ -50,6 +51,6 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 }
 
 #define TEMPLATE "fused_lstm.h"
-#include "both_types.h"
+#include "avx512_types.h"
 
 #endif

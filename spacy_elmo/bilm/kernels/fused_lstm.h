@@ -41,7 +41,7 @@ TARGET static void NAMED(gates_forward)(const FusedForward *of, int64_t rows, in
     }
 }
 
-/* The outputs of some rows, the first `later` of which the next step reads: at row `next`. */
+/* The outputs of some rows, the first `later` of which are inputs of the next step, from row `next` on. */
 TARGET static void NAMED(outputs)(const FusedForward *of, int64_t rows, int64_t row, int64_t later, int64_t next,
                                   float *sums) {
     const int64_t dim = of->dim, width = of->width;
@@ -57,7 +57,7 @@ TARGET static void NAMED(outputs)(const FusedForward *of, int64_t rows, int64_t 
                                                  : _mm512_loadu_ps(sums + r * PANEL + k - column);
                 h = clipped_lanes(h, clip);
                 _mm512_storeu_ps(of->outputs + (row + r) * width + k, h);
-                if (r < later) STORE_LOW((LOW *)of->read + ((next + r) * 2 + 1) * width + k, h);
+                if (r < later) STORE_LOW((LOW *)of->xh + ((next + r) * 2 + 1) * width + k, h);
             }
     }
 }
@@ -75,7 +75,7 @@ TARGET static void NAMED(forward_sequences)(const FusedForward *of, int64_t firs
             for (int v = 0; v < VECTORS; v++)
                 memcpy(bias + v * LANES, of->bias + v * dim + cell, LANES * sizeof *bias);
             for (int64_t start = 0; start < rows; start += CHUNK) {
-                const LOW *x = (const LOW *)of->read + (row + start) * inner;
+                const LOW *x = (const LOW *)of->xh + (row + start) * inner;
                 NAMED(product)(least(CHUNK, rows - start), inner, x, inner, panel, sums, bias);
                 NAMED(gates_forward)(of, least(CHUNK, rows - start), row + start, first + start, cell, sums);
             }
@@ -123,7 +123,7 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *of, int64_t rows, 
         _mm512_storeu_ps(dbias + v * dim + cell, sum[v]);
 }
 
-/* The gradients of some outputs: what is given, and what the step after has said. Where they were clipped there is none. */
+/* The gradients of some outputs: those given, and those through the next step. Where outputs were clipped there is none. */
 TARGET static void NAMED(output_gradients)(const FusedBackward *of, int64_t rows, int64_t row, int64_t rank) {
     const int64_t width = of->width;
     const Lanes clip = all_lanes(of->out_clip);
@@ -181,8 +181,8 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *of, int64_t fi
                                           dhidden + cell - panel, stride, dbias);
             }
         NAMED(through_weights)(of, rows, row, (const LOW *)of->weights + weight, of->dhidden + first * width, sums);
-        if (of->dread != NULL)
-            NAMED(through_weights)(of, rows, row, of->weights, of->dread + row * width, sums);
+        if (of->dx != NULL)
+            NAMED(through_weights)(of, rows, row, of->weights, of->dx + row * width, sums);
     }
 }
 

@@ -31,7 +31,7 @@ class _Forward(ctypes.Structure):
         *(("parts", _SIZE), ("steps", _SIZE), ("rows", _POINTER), ("dim", _SIZE), ("width", _SIZE)),
         *((name, _POINTER) for name in ("weights", "projection", "bias")),
         *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
-        *((name, _POINTER) for name in ("read", "state", "hiddens", "gates", "cells", "outputs")),
+        *((name, _POINTER) for name in ("xh", "state", "hiddens", "gates", "cells", "outputs")),
     ]
 
 
@@ -41,7 +41,7 @@ class _Backward(ctypes.Structure):
         *((name, _POINTER) for name in ("weights", "projection")),
         *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
         *((name, _POINTER) for name in ("gates", "cells", "first_cells", "outputs", "dgiven")),
-        *((name, _POINTER) for name in ("dgates", "doutputs", "dread", "dhidden", "dstate")),
+        *((name, _POINTER) for name in ("dgates", "doutputs", "dx", "dhidden", "dstate")),
         ("dbias", _POINTER),
     ]
 
@@ -49,8 +49,8 @@ class _Backward(ctypes.Structure):
 class Forward(NamedTuple):
     """Results of a forward pass over M packed rows, as the backward pass needs them."""
 
-    read: Tensor
-    """(M, 2P') what each row multiplied: its input, and h before the step."""
+    xh: Tensor
+    """(M, 2P') [x ; h]: the input of each row, and h before the step."""
     hiddens: Tensor
     """(M, C') σ(o) tanh(c), in the type of the products."""
     gates: Tensor | None
@@ -72,14 +72,14 @@ class Gradients(NamedTuple):
     """(M, 4C') before the activations, in the type of the products."""
     doutputs: Tensor
     """(M, P') of h, in the type of the products."""
-    dread: Tensor | None
+    dx: Tensor | None
     """(M, P') float32 of the input."""
     dbias: Tensor
     """(4C',) float32."""
 
 
 def has_kernel(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return whether there is a kernel for products in `compute_dtype`, and the tensors are what it takes: float32
+    """Return True if there is a kernel for products in `compute_dtype`, and the tensors are what it takes: float32
     numbers on the CPU."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
     return usual and compute_dtype in avx512_functions("fused_forward")
@@ -97,7 +97,7 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `forward` reads them."""
+    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `forward`."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -107,7 +107,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, as `backward` reads them."""
+    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `backward`."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -127,13 +127,13 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Read packed sequences.
+    """Run over packed sequences.
 
     Args:
         weights: of `pack_forward`.
         bias: (4C,), the forget bias in it.
         clips: of c and of h.
-        x: (M, P) what is read.
+        x: (M, P) inputs.
         h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
         batch_sizes: sequences at each step; they sum to M.
         keep: the gates and the cells, for `backward`.
@@ -143,9 +143,9 @@ def forward(
     first = max(batch_sizes, default=0)
     # What is padded is multiplied by zeros, so it must be finite.
     allocate = x.new_zeros if wide_width > width else x.new_empty
-    read = allocate((m, 2 * wide_width), dtype=compute_dtype)
-    read[:, :width] = x
-    read[:first, wide_width : wide_width + width] = h[:first]
+    xh = allocate((m, 2 * wide_width), dtype=compute_dtype)
+    xh[:, :width] = x
+    xh[:first, wide_width : wide_width + width] = h[:first]
     state = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
     hiddens = x.new_empty((m, wide_dim), dtype=compute_dtype)
     gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
@@ -157,12 +157,12 @@ def forward(
         _Forward(
             torch.get_num_threads(), len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, (*weights, own_bias)), *map(_limit, clips),
-            *map(address, (read, state, hiddens, gates, cells, outputs)),
+            *map(address, (xh, state, hiddens, gates, cells, outputs)),
         )
     )  # fmt: skip
     last_h = h.clone(memory_format=torch.contiguous_format)
     last_h[:first] = outputs[_last_rows(batch_sizes), :width]
-    return Forward(read, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
+    return Forward(xh, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
 
 
 class FusedDirection:
@@ -185,13 +185,13 @@ class FusedDirection:
         self._weights = pack_forward(input, recurrent, projection, compute_dtype)
         self._bias, self._clips = bias, clips
 
-    def read(
+    def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read packed sequences; see `recurrence.Direction.read`."""
+        """Run over packed sequences; see `recurrence.Direction.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
-            found = forward(
+            result = forward(
                 self._weights,
                 self._bias,
                 self._clips,
@@ -201,7 +201,7 @@ class FusedDirection:
                 batch_sizes[steps],
                 keep=False,
             )
-            y[part], h, c = narrowed(found.outputs, x.shape[1]), found.h, found.c
+            y[part], h, c = narrowed(result.outputs, x.shape[1]), result.h, result.c
         return y, h, c
 
 
@@ -227,12 +227,12 @@ def backward(
         dgiven: (M, P) the gradient of the outputs.
         dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step; receive those of h and c
             before the first.
-        inputs: compute the gradient of what was read.
+        inputs: compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
     wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
-    dgates, doutputs = torch.empty_like(kept.gates), torch.empty_like(kept.read[:, :wide_width])
-    dread = torch.empty_like(kept.outputs) if inputs else None
+    dgates, doutputs = torch.empty_like(kept.gates), torch.empty_like(kept.xh[:, :wide_width])
+    dx = torch.empty_like(kept.outputs) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
@@ -243,10 +243,10 @@ def backward(
             threads, len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, weights), *map(_limit, clips),
             *map(address, (kept.gates, kept.cells, first_cells, kept.outputs, dgiven)),
-            *map(address, (dgates, doutputs, dread, dhidden, dstate, dbias)),
+            *map(address, (dgates, doutputs, dx, dhidden, dstate, dbias)),
         )
     )  # fmt: skip
-    return Gradients(dgates, doutputs, dread, dbias.sum(0))
+    return Gradients(dgates, doutputs, dx, dbias.sum(0))
 
 
 def _by_gate(weight: Tensor) -> Tensor:
@@ -259,7 +259,7 @@ def narrowed(rows: Tensor, columns: int) -> Tensor:
 
 
 def _widened(rows: Tensor, columns: int) -> Tensor:
-    """The rows with zeros after them."""
+    """Return the rows with zeros after them."""
     more = columns - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, more)) if more else rows
 
@@ -269,7 +269,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """(B,) the packed row of the last step of each sequence."""
+    """Return (B,) the packed row of the last step of each sequence."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

@@ -17,14 +17,11 @@ from torch.autograd.function import once_differentiable
 from . import cell
 from .matmul import matmul
 from .prepacked import PlainWeight
-from .recurrence import Clips, Direction, advance, blocks, read
-
-# Packed rows. Batches for training are smaller; only one long span has more rows.
-_MOST_KEPT = 8192
+from .recurrence import MAX_KEPT_ROWS, Clips, Direction, advance, blocks, run
 
 
-class Read(torch.autograd.Function):
-    """`recurrence.read` with a graph. No gradient flows out of the state that it returns."""
+class PlainLSTM(torch.autograd.Function):
+    """`recurrence.run` with a graph. No gradient flows out of the state that it returns."""
 
     @staticmethod
     def forward(
@@ -36,32 +33,36 @@ class Read(torch.autograd.Function):
         projection: Tensor | None,
         h: Tensor,
         c: Tensor,
-        rows: list[int],
+        batch_sizes: list[int],
         clips: Clips,
-        low: torch.dtype,
+        compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as of `read`; the matrices are multiplied in the type `low`."""
-        input, recurrent = input.to(low), recurrent.to(low)
-        projection = None if projection is None else projection.to(low)
-        last = None if projection is None else PlainWeight(projection, low)
+        """Arguments as of `run`; the matrices are multiplied in the type `compute_dtype`."""
+        input, recurrent = input.to(compute_dtype), recurrent.to(compute_dtype)
+        projection = None if projection is None else projection.to(compute_dtype)
+        last = None if projection is None else PlainWeight(projection, compute_dtype)
         direction = Direction(
-            PlainWeight(input, low), PlainWeight(recurrent, low), bias, last, clips
+            PlainWeight(input, compute_dtype),
+            PlainWeight(recurrent, compute_dtype),
+            bias,
+            last,
+            clips,
         )
         h, c = h.contiguous(), c.contiguous()
         cells = x.new_empty((len(x), c.shape[1]))
         gates = hiddens = None
-        if len(x) <= _MOST_KEPT:
-            gates = x.new_empty((len(x), 4 * c.shape[1]), dtype=low)
-            hiddens = torch.empty_like(cells, dtype=low)
+        if len(x) <= MAX_KEPT_ROWS:
+            gates = x.new_empty((len(x), 4 * c.shape[1]), dtype=compute_dtype)
+            hiddens = torch.empty_like(cells, dtype=compute_dtype)
             y, last_h, last_c = torch.empty_like(x), h.clone(), c.clone()
             advance(
-                direction.input(x.to(low)), rows, direction, last_h, last_c, y,
-                hiddens.split(rows), gates.split(rows), cells.split(rows),
+                direction.input(x.to(compute_dtype)), batch_sizes, direction, last_h, last_c, y,
+                hiddens.split(batch_sizes), gates.split(batch_sizes), cells.split(batch_sizes),
             )  # fmt: skip
         else:
-            y, last_h, last_c = read(x, direction, h, c, rows, cells)
+            y, last_h, last_c = run(x, direction, h, c, batch_sizes, cells)
         ctx.save_for_backward(x, input, recurrent, bias, projection, h, c, cells, y, gates, hiddens)
-        ctx.rows, ctx.clips = rows, clips
+        ctx.batch_sizes, ctx.clips = batch_sizes, clips
         ctx.mark_non_differentiable(last_h, last_c)
         return y, last_h, last_c
 
@@ -76,9 +77,9 @@ class Read(torch.autograd.Function):
 
 
 class _Steps(NamedTuple):
-    """What the backward pass wants to know of some steps, m packed rows."""
+    """Activations of some steps, m packed rows, that the backward pass uses."""
 
-    rows: Sequence[int]
+    batch_sizes: Sequence[int]
     part: slice
     gates: Tensor
     """(m, 4C) after their activations."""
@@ -92,23 +93,23 @@ class _Steps(NamedTuple):
 
 def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     x, input, recurrent, _, projection, h0, c0, cells, y = ctx.saved_tensors[:9]
-    clips, low = ctx.clips, recurrent.dtype
+    clips, compute_dtype = ctx.clips, recurrent.dtype
     dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
     dinput, drecurrent = (torch.zeros_like(weight, dtype=x.dtype) for weight in (input, recurrent))
     dprojection = None if projection is None else torch.zeros_like(projection, dtype=x.dtype)
     dbias, dc = x.new_zeros(input.shape[1]), torch.zeros_like(c0)
-    dh = x.new_zeros((0, x.shape[1]), dtype=low)
+    dh = x.new_zeros((0, x.shape[1]), dtype=compute_dtype)
     for steps in _steps(ctx):
-        part, own = steps.part, list(steps.rows)
+        part, sizes = steps.part, list(steps.batch_sizes)
         dgates = torch.empty_like(steps.gates)
-        douts = torch.empty_like(y[part], dtype=low)
+        douts = torch.empty_like(y[part], dtype=compute_dtype)
         # Few outputs are ever clipped, and mostly none.
         clipped = None if clips.out is None else y[part].abs() >= clips.out
         clipped = clipped if clipped is not None and clipped.any() else None
         parts = zip(
-            own, dy[part].split(own), douts.split(own), steps.gates.split(own),
-            cells[part].split(own), steps.before, dgates.split(own),
-            [None] * len(own) if clipped is None else clipped.split(own), strict=True,
+            sizes, dy[part].split(sizes), douts.split(sizes), steps.gates.split(sizes),
+            cells[part].split(sizes), steps.before, dgates.split(sizes),
+            [None] * len(sizes) if clipped is None else clipped.split(sizes), strict=True,
         )  # fmt: skip
         for n, given, dout, gate, state, before, dgate, cut in reversed(list(parts)):
             if (later := dh.shape[0]) == n:
@@ -123,7 +124,7 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
             dh = matmul(dgate, recurrent.t())
         if dx is not None:
             dx[part] = matmul(dgates, input.t())
-        dinput += matmul(x[part].to(low).t(), dgates)
+        dinput += matmul(x[part].to(compute_dtype).t(), dgates)
         drecurrent += matmul(steps.previous.t(), dgates)
         if dprojection is not None:
             dprojection += matmul(steps.hiddens.t(), douts)
@@ -138,25 +139,32 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _steps(ctx: Any) -> Iterator[_Steps]:
-    """All steps, the last first: at once if their gates were kept, otherwise block by block."""
+    """Yield all steps, the last first: together if their gates were kept, otherwise block by block."""
     x, input, recurrent, bias, _, h0, c0, cells, y, gates, hiddens = ctx.saved_tensors
-    rows, low = ctx.rows, recurrent.dtype
-    states = [c0, *cells.split(rows)]
-    before = [state[:n] for state, n in zip(states, rows, strict=False)]
-    previous = torch.cat([h0[: max(rows, default=0)], y[_step_before(rows, y.device)]]).to(low)
+    batch_sizes, compute_dtype = ctx.batch_sizes, recurrent.dtype
+    states = [c0, *cells.split(batch_sizes)]
+    before = [state[:n] for state, n in zip(states, batch_sizes, strict=False)]
+    previous = torch.cat(
+        [h0[: max(batch_sizes, default=0)], y[_step_before(batch_sizes, y.device)]]
+    ).to(compute_dtype)
     if gates is not None:
-        yield _Steps(rows, slice(0, len(x)), gates, hiddens, before, previous)
+        yield _Steps(batch_sizes, slice(0, len(x)), gates, hiddens, before, previous)
         return
-    for steps, part in reversed(list(blocks(rows))):
-        again = matmul(x[part].to(low), input), matmul(previous[part], recurrent)
-        gates, hiddens = torch.empty_like(again[0]), torch.empty_like(cells[part], dtype=low)
+    for steps, part in reversed(list(blocks(batch_sizes))):
+        again = matmul(x[part].to(compute_dtype), input), matmul(previous[part], recurrent)
+        gates, hiddens = (
+            torch.empty_like(again[0]),
+            torch.empty_like(cells[part], dtype=compute_dtype),
+        )
         c = torch.cat(before[steps])
         cell.forward(*again, bias, ctx.clips.cell, c, hiddens, gates, torch.empty_like(c))
-        yield _Steps(rows[steps], part, gates, hiddens, before[steps], previous[part])
+        yield _Steps(batch_sizes[steps], part, gates, hiddens, before[steps], previous[part])
 
 
-def _step_before(rows: list[int], device: torch.device) -> Tensor:
-    """The packed row, one step before, of every row that is not of the first step."""
-    starts = itertools.accumulate(rows, initial=0)
-    found = [torch.arange(start, start + n) for start, n in zip(starts, rows[1:], strict=False)]
-    return torch.cat([torch.arange(0), *found]).to(device)
+def _step_before(batch_sizes: list[int], device: torch.device) -> Tensor:
+    """Return the packed row, one step before, of every row that is not of the first step."""
+    starts = itertools.accumulate(batch_sizes, initial=0)
+    before = [
+        torch.arange(start, start + n) for start, n in zip(starts, batch_sizes[1:], strict=False)
+    ]
+    return torch.cat([torch.arange(0), *before]).to(device)

@@ -1,5 +1,6 @@
 /* Rows of float32 as bytes with a scale each, and back; see int8.py. */
 
+#include "names.h"
 #include "numbers.h"
 #include "threads.h"
 
@@ -19,13 +20,13 @@ VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t
         const float *restrict x = of.numbers + row * of.dim;
         int8_t *restrict out = of.bytes + row * of.dim;
         float most = 0.0f, nothing = 0.0f;
-        LANES(max, most)
+        BY_LANES(max, most)
         for (int64_t k = 0; k < of.dim; k++) {
             float size = fabsf(x[k]);
             most = size > most ? size : most;
         }
         /* Bytes cannot hold what is not a number, so the scale does. */
-        LANES(+, nothing)
+        BY_LANES(+, nothing)
         for (int64_t k = 0; k < of.dim; k++)
             nothing += x[k] * 0.0f;
         of.scales[row] = most / 127.0f + nothing;
@@ -37,8 +38,8 @@ VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t
     }
 }
 
-void quantize_float32_2(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
-                         float *scales) {
+void OF_FLOAT32(quantize)(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
+                          float *scales) {
     const Quantized of = {dim, numbers, bytes, scales};
     spacy_elmo_share_rows(threads, rows, dim / CHEAPER, quantize_rows, &of);
 }
@@ -62,8 +63,8 @@ VARIANTS static void dequantize_rows(const void *arguments, int64_t first, int64
 }
 
 /* Each number takes the place of its sum. */
-void dequantize_float32_2(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
-                        const float *columns) {
+void OF_FLOAT32(dequantize)(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
+                            const float *columns) {
     const Rescaled of = {dim, sums, scales, columns};
     spacy_elmo_share_rows(threads, rows, dim / CHEAPER, dequantize_rows, &of);
 }

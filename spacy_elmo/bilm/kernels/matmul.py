@@ -27,8 +27,8 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """
     device = x.device.type
     if torch.is_autocast_enabled(device):
-        low = torch.get_autocast_dtype(device)
-        x, weight = x.to(low), weight.to(low)
+        compute_dtype = torch.get_autocast_dtype(device)
+        x, weight = x.to(compute_dtype), weight.to(compute_dtype)
     if not _by_onednn(x, weight):
         return x @ weight
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):

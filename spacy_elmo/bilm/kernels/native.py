@@ -16,7 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .abi import ABI
+
 _SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+# Of the functions in plain C; the others take one structure. Whoever changes a list raises `ABI`.
 _ARGUMENTS = {
     "cell_forward": [_SIZE] * 3 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
     "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
@@ -27,9 +30,19 @@ _ARGUMENTS = {
     "dequantize": [_SIZE] * 3 + [_POINTER] * 3,
 }
 _FLOAT32_ALONE = ("quantize", "dequantize")
-# 2 is the version of the argument lists above. Whoever changes them raises it everywhere (grep _float32_2 and
-# _bfloat16_2), so that a library that was built earlier is not called with the new arguments.
-_TYPES = {torch.float32: "float32_2", torch.bfloat16: "bfloat16_2"}
+_SUFFIXES = {torch.float32: f"float32_{ABI}", torch.bfloat16: f"bfloat16_{ABI}"}
+
+
+def active_kernels() -> str:
+    """Return in a few words which kernels compute on this machine."""
+    if not library():
+        return "torch alone: nothing was compiled when this package was installed"
+    types = avx512_functions("fused_forward")
+    if torch.bfloat16 in types:
+        return "C with AVX512, and AVX512-BF16 for bfloat16"
+    if torch.float32 in types:
+        return "C with AVX512; products in bfloat16 by torch"
+    return "C for gates and pooling, all products by torch: there is no AVX512"
 
 
 def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
@@ -49,7 +62,7 @@ def avx512_functions(name: str) -> dict[torch.dtype, Any]:
 @cache
 def _avx512_functions(name: str) -> dict[torch.dtype, Any]:
     functions, library = {}, ctypes.CDLL(str(path()))
-    for dtype, suffix in _TYPES.items():
+    for dtype, suffix in _SUFFIXES.items():
         # GCC alone compiles them, for x86 alone.
         here = getattr(library, f"avx512_here_{suffix}", None)
         function = getattr(library, f"{name}_{suffix}", None)
@@ -77,25 +90,23 @@ def path() -> Path:
 def library() -> dict[tuple[str, torch.dtype], Any]:
     """All functions by name and type; empty if nothing was compiled."""
     try:
-        found = ctypes.CDLL(str(path()))
-        _give_team(found)
-        return _functions(found)
-    except (
-        OSError,
-        AttributeError,
-    ):  # not built, or for another machine, or from other sources than these
+        native = ctypes.CDLL(str(path()))
+        _give_team(native)
+        return _functions(native)
+    # Not built, or for another machine, or from sources with another ABI.
+    except (OSError, AttributeError):
         return {}
 
 
 def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
-    found = {}
+    functions = {}
     for name, types in _ARGUMENTS.items():
-        for dtype, suffix in _TYPES.items():
+        for dtype, suffix in _SUFFIXES.items():
             if name in _FLOAT32_ALONE and dtype != torch.float32:
                 continue
-            function = found[name, dtype] = getattr(library, f"{name}_{suffix}")
+            function = functions[name, dtype] = getattr(library, f"{name}_{suffix}")
             function.argtypes, function.restype = types, None
-    return found
+    return functions
 
 
 def _give_team(library: ctypes.CDLL) -> None:

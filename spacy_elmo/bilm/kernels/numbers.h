@@ -1,25 +1,10 @@
-/* What the C files share: variants for several processors, the types, and e^x that a compiler can vectorise. */
+/* Functions of one number that a compiler turns into vectors, and bfloat16. */
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-/* One build for every processor: the best variant is chosen when the library is loaded. */
-#if __GNUC__ >= 12
-#define VARIANTS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VARIANTS __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-#else
-#define VARIANTS
-#endif
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "variants.h"
 
 INLINE float of_bits(uint32_t bits) {
     float x;
@@ -67,24 +52,3 @@ INLINE uint16_t lowered(float x) {
 }
 
 INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
-
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define INDEPENDENT
-#endif
-
-/* A sum or a maximum, lane by lane. Needs -fopenmp-simd, which has nothing to do with threads. */
-#define PRAGMA(text) _Pragma(#text)
-#define LANES(operation, name) PRAGMA(omp simd reduction(operation : name))
-
-#define FLOAT_LOAD(x) (x)
-#define FLOAT_STORE(x) (x)
-
-/* A function for both types: DEFINE(NAME, LOW, LOAD, STORE) is a macro that spells it out. native.py explains the
-   number. */
-#define FOR_BOTH(DEFINE, name)                                                                                         \
-    DEFINE(name##_float32_2, float, FLOAT_LOAD, FLOAT_STORE)                                                             \
-    DEFINE(name##_bfloat16_2, uint16_t, raised, lowered)

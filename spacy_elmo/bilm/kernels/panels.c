@@ -1,6 +1,6 @@
 /* Weights as panels, from float32, and the products that read them; see panels.py. */
 
-#include "numbers.h"
+#include <stdint.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 
@@ -13,16 +13,16 @@ typedef struct {
 } Packing;
 
 #define TEMPLATE "panels.h"
-#include "both_types.h"
+#include "avx512_types.h"
 
 /* Whether this processor has the instructions. */
-int64_t avx512_here_float32_2(void) {
+int64_t OF_FLOAT32(avx512_here)(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-int64_t avx512_here_bfloat16_2(void) {
-    return avx512_here_float32_2() && __builtin_cpu_supports("avx512bf16");
+int64_t OF_BFLOAT16(avx512_here)(void) {
+    return OF_FLOAT32(avx512_here)() && __builtin_cpu_supports("avx512bf16");
 }
 
 #endif

@@ -67,9 +67,10 @@ TARGET void NAMED(pack_panels)(const Packing *of) {
             for (int64_t k = 0; k < of->inner; k += PAIR) {
                 Lanes rows[PAIR];
                 for (int next = 0; next < PAIR; next++)
-                    rows[next] = k + next < of->known_inner
-                                     ? gathered_lanes(source + (k + next) * of->inner_step, columns, there)
-                                     : _mm512_setzero_ps();
+                    rows[next] = k + next >= of->known_inner ? _mm512_setzero_ps()
+                                 : of->column_step == 1
+                                     ? _mm512_maskz_loadu_ps(there, source + (k + next) * of->inner_step)
+                                     : gathered_lanes(source + (k + next) * of->inner_step, columns, there);
                 STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
             }
         }

@@ -27,7 +27,7 @@ class _Packing(ctypes.Structure):
     ]
 
 
-def pack(parts: Sequence[Tensor], low: torch.dtype) -> Tensor:
+def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     """Return matrices below each other in panels, each padded to a multiple of 16 rows.
 
     Args:
@@ -36,11 +36,11 @@ def pack(parts: Sequence[Tensor], low: torch.dtype) -> Tensor:
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
     panels = -(-columns * blocks // _PANEL) if blocks == 1 else -(-columns // _LANES)
-    packed = torch.empty((panels, sum(heights), _PANEL), dtype=low)
+    packed = torch.empty((panels, sum(heights), _PANEL), dtype=compute_dtype)
     start = 0
     for part, height in zip(parts, heights, strict=True):
         inner, by_gate, column = part.stride()
-        avx512_functions("pack_panels")[low](
+        avx512_functions("pack_panels")[compute_dtype](
             _Packing(
                 panels, height, len(part), columns, blocks > 1, address(part), inner, column, by_gate,
                 address(packed[0, start:]), packed.stride(0),

@@ -22,6 +22,9 @@ from . import cell
 from .prepacked import MatmulWeight
 
 _ROWS_PER_BLOCK = 512
+MAX_KEPT_ROWS = 8192
+"""Packed rows of which the backward pass has all activations in memory. Batches for training are smaller. Of a longer
+input, which is one long span, it has the states between blocks of steps and computes the rest again."""
 
 
 class Clips(NamedTuple):
@@ -44,42 +47,42 @@ class Direction(NamedTuple):
     """(C, P) W_p."""
     clips: Clips
 
-    def read(
-        self, x: Tensor, h: Tensor, c: Tensor, rows: Sequence[int]
+    def run(
+        self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read packed sequences; see the function `read`."""
-        return read(x, self, h, c, rows)
+        """Run over packed sequences; see the function `run`."""
+        return run(x, self, h, c, batch_sizes)
 
 
-def read(
+def run(
     x: Tensor,
     direction: Direction,
     h: Tensor,
     c: Tensor,
-    rows: Sequence[int],
+    batch_sizes: Sequence[int],
     cells: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Read packed sequences (see `Packing`), without a graph.
+    """Run one direction over packed sequences (see `Packing`), without a graph.
 
     Args:
-        x: (M, P) what is read.
+        x: (M, P) inputs.
         h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-        rows: sequences still read at each step; they sum to M.
+        batch_sizes: number of sequences that have each step; they sum to M.
         cells: (M, C), written: c after each step.
 
     Returns:
         (M, P) the outputs, and the state after each sequence's last step.
     """
-    low = direction.recurrent.dtype
+    compute_dtype = direction.recurrent.dtype
     y, h, c = torch.empty_like(x), *(t.clone(memory_format=torch.contiguous_format) for t in (h, c))
-    most = max(rows, default=0)
-    hidden = x.new_empty((most, c.shape[1]), dtype=low)
-    gates = None if cells is None else x.new_empty((most, 4 * c.shape[1]), dtype=low)
+    most = max(batch_sizes, default=0)
+    hidden = x.new_empty((most, c.shape[1]), dtype=compute_dtype)
+    gates = None if cells is None else x.new_empty((most, 4 * c.shape[1]), dtype=compute_dtype)
     # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
-    for steps, part in blocks(rows):
-        block = rows[steps]
+    for steps, part in blocks(batch_sizes):
+        block = batch_sizes[steps]
         advance(
-            direction.input(x[part].to(low)), block, direction, h, c, y[part],
+            direction.input(x[part].to(compute_dtype)), block, direction, h, c, y[part],
             [hidden[:n] for n in block],
             None if gates is None else [gates[:n] for n in block],
             None if cells is None else cells[part].split(list(block)),
@@ -87,19 +90,19 @@ def read(
     return y, h, c
 
 
-def blocks(rows: Sequence[int]) -> Iterator[tuple[slice, slice]]:
+def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
     """Yield blocks of about 512 packed rows: the slice of steps and the slice of rows of each."""
     step = row = size = 0
-    for end, n in enumerate(rows, 1):
+    for end, n in enumerate(batch_sizes, 1):
         size += n
-        if size >= _ROWS_PER_BLOCK or end == len(rows):
+        if size >= _ROWS_PER_BLOCK or end == len(batch_sizes):
             yield slice(step, end), slice(row, row + size)
             step, row, size = end, row + size, 0
 
 
 def advance(
     inputs: Tensor,
-    rows: Sequence[int],
+    batch_sizes: Sequence[int],
     direction: Direction,
     h: Tensor,
     c: Tensor,
@@ -108,7 +111,7 @@ def advance(
     gates: Sequence[Tensor] | None = None,
     cells: Sequence[Tensor] | None = None,
 ) -> None:
-    """Run one LSTM step for each entry of `rows`.
+    """Run one LSTM step for each entry of `batch_sizes`.
 
     Args:
         inputs: (M, 4C) x W_x.
@@ -117,12 +120,11 @@ def advance(
         hiddens: for each step, (n, C) of room for σ(o) tanh(c).
         gates, cells: for each step, (n, 4C) and (n, C), written: the activated gates and the new c. Both or neither.
     """
-    nothing = [None] * len(rows)
-    sizes = list(rows)
+    nothing, sizes = [None] * len(batch_sizes), list(batch_sizes)
     steps = zip(
-        rows, inputs.split(sizes), y.split(sizes), hiddens, gates or nothing, cells or nothing, strict=True,
+        sizes, inputs.split(sizes), y.split(sizes), hiddens, gates or nothing, cells or nothing, strict=True,
     )  # fmt: skip
-    first = max(rows, default=0)
+    first = max(batch_sizes, default=0)
     _, recurrent, bias, projection, clips = direction
     before, c = h[:first].to(recurrent.dtype), c[:first]
     for n, z, out, hidden, gate, state in steps:

@@ -1,7 +1,8 @@
 /* The gradient of a weight matrix from many rows: (left columns, right columns) sums of products over the rows, in float32,
    which no library gives for bfloat16; see weight_gradient.py. */
 
-#include "numbers.h"
+#include <stddef.h>
+
 #include "threads.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
@@ -27,6 +28,6 @@ typedef struct {
 } Block;
 
 #define TEMPLATE "weight_gradient.h"
-#include "both_types.h"
+#include "avx512_types.h"
 
 #endif

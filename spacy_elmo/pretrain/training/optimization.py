@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from ...bilm.head import Head
 from ..config import Training
-from .muon import muon, muon_matrices
+from .muon import Muon, muon_matrices
 
 _ADAGRAD_ACCUMULATOR = 1 / 20**2
 
@@ -39,7 +39,7 @@ def optimizers(bilm: nn.Module, head: Head, settings: Training) -> list[Optimize
     optimizers: list[Optimizer] = []
     matrices = muon_matrices(bilm) if settings.optimizer == "muon" else []
     if matrices:
-        optimizers.append(muon(matrices, rate, settings.weight_decay))
+        optimizers.append(Muon(matrices, rate, settings.weight_decay))
     groups = decay_groups(bilm, without=[matrix.parameter for matrix in matrices])
     rows = list(head.parameters())
     if settings.negatives is None:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import fused_gradient, native, recurrence
-from spacy_elmo.bilm.kernels.fused_gradient import FusedRead
+from spacy_elmo.bilm.kernels.fused_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
-from spacy_elmo.bilm.kernels.gradient import Read
+from spacy_elmo.bilm.kernels.gradient import PlainLSTM
 from spacy_elmo.bilm.kernels.prepacked import PlainWeight
 from spacy_elmo.bilm.kernels.recurrence import Clips
 
@@ -40,7 +40,7 @@ def needs(dtype):
 
 
 def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
-    """Arguments of `Read` in `dtype`, batch sizes and clips. No width: no projection."""
+    """Arguments of `PlainLSTM` in `dtype`, batch sizes and clips. No width: no projection."""
     random = torch.Generator().manual_seed(dim)
     lengths = sorted(lengths, reverse=True)
     batch_sizes = [sum(length > step for length in lengths) for step in range(lengths[0])]
@@ -88,13 +88,13 @@ def assert_similar(found, expected, tolerance):
 def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
     needs(dtype)
     arguments, *rest = example(**sizes)
-    expected = with_gradients(Read, arguments, *rest, torch.float64)
+    expected = with_gradients(PlainLSTM, arguments, *rest, torch.float64)
     single = [None if t is None else t.float() for t in arguments]
     with pytest.MonkeyPatch.context() as patch:
         if not kept:
-            patch.setattr(fused_gradient, "_MOST_KEPT", 0)
+            patch.setattr(fused_gradient, "MAX_KEPT_ROWS", 0)
             patch.setattr(recurrence, "_ROWS_PER_BLOCK", 7)
-        found = with_gradients(FusedRead, single, *rest, dtype)
+        found = with_gradients(FusedLSTM, single, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         # A value near a clip may be on the other side of it in bfloat16, where its gradient is 0.
         exact = dtype == torch.float32 or rest[1] == Clips(None, None)
@@ -107,8 +107,8 @@ def test_values_and_gradients_of_usual_sizes(size, dtype):
     needs(dtype)
     lengths = [7] * 60 + [5] * 50 + [1] * 20
     arguments, *rest = example(lengths, *size, 3.0, 3.0, torch.float32)
-    expected = with_gradients(Read, arguments, *rest, torch.float32)
-    found = with_gradients(FusedRead, arguments, *rest, dtype)
+    expected = with_gradients(PlainLSTM, arguments, *rest, torch.float32)
+    found = with_gradients(FusedLSTM, arguments, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         assert_similar(got, wanted, TOLERANCE[dtype])
 
@@ -119,11 +119,11 @@ def test_inference_equals_training(sizes, dtype, block):
     """Bit for bit, in blocks of any size."""
     needs(dtype)
     arguments, batch_sizes, clips = example(**sizes, dtype=torch.float32)
-    expected, _ = with_gradients(FusedRead, arguments, batch_sizes, clips, dtype)
+    expected, _ = with_gradients(FusedLSTM, arguments, batch_sizes, clips, dtype)
     x, *weights, h, c = arguments
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recurrence, "_ROWS_PER_BLOCK", block)
-        found = FusedDirection(*weights, clips, dtype).read(x, h, c, batch_sizes)
+        found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 
@@ -134,11 +134,11 @@ def test_a_sentence_does_not_depend_on_the_others(dtype):
     lengths = [6] * 13 + [3] * 4
     (x, *weights, h, c), batch_sizes, clips = example(lengths, 48, 40, 3.0, 3.0, torch.float32)
     direction = FusedDirection(*weights, clips, dtype)
-    together = direction.read(x, h, c, batch_sizes)
+    together = direction.run(x, h, c, batch_sizes)
     starts = [sum(batch_sizes[:step]) for step in range(6)]
     for rank, length in enumerate(lengths):
         rows = [start + rank for start in starts[:length]]
-        alone = direction.read(x[rows], h[[rank]], c[[rank]], [1] * length)
+        alone = direction.run(x[rows], h[[rank]], c[[rank]], [1] * length)
         expected = (together[0][rows], together[1][[rank]], together[2][[rank]])
         assert all(torch.equal(*pair) for pair in zip(alone, expected, strict=True))
 
@@ -148,12 +148,12 @@ def test_the_arguments_are_unchanged_and_may_lie_anywhere(dtype):
     needs(dtype)
     arguments, *rest = example([5, 4, 4, 1], 24, 20, 3.0, 3.0, torch.float32)
     before = [t.clone() for t in arguments]
-    expected = with_gradients(FusedRead, arguments, *rest, dtype)
+    expected = with_gradients(FusedLSTM, arguments, *rest, dtype)
     assert all(torch.equal(*pair) for pair in zip(arguments, before, strict=True))
     shifted = [torch.cat([t.flatten()[:1], t.flatten()])[1:].view(t.shape) for t in arguments]
     transposed = [t.t().contiguous().t() if t.dim() == 2 else t for t in arguments]
     for others in (shifted, transposed):
-        found = with_gradients(FusedRead, others, *rest, dtype)
+        found = with_gradients(FusedLSTM, others, *rest, dtype)
         for pairs in zip(found, expected, strict=True):
             assert all(torch.equal(*pair) for pair in zip(*pairs, strict=True))
 
@@ -163,10 +163,10 @@ def test_the_arguments_are_unchanged_and_may_lie_anywhere(dtype):
 def test_any_number_of_threads(dtype, threads):
     needs(dtype)
     arguments, *rest = example([9, 9, 8, 7, 7, 6, 2, 1, 1], 80, 64, 3.0, 3.0, torch.float32)
-    expected = with_gradients(FusedRead, arguments, *rest, dtype)
+    expected = with_gradients(FusedLSTM, arguments, *rest, dtype)
     with torch_threads(threads):
-        found = with_gradients(FusedRead, arguments, *rest, dtype)
-        again = with_gradients(FusedRead, arguments, *rest, dtype)
+        found = with_gradients(FusedLSTM, arguments, *rest, dtype)
+        again = with_gradients(FusedLSTM, arguments, *rest, dtype)
     for name, got, wanted, repeated in zip(
         ("y", "last h", "last c", *NAMES),
         *(sum(parts, []) for parts in (found, expected, again)),
@@ -185,11 +185,11 @@ def test_gates_that_are_far_out(dtype):
     needs(dtype)
     (x, *weights, h, c), batch_sizes, clips = example([2, 1], 20, 18, None, None, torch.float32)
     weights[2][::2], weights[2][1::2] = 1e30, -1e30
-    found = FusedDirection(*weights, clips, dtype).read(x, h, c, batch_sizes)
+    found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
     input, recurrent, bias, projection = weights
     matrices = (PlainWeight(weight, torch.float32) for weight in (input, recurrent, projection))
     plain = recurrence.Direction(next(matrices), next(matrices), bias, next(matrices), clips)
-    assert_similar(found, plain.read(x, h, c, batch_sizes), TOLERANCE[dtype])
+    assert_similar(found, plain.run(x, h, c, batch_sizes), TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -200,7 +200,7 @@ def test_what_is_not_a_number_stays_none(dtype, value):
     arguments, *rest = example([4, 3, 2], 40, 24, 3.0, 3.0, torch.float32)
     arguments[0][1, 5] = value if math.isnan(value) else math.nan
     arguments[0][2, 3] = value
-    (y, h, _), gradients = with_gradients(FusedRead, arguments, *rest, dtype)
+    (y, h, _), gradients = with_gradients(FusedLSTM, arguments, *rest, dtype)
     assert y[1].isnan().all() and h[1].isnan().all()
     assert y[0].isfinite().all() and h[0].isfinite().all()
     assert gradients[1].isnan().any() and gradients[3].isnan().any()
@@ -209,7 +209,7 @@ def test_what_is_not_a_number_stays_none(dtype, value):
 def test_nothing_to_read():
     (x, *weights, h, c), _, clips = example([1], 5, 3, None, None, torch.float32)
     leaves = [t.requires_grad_() for t in (x[:0].clone(), *weights, h, c)]
-    y, last_h, last_c = FusedRead.apply(*leaves, [], clips, torch.float32)
+    y, last_h, last_c = FusedLSTM.apply(*leaves, [], clips, torch.float32)
     assert y.shape == (0, 3) and torch.equal(last_h, h) and torch.equal(last_c, c)
     gradients = torch.autograd.grad(y.sum(), leaves, allow_unused=True)
     assert not any(gradient.any() for gradient in gradients if gradient is not None)

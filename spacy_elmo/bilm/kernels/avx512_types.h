@@ -6,6 +6,7 @@
    and MULTIPLY_ADD(sums, left, right). */
 
 #include "lanes.h"
+#include "names.h"
 
 /* Columns of a panel in vectors and in numbers, and rows of a tile of sums, which the registers hold. */
 enum { VECTORS = 4, PANEL = 64, TILE = 6 };
@@ -14,11 +15,11 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 #define LOW uint16_t
 #define PAIR 2
-#define NAMED(name) name##_bfloat16_2
+#define NAMED(name) OF_BFLOAT16(name)
 #define TARGET AVX512_BF16
 #define Group __m512bh
 #define LOAD_GROUPS(p) ((__m512bh)_mm512_loadu_si512(p))
-#define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32((int)((p)[0] | (uint32_t)(p)[1] << 16)))
+#define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32(two_numbers(p)))
 #define STORE_GROUPS(p, rows) _mm512_storeu_si512(p, paired_lanes((rows)[0], (rows)[1]))
 #define MULTIPLY_ADD _mm512_dpbf16_ps
 #define LOAD_LOW(p)                                                                                                    \
@@ -47,7 +48,7 @@ void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_ste
 
 #define LOW float
 #define PAIR 1
-#define NAMED(name) name##_float32_2
+#define NAMED(name) OF_FLOAT32(name)
 #define TARGET AVX512
 #define Group __m512
 #define LOAD_GROUPS _mm512_loadu_ps

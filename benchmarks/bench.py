@@ -1,0 +1,97 @@
+"""Speeds of this machine, in one file and one picture, in about ten minutes: `make bench`.
+
+Inference in all sizes (`speed.py`), training beside the rivals (`rivals.py`), the gates (`gates.py`), a short sentence
+(`latency.py`) and spaCy's start (`import_time.py`), by the rules of these programs, on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import torch
+from contest.figure import draw
+from contest.rounds import Result, compare, contenders
+from contest.targets import Side
+from measuring.processor import file_name, processor
+from measuring.sentences import SAMPLE
+from speed import PRECISIONS, limits, run, table, targets
+
+from spacy_elmo.bilm.kernels.native import active_kernels
+
+RESULTS = Path(__file__).parent / "results"
+BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
+"""Sentences in a batch, by size. In the original size one batch size takes as long as three in the others."""
+
+
+def main() -> None:
+    """Measure everything, print tables, and write PROCESSOR.json and PROCESSOR.png."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--allennlp", type=Path, help="folder into which pip has installed allennlp"
+    )
+    parser.add_argument("--sizes", nargs="+", choices=BATCHES, default=list(BATCHES))
+    parser.add_argument("--rounds", type=int, default=1, help="of inference")
+    parser.add_argument("--words", type=int, default=2000, help="number of words of training")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    allennlp = args.allennlp if args.allennlp and args.allennlp.is_dir() else None
+    results: list[Result] = []
+    for size in args.sizes:
+        part = compare(
+            size,
+            _contenders(size, allennlp is not None),
+            batches=BATCHES[size],
+            rounds=args.rounds,
+            threads=args.threads,
+            text=args.text,
+            allennlp=allennlp,
+        )
+        print("\n".join(table(part)), end="\n\n", flush=True)
+        results += part
+    print("\n".join(targets(results)), end="\n\n", flush=True)
+    threads, text = ["--threads", str(args.threads)], ["--text", str(args.text)]
+    rivals = ["--sizes", *(size for size in args.sizes if size != "original")]
+    rivals += ["--words", str(args.words), "--repeats", "2"]
+    rivals += ["--allennlp", str(allennlp)] if allennlp else []
+    milliseconds = {
+        "one sentence": run("latency.py", *threads, *text),
+        "import": run("import_time.py"),
+    }
+    print("\n".join(limits(milliseconds)), end="\n\n", flush=True)
+    report = {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "threads": args.threads,
+        "date": date.today().isoformat(),
+        "kernels": active_kernels(),
+        "text": args.text.name,
+        "inference": [{**asdict(result), "words per second": result.speed} for result in results],
+        "training": run("rivals.py", *threads, *text, *rivals),
+        "nanoseconds a cell of the gates": run("gates.py"),
+        "milliseconds": milliseconds,
+    }
+    for part in ("training", "nanoseconds a cell of the gates"):
+        print(json.dumps(report[part], indent=2), flush=True)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    path = args.folder / f"{file_name(processor())}.json"
+    path.write_text(json.dumps(report, indent=2) + "\n", "utf8")
+    draw(results, path.with_suffix(".png"))
+    print(f"{path}\n{path.with_suffix('.png')}")
+
+
+def _contenders(size: str, allennlp: bool) -> list[Side]:
+    """Return the contenders of a size. A pipeline adds nothing to what `original` costs, and each takes a minute."""
+    sides = contenders(size, PRECISIONS, allennlp=allennlp)
+    return [side for side in sides if size != "original" or side.kind != "nlp.pipe"]
+
+
+if __name__ == "__main__":
+    main()

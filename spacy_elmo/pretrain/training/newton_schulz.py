@@ -1,0 +1,68 @@
+"""Newton-Schulz iterations: a matrix with the singular vectors of another and singular values near 1."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# Of Jordan et al. 2024: an iteration maps each singular value s to a s + b s^3 + c s^5. The slope at 0 is as steep as
+# possible; values that have arrived stay between 0.7 and 1.2.
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+# Iterations on Gram matrices between two products with a flat matrix itself. Rounding to bfloat16 makes small
+# eigenvalues of a Gram matrix negative, and these grow; after three iterations they are still small.
+_GRAM_ITERATIONS = (3, 2)
+# A flat matrix has at least so many columns per row; for others, Gram matrices save nothing.
+_FLAT = 1.5
+
+
+def nearly_orthogonal(matrix: Tensor) -> Tensor:
+    """Return U S' V^T for a matrix U S V^T, where the diagonal of S' is between 0.7 and 1.2, but smaller for singular
+    values below about a thousandth of the norm.
+
+    This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T, in bfloat16.
+    For a flat matrix it computes the same polynomial with fewer operations. The factors a + b R + c R^2 of several
+    iterations are multiplied with each other, and R itself is updated, R <- (a + b R + c R^2)^2 R; all of these are
+    small symmetric matrices that commute.
+
+    Args:
+        matrix: (m, n) of any float type.
+
+    Returns:
+        (m, n) bfloat16.
+    """
+    rows, columns = matrix.shape
+    if rows > columns:
+        return nearly_orthogonal(matrix.t()).t()
+    x = (matrix / matrix.norm().clamp(min=1e-7)).bfloat16()
+    return _by_gram_matrices(x) if columns >= _FLAT * rows else _by_products(x)
+
+
+def _by_products(x: Tensor) -> Tensor:
+    for _ in range(_ITERATIONS):
+        x = torch.addmm(x, _without_shift(x @ x.t()), x, beta=_A)
+    return x
+
+
+def _by_gram_matrices(x: Tensor) -> Tensor:
+    for iterations in _GRAM_ITERATIONS:
+        gram = x @ x.t()
+        product = factor = _factor(gram)
+        for _ in range(iterations - 1):
+            gram = factor @ (factor @ gram)
+            factor = _factor(gram)
+            product = factor @ product
+        x = product @ x
+    return x
+
+
+def _factor(gram: Tensor) -> Tensor:
+    """Return a + b R + c R^2 for a Gram matrix R."""
+    factor = _without_shift(gram)
+    factor.diagonal().add_(_A)
+    return factor
+
+
+def _without_shift(gram: Tensor) -> Tensor:
+    """Return b R + c R^2 for a Gram matrix R."""
+    return torch.addmm(gram, gram, gram, beta=_B, alpha=_C)

@@ -1,0 +1,72 @@
+"""`make bench`: the description of the processor, and a file and a picture for each."""
+
+import json
+
+import bench
+import gates
+import pytest
+from contest.rounds import Result
+from contest.targets import Side
+from measuring.processor import file_name, processor
+
+X86 = """processor	: 0
+cpu family	: 26
+model		: 2
+model name	: AMD EPYC 9B45 (Zen 5)
+flags		: fpu avx2 avx512f avx512_bf16 rdrand
+
+processor	: 1
+model name	: another
+"""
+ARM = """processor	: 0
+BogoMIPS	: 2100.00
+Features	: fp asimd bf16
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "instructions"),
+    [
+        (X86, "amd-epyc-9b45-zen-5-26-2", ["avx2", "avx512_bf16", "avx512f"]),
+        (ARM, "unknown", ["asimd", "bf16"]),
+    ],
+)
+def test_the_processor(tmp_path, text, name, instructions):
+    path = tmp_path / "cpuinfo"
+    path.write_text(text)
+    description = processor(path)
+    assert file_name(description) == name
+    assert description["instructions"] == instructions
+
+
+def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
+    programs = []
+
+    def run(program, *options):
+        programs.append(program)
+        return {"added": 10.0, "float32": {"median": 2.0}}
+
+    def compare(size, sides, *, batches, rounds, threads, text, allennlp):
+        assert allennlp is None  # its folder does not exist
+        assert (Side("nlp.pipe", "int8") in sides) == (size != "original")
+        return [Result(threads, size, side, 32, [100.0, 300.0, 200.0], 5.0) for side in sides]
+
+    monkeypatch.setattr(bench, "run", run)
+    monkeypatch.setattr(bench, "compare", compare)
+    arguments = ["bench.py", "--folder", str(tmp_path), "--allennlp", str(tmp_path / "none")]
+    monkeypatch.setattr("sys.argv", arguments)
+    bench.main()
+    (path,) = tmp_path.glob("*.json")
+    report = json.loads(path.read_text())
+    assert {result["size"] for result in report["inference"]} == {"mini", "small", "original"}
+    assert all(result["words per second"] == 200 for result in report["inference"])
+    assert programs == ["latency.py", "import_time.py", "rivals.py", "gates.py"]
+    assert "AVX512" in report["kernels"] or "torch" in report["kernels"]
+    assert path.with_suffix(".png").stat().st_size > 1000
+    assert str(path) in capsys.readouterr().out
+
+
+def test_the_gates_are_the_time_at_no_width(monkeypatch):
+    cells = gates.DIM * gates.ROWS * gates.STEPS
+    monkeypatch.setattr(gates, "_seconds", lambda _, width, __: (2 + 0.5 * width) * 1e-9 * cells)
+    assert gates.nanoseconds("float32", repeats=1) == pytest.approx(2)
