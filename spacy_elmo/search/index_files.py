@@ -72,10 +72,12 @@ def written_index(
         with atomic_file(folder / files.spans) as partial:
             srsly.write_jsonl(partial, entries)
         content = json.dumps(_with_digests(folder, files, settings))
+        atomic_write(folder / _SETTINGS, content.encode())
     except BaseException:
-        _remove(folder, files)
+        digests = _digests(folder)
+        if digests is None or _files(digests) != files:  # the settings still name the old ones
+            _remove(folder, files)
         raise
-    atomic_write(folder / _SETTINGS, content.encode())
     _remove(folder, old)
 
 
