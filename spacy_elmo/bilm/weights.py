@@ -191,6 +191,19 @@ class Weights:
         return cls._checked(header, tensors, digests, str(path))
 
     @classmethod
+    def load_card(cls, path: str | Path) -> dict[str, Any]:
+        """Read the card alone, from the header of a weights file.
+
+        Raises:
+            OSError, ValueError: see `load`.
+        """
+        try:
+            with Path(path).open("rb"), safetensors.safe_open(path, "pt") as layout:
+                return dict(json.loads((layout.metadata() or {})["card"]))
+        except (safetensors.SafetensorError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(_unreadable(str(path), error)) from error
+
+    @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
         """Read and check the bytes of a weights file.
 
