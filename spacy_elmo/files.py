@@ -156,8 +156,10 @@ def _removed_on_error(partial: Path, path: Path) -> Iterator[Path]:
     try:
         yield partial
     except OSError as error:
+        if error.errno is None:  # of a library, such as NumPy, which names nothing
+            raise OSError(f"{path} cannot be written ({error})") from error
         # A full disk is reported without any name.
-        if error.errno is not None and str(error.filename) in ("None", str(partial)):
+        if str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
     finally:

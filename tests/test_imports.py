@@ -22,6 +22,8 @@ FLOORS = {
     "about": 0,
     "files": 0,
     "limits": 0,
+    "npy_file": 0,
+    "output_file": 0,
     "run_lock": 0,
     "text": 1,
     "bilm": 1,

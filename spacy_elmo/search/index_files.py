@@ -79,10 +79,14 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
                 with atomic_file(folder / name) as target:
                     (Path(partial) / file).replace(target)
         content = json.dumps(_with_digests(folder, kind, names, settings))
+        atomic_write(folder / _SETTINGS, content.encode())
     except BaseException:
-        _remove(folder, names)
+        digests = _digests(folder)
+        if (
+            digests is None or _names(kind, digests) != names
+        ):  # the settings still name the old ones
+            _remove(folder, names)
         raise
-    atomic_write(folder / _SETTINGS, content.encode())
     _remove(folder, old)
 
 

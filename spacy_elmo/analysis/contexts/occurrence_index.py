@@ -10,6 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Token
 from thinc.api import to_numpy
 
+from ...npy_file import read_npy
 from ...pipeline.keeping.extensions import layers_of
 from ...pipeline.reading.spans import rule_spans
 from ...search.exact import ExactNeighbours
@@ -69,13 +70,14 @@ class OccurrenceIndex:
         self._sentences = list(json_lines(files["sentences.jsonl"], _sentence, "strict"))
         self._words = list(json_lines(files["words.jsonl"], _word, "strict"))
         self._rows = {word.word: number for number, word in enumerate(self._words)}
-        self._places = _mapped(files["places"])
-        self._vectors = _mapped(files["vectors"])
-        centre = np.array(_mapped(files["centre"]))
+        self._places = read_npy(files["places"], "int32", axes=2)
+        self._vectors = read_npy(files["vectors"], "float16", axes=3, mapped=True)
+        centre = read_npy(files["centre"], "float32", axes=3)
         self.centre = centre
         """(layers, 1, width) float32, the mean over all words of the corpus."""
+        spellings = read_npy(files["spellings"], "float16", axes=2)
         self._spellings = ExactNeighbours(settings["width"])
-        self._spellings.add(unit(_mapped(files["spellings"]).astype("float32") - centre[0]))
+        self._spellings.add(unit(spellings.astype("float32") - centre[0]))
 
     @property
     def sentences(self) -> int:
@@ -135,10 +137,6 @@ def numpy_layers(doc: Doc) -> np.ndarray:
             'The Doc has no ELMo layers: the elmo of the pipeline needs store = "layers"'
         )
     return to_numpy(layers).astype("float32", copy=False)
-
-
-def _mapped(path: Path) -> np.ndarray:
-    return np.lib.format.open_memmap(path, mode="r")
 
 
 def _sentence(row: object) -> tuple[str, str]:

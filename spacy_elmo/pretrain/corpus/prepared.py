@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bilm.words.spelling import Spelling, UnicodeForm
+from ...npy_file import read_npy
 from ..config import Prepare
 from .corpus_digests import DESCRIPTION, check_digests
 
@@ -126,7 +127,7 @@ class Corpus:
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {description!r:.100}")
         types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
-        counts = np.load(folder / "counts.npy")
+        counts = read_npy(folder / "counts.npy", "int64")
         if len(types) != len(counts):
             raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
         parts = {name: _part(folder, name, len(types)) for name in FILES}
@@ -157,7 +158,8 @@ def _spelling(form: UnicodeForm = "", replace: Sequence[Sequence[str]] = ()) -> 
 
 def _part(folder: Path, name: str, types: int) -> Sentences:
     files = FILES[name]
-    part = Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
+    ids = read_npy(folder / files.ids, "int32", mapped=True)
+    part = Sentences(ids, read_npy(folder / files.offsets, "int64"))
     if len(part.ids) != part.offsets[-1]:
         raise ValueError(
             f"{name} has {len(part.ids)} words, but its offsets end at {part.offsets[-1]}"
