@@ -159,7 +159,8 @@ def main() -> None:
         size = plan.size(args.size)
         runs = plan.runs(args.size)
         planned = {path for run in runs for path in run.metrics.values()}
-        results = Results(read_results(Path("metrics", args.size), planned), plan.trained_on)
+        found = read_results(Path("metrics", args.size), planned)
+        results = Results(found, plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
         paper = srsly.read_yaml("paper.yml")
         charts = {

@@ -29,6 +29,10 @@ FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_DTYPE_NAMES = {
+    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
+}  # fmt: skip
+"""The types that a weights file contains, by their names in its header."""
 
 
 @dataclass
@@ -187,6 +191,19 @@ class Weights:
         return cls._checked(header, tensors, digests, str(path))
 
     @classmethod
+    def load_card(cls, path: str | Path) -> dict[str, Any]:
+        """Read the card alone, from the header of a weights file.
+
+        Raises:
+            OSError, ValueError: see `load`.
+        """
+        try:
+            with Path(path).open("rb"), safetensors.safe_open(path, "pt") as layout:
+                return dict(json.loads((layout.metadata() or {})["card"]))
+        except (safetensors.SafetensorError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(_unreadable(str(path), error)) from error
+
+    @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
         """Read and check the bytes of a weights file.
 
@@ -314,7 +331,9 @@ def _read_tensors(file: BufferedReader, layout: Any) -> tuple[dict[str, Tensor],
     entries = json.loads(file.read(size))
     entries.pop("__metadata__", None)
     for name, entry in entries.items():
-        tensors[name] = torch.empty_like(layout.get_tensor(name))
+        # Not `empty_like(get_tensor(...))` alone: a view of the file takes longer than reading a small tensor.
+        dtype = _DTYPE_NAMES.get(entry["dtype"]) or layout.get_tensor(name).dtype
+        tensors[name] = torch.empty(entry["shape"], dtype=dtype)
         file.seek(8 + size + entry["data_offsets"][0])
         digests[name] = read_tensor(file, tensors[name])
     return tensors, digests

@@ -105,7 +105,10 @@ def query_cli(
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Find the sentences of an index that are nearest to a text, by the cosine of their vectors."""
+    """Find the sentences of an index that are nearest to a text.
+
+    Nearness is the cosine of the vectors.
+    """
     with one_message():
         import_code(code)
         from ..search.corpus_index import query_pipeline

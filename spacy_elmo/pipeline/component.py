@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from .credit import credit
 from .forks import guard_forks
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
@@ -36,6 +37,12 @@ class ComputedLayers(list[Any]):
     def __init__(self, layers: Iterable[Any], version: str) -> None:
         super().__init__(layers)
         self.version = version
+
+
+def _could_listen(nlp: Language, name: str) -> bool:
+    """Return True if a component's model has a `tok2vec` block in the config, with nothing of this package in it."""
+    model = nlp.get_pipe_config(name).get("model")
+    return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
 
 class Elmo(Upstream, TrainablePipe):
@@ -175,6 +182,19 @@ class Elmo(Upstream, TrainablePipe):
         """
         self.model.initialize()
         self._end_batch()
+        if nlp is not None and not self.listeners:
+            self._warn_of_no_listener(nlp)
+
+    def _warn_of_no_listener(self, nlp: Language) -> None:
+        deaf = [name for name in nlp.pipe_names if _could_listen(nlp, name)]
+        if deaf:
+            self.warn_once(
+                "no listener",
+                f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(deaf)}. In the"
+                f" config, [components.{deaf[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or inside"
+                f" spacy-elmo.ElmoEnhanced.v1; `python -m spacy elmo init-config --pipeline {','.join(deaf)}` writes"
+                " such a config",
+            )
 
     def update(
         self,
@@ -246,6 +266,8 @@ class Elmo(Upstream, TrainablePipe):
             if config.get("weights") == AUTO:
                 # A saved config names what it was trained with, whatever is installed where it is loaded.
                 config["weights"] = self._options.weights
+            if self._options.weights is not None:
+                credit(nlp, self._options.weights)
             defaults = default_options(BiLMOptions)
             replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 
