@@ -17,6 +17,8 @@ from torch import Tensor
 
 DIGEST = "digest"
 """Entry of the header with the digest of all other entries and of the tensors."""
+_FIRST_ENTRIES = {"format", "config", "card"}
+"""The entries in the header of a file without a digest."""
 # A block remains in the processor's cache between reading and hashing.
 _BLOCK_BYTES = 1 << 18
 _DTYPE_NAMES = {
@@ -108,6 +110,9 @@ def check_digest(
         ValueError: the file has changed since it was written.
     """
     if DIGEST not in header:
+        if unknown := sorted(header.keys() - _FIRST_ENTRIES):
+            # Damage can change the name of the digest as well as its value.
+            raise ValueError(f"{source} is damaged: unknown entries {unknown!r:.200} in its header")
         warnings.warn(
             f"{source} was written by an earlier version, without a digest: damage to its numbers is not detected."
             " To add one, load it and save it again: spacy_elmo.Weights.load(path).save(path)",
