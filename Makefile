@@ -9,14 +9,23 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test fuzz sanitize lint format bench clean help
 
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
 
 # A process per core and one thread in each: the networks in the tests are so small that a second thread only waits.
 test: $(INSTALLED)  ## the unit tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto $(PYTEST)
+
+# Damaged files for every loader, with new seeds each time; `make test` has a few of each.
+MINUTES ?= 10
+fuzz: $(INSTALLED)  ## damaged files for every loader, for MINUTES=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+# KINDS=best takes the newest kind alone.
+sanitize: $(INSTALLED)  ## the tests of the C files with sanitizers, for all kinds of x86 that this processor runs
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bilm.kernels.sanitize $(KINDS)
 
 lint: $(INSTALLED)  ## style, format and types, changing nothing
 	$(BIN)/ruff check .

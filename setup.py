@@ -1,24 +1,80 @@
-"""What setup.cfg cannot say: the part in C, which is built where there is a compiler and not missed elsewhere."""
+"""What setup.cfg cannot say: the part in C, built where there is a compiler and not missed elsewhere, and the README as
+the package index shows it.
 
+The part in C is no module of Python but a library that `native.py` loads with ctypes. So one wheel serves every Python
+on a platform, and a wheel without the library serves every platform: their tags say so.
+"""
+
+import configparser
+import re
 import runpy
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("spacy_elmo/bilm/kernels")
+LIBRARY = "spacy_elmo.bilm.kernels._native"
 
 # No -ffast-math: not-a-number has to stay one, because training stops at it.
 FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 
+
+class BuildLibrary(build_ext):
+    """Build a library for ctypes, whose name does not depend on the Python that builds it."""
+
+    def get_ext_filename(self, fullname):
+        """Return the library's path in the package."""
+        return f"{fullname.replace('.', '/')}{'.dll' if sys.platform == 'win32' else '.so'}"
+
+    def get_export_symbols(self, ext):
+        """Return the exported names, to which distutils would add the function that initializes a module."""
+        return ext.export_symbols
+
+
+class LibraryWheel(bdist_wheel):
+    """A wheel for any Python: on this platform if it contains the library, otherwise on all."""
+
+    def run(self):
+        """Build first, because only then is it known if there is a compiler."""
+        self.run_command("build")
+        if not self._has_library():
+            self.root_is_pure, self.distribution.ext_modules = True, []
+        super().run()
+
+    def get_tag(self):
+        """Return the tag of the wheel's name."""
+        return "py3", "none", super().get_tag()[2] if self._has_library() else "any"
+
+    def _has_library(self):
+        return Path(self.get_finalized_command("build_ext").get_ext_fullpath(LIBRARY)).is_file()
+
+
+def long_description():
+    """Return the README with absolute links, to the files of this version."""
+    config = configparser.ConfigParser()
+    config.read("setup.cfg", encoding="utf-8")
+    source = re.search(r"^Source = (\S+)$", config["metadata"]["project_urls"], re.MULTILINE)[1]
+    version = runpy.run_path("spacy_elmo/about.py")["__version__"]
+    text = Path("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^]]*\])\((?!https:)", rf"\1({source}/raw/v{version}/", text)
+    return re.sub(r"(\[[^]]*\])\((?!https:|#)", rf"\1({source}/blob/v{version}/", text)
+
+
 setup(
+    cmdclass={"build_ext": BuildLibrary, "bdist_wheel": LibraryWheel},
     ext_modules=[
         Extension(
-            "spacy_elmo.bilm.kernels._native",
+            LIBRARY,
             sorted(map(str, KERNELS.glob("*.c"))),
             depends=sorted(map(str, [*KERNELS.glob("*.h"), KERNELS / "abi.py"])),
             define_macros=[("ABI", str(runpy.run_path(str(KERNELS / "abi.py"))["ABI"]))],
             extra_compile_args=FLAGS,
             optional=True,
         )
-    ]
+    ],
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
 )

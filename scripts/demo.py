@@ -77,7 +77,7 @@ def compare_ner() -> None:
         for part in ("train", "dev", "test"):
             convert(SAMPLE / "ner" / f"sample-{part}.tsv", data / f"{part}.spacy")
         for config in ("ner_baseline", "ner_elmo"):
-            msg.text(f"Training configs/{config}.cfg for {STEPS} steps ...")
+            msg.text(f"Training {config}.cfg for {STEPS} steps ...")
             overrides = {
                 "paths.train": str(data / "train.spacy"),
                 "paths.dev": str(data / "dev.spacy"),
@@ -85,7 +85,11 @@ def compare_ner() -> None:
             }
             # The output of each training is hidden: the demo prints the scores of both side by side.
             with contextlib.redirect_stdout(io.StringIO()):
-                train(ROOT / "configs" / f"{config}.cfg", data / config, overrides=overrides)
+                train(
+                    ROOT / "spacy_elmo" / "configs" / f"{config}.cfg",
+                    data / config,
+                    overrides=overrides,
+                )
                 scores[config] = evaluate(
                     data / config / "model-best", data / "test.spacy", silent=True
                 )

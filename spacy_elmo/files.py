@@ -113,7 +113,15 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
         yield new
         _flush_tree(new)
         _exchange(folder, names, new, old)
-        _flush_names(folder)
+        flush_folder(folder)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder, under its name in one step: a process that is killed leaves it as a partial one, or whole."""
+    removed = _partial(path)
+    _remove(removed)
+    path.replace(removed)
+    _remove(removed)
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
@@ -126,6 +134,13 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
     for path in folder.glob(".*.partial"):
         if remains.fullmatch(path.name):
             _remove(path)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, so that a crash of the machine cannot undo a rename."""
+    # Some file systems, and Windows, cannot flush a folder. The files are whole and in place all the same.
+    with contextlib.suppress(OSError):
+        _flush(folder)
 
 
 def _partial(path: Path) -> Path:
@@ -141,8 +156,10 @@ def _removed_on_error(partial: Path, path: Path) -> Iterator[Path]:
     try:
         yield partial
     except OSError as error:
+        if error.errno is None:  # of a library, such as NumPy, which names nothing
+            raise OSError(f"{path} cannot be written ({error})") from error
         # A full disk is reported without any name.
-        if error.errno is not None and str(error.filename) in ("None", str(partial)):
+        if str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
     finally:
@@ -161,7 +178,7 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
             kept.replace(path)
         raise
     if durable:
-        _flush_names(path.parent)
+        flush_folder(path.parent)
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
@@ -194,14 +211,8 @@ def _flush_tree(folder: Path) -> None:
         if path.is_file():
             _flush(path)
         elif path.is_dir():
-            _flush_names(path)
-    _flush_names(folder)
-
-
-def _flush_names(folder: Path) -> None:
-    # Some file systems, and Windows, cannot flush a folder. The files are whole and in place all the same.
-    with contextlib.suppress(OSError):
-        _flush(folder)
+            flush_folder(path)
+    flush_folder(folder)
 
 
 def _remove(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Settings of the whole suite."""
 
+import shutil
 import signal
 
 import pytest
@@ -9,6 +10,15 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None)
 settings.load_profile("default")
 
+DRIVER = shutil.which("chromedriver")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+OPTIONS = (
+    "headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "disable-sync",
+    "disable-background-networking", "disable-component-update", "window-size=1400,900",
+)  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def handlers_of_signals():
@@ -17,3 +27,20 @@ def handlers_of_signals():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A browser without a window, for pages with scripts."""
+    if not (DRIVER and CHROMIUM):
+        pytest.skip("no chromium and chromedriver here")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for option in (*OPTIONS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{option}")
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretrain.training.loop", "torch._dynamo", __name__]
-)
+_PRELOADED = [
+    "spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretrain.training.loop", "torch._dynamo", __name__
+]  # fmt: skip
+_CONTEXT.set_forkserver_preload(_PRELOADED)
+
+
+def preload(module: str) -> None:
+    """Import one more module in the process from which all are forked, if that has not started yet."""
+    _CONTEXT.set_forkserver_preload([*_PRELOADED, module])
 
 
 def start(function: Callable[..., object], *args: Any) -> BaseProcess:

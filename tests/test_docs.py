@@ -40,6 +40,7 @@ NOT_RUN = {
     "python -m pip install": "needs the network",
     "python -m spacy project assets": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py holds its commands",
+    "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
     "torchrun": "tests/pretrain/training/test_distributed.py runs several processes",
     "python benchmarks/": "takes minutes, and other programs; tests/benchmarks runs them on little text",
     "python -m spacy find-threshold": "tests/test_spacy_commands.py runs it on trained pipelines",
@@ -49,9 +50,9 @@ NOT_RUN = {
 SHORTER = {
     "python -m spacy elmo pretrain": "--training.max_steps 2 --training.eval_tokens 100 --training.vocab_size 500"
     " --training.negatives 50 --training.eval_every 2 --training.warmup_steps 0",
-    "python -m spacy elmo pretrain configs/pretrain_finetune.cfg": "--training.max_steps 2 --training.eval_tokens 20"
+    "python -m spacy elmo pretrain pretrain_finetune.cfg": "--training.max_steps 2 --training.eval_tokens 20"
     " --training.eval_every 2",
-    "python -m spacy train c": "--training.max_steps 1 --training.eval_frequency 1",
+    "python -m spacy train": "--training.max_steps 1 --training.eval_frequency 1",
 }
 """The beginning of a command -> the arguments that are appended to make it short; the last entry that fits is taken."""
 
@@ -104,7 +105,7 @@ def weights(tmp_path):
 
 def test_every_config_has_its_section():
     for path in consumers.CONFIGS.glob("*_elmo.cfg"):
-        assert f"[{path.name}](../configs/{path.name})" in CONSUMERS
+        assert f"[{path.name}](../spacy_elmo/configs/{path.name})" in CONSUMERS
     assert CONSUMERS.count("```ini") == len(re.findall(r"^## ", CONSUMERS, re.MULTILINE))
 
 
@@ -196,7 +197,7 @@ def clone(tmp_path, monkeypatch):
     """A folder with those parts of the repository that the pages name, and nothing that they could change in it."""
     folder = tmp_path / "clone"
     folder.mkdir()
-    for name in ("configs", "corpus/sample", "scripts"):
+    for name in ("spacy_elmo/configs", "corpus/sample", "scripts"):
         shutil.copytree(ROOT / name, folder / name)
     monkeypatch.chdir(folder)
     return folder

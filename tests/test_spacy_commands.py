@@ -106,6 +106,7 @@ HASHES = {
 
 
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+@pytest.mark.filterwarnings("ignore:No component listens to 'elmo':UserWarning")
 @pytest.mark.parametrize("with_elmo", [True, False])
 @pytest.mark.parametrize("name", BROKEN)
 def test_debug_model_fails_in_spacy(folder, tmp_path, name, with_elmo):

@@ -13,7 +13,7 @@ from pathlib import Path
 from spacy.tokens import DocBin
 
 from .plan import Corpus, Cut, Plan, Run
-from .whole_file import whole
+from .whole_file import whole_file, whole_folder
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
 """Fields of a DocBin that have an entry for each Doc."""
@@ -38,7 +38,7 @@ def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: in
     for corpus in corpora:
         if corpus.cut != Cut():
             docs = DocBin().from_disk(corpus._replace(cut=Cut()).path)
-            with whole(corpus.path) as file:
+            with whole_file(corpus.path) as file:
                 cut(docs, corpus.cut).to_disk(file)
 
 
@@ -60,8 +60,7 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
         raise FileNotFoundError(
             f"{path}: no such file; README.md says which files the data folder has (--vars.data)"
         )
-    with whole(corpus.path.with_suffix(".folder")) as folder:
-        folder.mkdir()
+    with whole_folder(corpus.path.with_suffix(".folder")) as folder:
         out = folder / corpus.path.name
         dev = source(plan, corpus._replace(part="dev"), data_folder)
         places = {"source": path, "out": out, "folder": folder, "dev": dev}

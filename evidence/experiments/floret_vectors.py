@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .whole_file import whole
+from .whole_file import whole_folder
 
 
 def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
@@ -36,8 +36,7 @@ def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
         str(text), model="cbow", mode="floret", dim=300, minn=4, maxn=5, hashCount=2, bucket=50_000,
         thread=threads, verbose=1,
     )  # fmt: skip
-    with whole(out) as folder:
-        folder.mkdir()
+    with whole_folder(out) as folder:
         table = folder / "vectors.floret"
         model.save_floret_vectors(str(table))
         command = [sys.executable, "-m", "spacy", "init", "vectors", lang, str(table), str(folder)]

@@ -158,6 +158,11 @@ class Plan:
             for other in others
         }
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Names of data sets as people write them; those not in it are written as they are called here."""
+        return self.content.get("names", {})
+
     def size(self, name: str) -> Mapping[str, Any]:
         """Return the section of a size.
 

@@ -19,7 +19,7 @@ from thinc.api import require_cpu
 
 from .digest import digest
 from .variants import read_pair, tok2vec_block
-from .whole_file import whole
+from .whole_file import whole_file
 
 
 def block_of(config: Config, task: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def train(task: str, raw_text: Path, out: Path) -> None:
     config = pretraining_config(read_pair(task)[0], task, raw_text)
     with tempfile.TemporaryDirectory() as folder:
         pretrain(config, Path(folder), silent=False)
-        with whole(out) as file:
+        with whole_file(out) as file:
             file.write_bytes(Path(folder, "model-last.bin").read_bytes())
 
 

@@ -18,7 +18,7 @@ from spacy.language import Language
 from spacy_elmo.text.documents import documents
 from spacy_elmo.text.files import text_files
 
-from .whole_file import whole
+from .whole_file import whole_file
 
 
 def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[tuple[str, list[str]]]:
@@ -59,7 +59,7 @@ def write(
         OSError, ValueError: no such text, or one that cannot be read.
     """
     count = 0
-    with whole(out / "raw.txt") as text_file, whole(out / "raw.jsonl") as jsonl_file:
+    with whole_file(out / "raw.txt") as text_file, whole_file(out / "raw.jsonl") as jsonl_file:
         with _opened(text_file) as text, _opened(jsonl_file) as jsonl:
             for line, tokens in tokenized(spacy.blank(lang), source, words):
                 text.write(" ".join(tokens) + "\n")

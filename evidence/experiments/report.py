@@ -26,7 +26,7 @@ from .probe_tables import sense_table, tag_table
 from .results import Results, read_results
 from .share_chart import share_chart
 from .tables import Table
-from .whole_file import whole
+from .whole_file import whole_file
 
 TITLE = "What ELMo brings to spaCy"
 ONE_ANSWER = "The F1 of qa is against the one answer of its row; SQuAD takes the best of several."
@@ -141,9 +141,9 @@ def write(found: Sequence[Section], folder: Path, said_first: str) -> None:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(Path(__file__).with_name("report.html").read_text("utf8"))
-    with whole(folder / "report.md") as file:
+    with whole_file(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
-    with whole(folder / "report.html") as file:
+    with whole_file(folder / "report.html") as file:
         file.write_text(template.render(title=TITLE, said_first=said_first, sections=found), "utf8")
 
 
@@ -159,7 +159,8 @@ def main() -> None:
         size = plan.size(args.size)
         runs = plan.runs(args.size)
         planned = {path for run in runs for path in run.metrics.values()}
-        results = Results(read_results(Path("metrics", args.size), planned), plan.trained_on)
+        found = read_results(Path("metrics", args.size), planned)
+        results = Results(found, plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
         paper = srsly.read_yaml("paper.yml")
         charts = {

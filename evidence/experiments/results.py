@@ -98,14 +98,17 @@ class Results:
         self,
         results: Iterable[Result],
         trained_on: Mapping[tuple[str, str], tuple[str, str]] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         """Take them.
 
         Args:
             results: in any order.
             trained_on: (task, data set) that is only scored on -> what was trained on, as of `Plan.trained_on`.
+            names: data sets as people write them, as of `Plan.names`.
         """
         self.all = list(results)
+        self._names = names or {}
         self._trained_on = trained_on or {}
 
     def of(self, **wanted: object) -> list[Result]:
@@ -130,14 +133,15 @@ class Results:
         return [pair for pair in self.sets if pair not in self._trained_on]
 
     def label(self, task: str, data: str) -> str:
-        """Return the label of a set: "ner, wnut17", or "qa, subjqa \u2192 xquad-en" where training was on another
-        one."""
-        if (task, data) not in self._trained_on:
-            return f"{task}, {data}"
-        return f"{task}, {self._trained_on[task, data][1]} \u2192 {data}"
+        """Return the label of a set: "ner, WNUT17", or "qa, SubjQA \u2192 XQuAD" where training was on another one."""
+        sets = [data]
+        if (task, data) in self._trained_on:
+            sets.insert(0, self._trained_on[task, data][1])
+        shown = " \u2192 ".join(self._names.get(name, name) for name in sets)
+        return f"{task}, {shown}"
 
     def label_with_metric(self, task: str, data: str) -> str:
-        """Return the label of a set with its metric: "ner, wnut17 (F1)"."""
+        """Return the label of a set with its metric: "ner, WNUT17 (F1)"."""
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
 
 

@@ -26,7 +26,7 @@ from .digest import digest
 from .plan import Plan, Run
 from .rivals import resources
 from .variants import derive, read_pair
-from .whole_file import whole
+from .whole_file import whole_file, whole_folder
 
 EVALUATIONS = 10
 """Number of evaluations on dev of a run that is shorter than its config."""
@@ -84,8 +84,7 @@ def carry_out(run: Run) -> None:
     for corpus in run.corpora:
         if not corpus.path.is_file():
             raise FileNotFoundError(f"{corpus.path}: no such corpus; experiments.run makes it")
-    with whole(run.folder) as folder:
-        folder.mkdir()
+    with whole_folder(run.folder) as folder:
         config = run_config(run, folder / "log.jsonl")
         config.to_disk(folder / "config.cfg")
         train(folder / "config.cfg", folder, use_gpu=-1)
@@ -100,7 +99,7 @@ def carry_out(run: Run) -> None:
         if not run.pipeline_kept:
             shutil.rmtree(folder / "model-best")
     for data in run.metrics:
-        with whole(run.metrics[data]) as file:
+        with whole_file(run.metrics[data]) as file:
             file.write_text(json.dumps({**scores[data], "run": record}, indent=2), "utf8")
 
 

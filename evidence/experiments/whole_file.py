@@ -9,30 +9,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spacy_elmo.files import atomic_file, atomic_folder
+
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yield a place beside `path` to write to; it takes the name of `path` when the block ends without an error.
-
-    Two processes that make the same file do not meet. A folder that is there already is replaced. SIGTERM in the block
-    ends the process as an error would, so that it leaves nothing, either.
-    """
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a path to write a file to; see `atomic_file`. The folder of `path` is made, and SIGTERM in the block ends
+    the process as an error would, so that it leaves nothing, either."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with _sigterm_as_exit():
-        try:
-            yield partial
-            if path.is_dir():
-                shutil.rmtree(path)
-            partial.replace(path)
-        finally:
-            _remove(partial)
+    with _sigterm_as_exit(), atomic_file(path) as partial:
+        yield partial
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a folder to write to; see `atomic_folder` and `whole_file`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _sigterm_as_exit(), atomic_folder(path) as partial:
+        yield partial
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what processes that were killed in the middle of `whole` have left anywhere under a folder."""
+    """Remove what processes that were killed in the middle of a file or folder have left anywhere under a folder."""
     for partial in list(folder.rglob(".*.partial")):
-        *_, process, _ = partial.name.split(".")
+        process = partial.name.split(".")[-2].partition("-")[0]
         if process.isdecimal() and not _alive(int(process)):
             _remove(partial)
 

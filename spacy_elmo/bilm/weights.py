@@ -17,16 +17,22 @@ from torch import Tensor
 
 from ..files import atomic_write
 from .config import BiLMConfig
+from .finite import is_finite
 from .head import Head
 from .meta import on_meta_device
 from .model import BiLM
 from .start_state import StartState
+from .weights_digest import DIGEST, check_digest, file_digest, read_tensor, tensor_digest
 from .words.alphabet import N_MARKS
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_DTYPE_NAMES = {
+    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
+}  # fmt: skip
+"""The types that a weights file contains, by their names in its header."""
 
 
 @dataclass
@@ -127,9 +133,15 @@ class Weights:
         """Return the bytes of a weights file.
 
         Raises:
-            ValueError: a word of the vocabulary contains a newline.
+            ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not finite.
         """
         tensors = self._file_tensors()
+        if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:
+            raise ValueError(
+                f"Weights that are not finite cannot be loaded, so they are not written: {', '.join(diverged[:5])}"
+                f" ({len(diverged)} of {len(tensors)} tensors). Training has diverged, or the numbers are too large for"
+                " their type"
+            )
         if self.vocabulary:
             if broken := [word for word in self.vocabulary if "\n" in word]:
                 raise ValueError(f"Words with a newline cannot be in a vocabulary: {broken[:10]}")
@@ -141,6 +153,9 @@ class Weights:
             "config": json.dumps(self.config.to_dict()),
             "card": json.dumps(self.card, ensure_ascii=False),
         }
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}
+        header[DIGEST] = file_digest(header, tensors, digests)
         return safetensors.torch.save(tensors, header)
 
     def save(self, path: str | Path) -> None:
@@ -154,12 +169,13 @@ class Weights:
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
-        """Read and check a weights file.
+        """Read and check a weights file. A file of an earlier version has no digest, and is loaded with a warning.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not a weights file, is truncated, or its tensors do not fit its header
-                (names each tensor that is missing, unexpected, or of wrong shape or type).
+            ValueError: it is not a weights file, is truncated, its tensors do not fit its header (names each tensor
+                that is missing, unexpected, or of wrong shape or type), or its content has changed since it was
+                written.
         """
         path = Path(path)
         if path.is_dir():
@@ -169,10 +185,23 @@ class Weights:
         try:
             # Opened here first, because safetensors raises errors of its own for a missing or unreadable file.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
-                header, tensors = layout.metadata() or {}, _read_tensors(file, layout)
+                header, (tensors, digests) = layout.metadata() or {}, _read_tensors(file, layout)
         except (safetensors.SafetensorError, EOFError) as error:
             raise ValueError(_unreadable(str(path), error)) from error
-        return cls._checked(header, tensors, str(path))
+        return cls._checked(header, tensors, digests, str(path))
+
+    @classmethod
+    def load_card(cls, path: str | Path) -> dict[str, Any]:
+        """Read the card alone, from the header of a weights file.
+
+        Raises:
+            OSError, ValueError: see `load`.
+        """
+        try:
+            with Path(path).open("rb"), safetensors.safe_open(path, "pt") as layout:
+                return dict(json.loads((layout.metadata() or {})["card"]))
+        except (safetensors.SafetensorError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(_unreadable(str(path), error)) from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
@@ -190,17 +219,23 @@ class Weights:
             tensors[name] = tensors[name].clone()
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-        return cls._checked(header, tensors, "weights")
+        digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}
+        return cls._checked(header, tensors, digests, "weights")
 
     @classmethod
     def _checked(
-        cls, header: Mapping[str, str], tensors: dict[str, Tensor], source: str
+        cls,
+        header: Mapping[str, str],
+        tensors: dict[str, Tensor],
+        digests: Mapping[str, str],
+        source: str,
     ) -> Weights:
         if header.get("format") != FORMAT:
             raise ValueError(
                 f"{source}: format {header.get('format')!r} in the header, expected {FORMAT!r}. Files of other"
                 " programs are converted by `python -m spacy elmo convert`."
             )
+        file_tensors = dict(tensors)
         try:
             config = BiLMConfig.from_dict(json.loads(header["config"]))
             card = dict(json.loads(header["card"]))
@@ -219,6 +254,7 @@ class Weights:
             raise ValueError(
                 f"{source}: the tensors do not fit the header:\n  " + "\n  ".join(problems)
             )
+        check_digest(source, header, file_tensors, digests)
         return weights
 
     def _problems(self) -> list[str]:
@@ -243,7 +279,7 @@ class Weights:
                 )
             elif tensor.dtype not in _DTYPES:
                 problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
-            elif not _is_finite(tensor):
+            elif not is_finite(tensor):
                 problems.append(f"{name}: holds values that are not finite")
         if self.config.words and len(self.vocabulary) != self.config.words:
             problems.append(
@@ -275,7 +311,7 @@ class Weights:
         return shapes
 
 
-def _read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
+def _read_tensors(file: BufferedReader, layout: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors into memory of their own, so that later changes of the file do not affect them.
 
     The tensors of safetensors are views of the mapped file, and copying them would take the memory of the file twice.
@@ -284,26 +320,23 @@ def _read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
         file: positioned at its start.
         layout: the same file opened by safetensors, which has validated its header.
 
+    Returns:
+        The tensors, and the digests of their bytes.
+
     Raises:
         EOFError: the file has become shorter since.
     """
-    tensors = {}
+    tensors, digests = {}, {}
     size = int.from_bytes(file.read(8), "little")
     entries = json.loads(file.read(size))
     entries.pop("__metadata__", None)
     for name, entry in entries.items():
-        tensor = torch.empty_like(layout.get_tensor(name))
-        content = tensor.view(-1).view(torch.uint8).numpy().data
+        # Not `empty_like(get_tensor(...))` alone: a view of the file takes longer than reading a small tensor.
+        dtype = _DTYPE_NAMES.get(entry["dtype"]) or layout.get_tensor(name).dtype
+        tensors[name] = torch.empty(entry["shape"], dtype=dtype)
         file.seek(8 + size + entry["data_offsets"][0])
-        if file.readinto(content) < content.nbytes:
-            raise EOFError(f"{name} ends too early")
-        tensors[name] = tensor
-    return tensors
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. Any NaN is both extremes, so this needs no memory for a mask."""
-    return not tensor.numel() or all(extreme.isfinite() for extreme in tensor.aminmax())
+        digests[name] = read_tensor(file, tensors[name])
+    return tensors, digests
 
 
 def _as_bytes(text: str) -> Tensor:

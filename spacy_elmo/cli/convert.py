@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .arguments import DTypeChoice
+from .arguments import DTypeChoice, QuietOption
 from .errors import one_message
 from .output_files import check_output_file
-from .progress import reading_bar
+from .progress import reading_bar, stage_bar
 from .terminal import file_size
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 convert_cli = typer.Typer(
     name="convert",
-    help="Convert weights of other programs to a weights file (.safetensors).",
+    help="Convert weights of other programs to a weights file.",
     no_args_is_help=True,
 )
 
@@ -74,8 +74,12 @@ def bilm_hdf5_cli(
     warm: WarmOption = None,
     lang: LanguageOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Convert a model of bilm-tf or AllenNLP: options.json and HDF5 weights. IN may also be the weights file."""
+    """Convert an HDF5 model of bilm-tf or AllenNLP.
+
+    Its files are options.json and HDF5 weights. IN may also be the weights file.
+    """
     from ..converters.bilm_tf.conversion import convert
 
     read = partial(
@@ -86,7 +90,7 @@ def bilm_hdf5_cli(
         softmax=softmax,
         token_vectors=token_vectors,
     )
-    _run(read, source, out_file, dtype, warm, lang, force)
+    _run(read, source, out_file, dtype, warm, lang, force, quiet)
 
 
 @convert_cli.command("many-langs")
@@ -97,11 +101,15 @@ def many_langs_cli(
     warm: WarmOption = None,
     lang: LanguageOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Convert a model of ELMoForManyLangs: encoder.pkl, token_embedder.pkl and its dictionaries."""
+    """Convert a model of ELMoForManyLangs.
+
+    Its files are encoder.pkl, token_embedder.pkl and its dictionaries.
+    """
     from ..converters.many_langs.conversion import convert
 
-    _run(convert, source, out_file, dtype, warm, lang, force)
+    _run(convert, source, out_file, dtype, warm, lang, force, quiet)
 
 
 @convert_cli.command("allennlp")
@@ -123,12 +131,16 @@ def allennlp_cli(
     warm: WarmOption = None,
     lang: LanguageOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Convert the ELMo in a trained AllenNLP model: its archive, or its folder. IN may also be a state dict (.th)."""
+    """Convert the ELMo in a trained AllenNLP model.
+
+    IN is its archive, its folder, or a state dict (.th).
+    """
     from ..converters.allennlp.conversion import convert
 
     read = partial(convert, options=options, prefix=prefix, accept=accept)
-    _run(read, source, out_file, dtype, warm, lang, force)
+    _run(read, source, out_file, dtype, warm, lang, force, quiet)
 
 
 @convert_cli.command("bilm-tf")
@@ -141,12 +153,16 @@ def bilm_tf_cli(
     warm: WarmOption = None,
     lang: LanguageOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Convert a TensorFlow checkpoint of bilm-tf, with its softmax. IN may also be its .index file."""
+    """Convert a TensorFlow checkpoint of bilm-tf, with its softmax.
+
+    IN may also be its .index file.
+    """
     from ..converters.bilm_tf.checkpoint import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
-    _run(read, source, out_file, dtype, warm, lang, force)
+    _run(read, source, out_file, dtype, warm, lang, force, quiet)
 
 
 @convert_cli.command("auto")
@@ -157,11 +173,12 @@ def auto_cli(
     warm: WarmOption = None,
     lang: LanguageOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Detect the format of IN, and convert it."""
     from ..converters.detect import convert
 
-    _run(convert, source, out_file, dtype, warm, lang, force)
+    _run(convert, source, out_file, dtype, warm, lang, force, quiet)
 
 
 def _run(
@@ -172,6 +189,7 @@ def _run(
     warm: Path | None,
     lang: str | None,
     force: bool,
+    quiet: bool,
 ) -> None:
     import torch
 
@@ -180,15 +198,18 @@ def _run(
 
     with one_message():
         check_output_file(out_file, "OUT_FILE", force=force)
-        with opened(source) as files:
+        # An archive is unpacked in the first stage.
+        with stage_bar("Reading", "Writing", quiet=quiet) as end_stage, opened(source) as files:
             conversion = convert(files.path, dtype=getattr(torch, dtype.value))
+            end_stage()
             if warm is not None:
                 text = warm
-                with reading_bar(lambda: [text]):
+                with reading_bar(lambda: [text], quiet=quiet):
                     conversion = with_start(conversion, text)
             if lang is not None:
                 conversion.weights.card["language"] = lang
             conversion.weights.save(out_file)
+            end_stage()
     result = conversion.weights
     for path in conversion.files:
         msg.info(f"Read {files.shown(path)}")

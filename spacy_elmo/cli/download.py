@@ -109,13 +109,19 @@ def _languages(models: list[PublicModel]) -> str:
 def _fetch(
     files: Sequence[RemoteFile], folder: Path, conversion: list[str], *, quiet: bool
 ) -> None:
-    from ..catalogue.download import fetch, sha256_of
+    from ..catalogue.download import fetch, first_checksum, sha256_of
 
     paths = []
     for file in files:
+        is_first = first_checksum(folder / file.name) is None
         paths.append(fetch(file, folder, progress=sys.stderr.isatty() and not quiet))
         size = paths[-1].stat().st_size
-        status = "as expected" if file.sha256 else "no checksum is known to compare it with"
+        status = "as expected" if file.sha256 else "as at the first download"
+        if is_first and not file.sha256:
+            status = "kept to compare later downloads with"
+            msg.warn(
+                f"No checksum of {file.name} is published: nothing shows that it is the authors' file"
+            )
         typer.echo(f"{paths[-1]} ({file_size(size)})\n  sha256 {sha256_of(paths[-1])}, {status}")
     source = folder if len(paths) > 1 else paths[0]
     format, *options = conversion

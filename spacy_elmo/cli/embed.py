@@ -80,7 +80,9 @@ def embed_cli(
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the vectors in OUT, and compute the rest")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Delete the vectors in OUT")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Replace the vectors in OUT")
+    ] = False,
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
     engine: Annotated[

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .arguments import WeightsArgument
+from .arguments import QuietOption, WeightsArgument
 from .errors import one_message
+from .progress import stage_bar
 from .terminal import file_size
 
 if TYPE_CHECKING:
@@ -29,44 +30,65 @@ ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an e
 
 @export_cli.command("bilm-hdf5")
 def bilm_hdf5_cli(
-    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+    source: WeightsArgument,
+    out_dir: OutDirArgument,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write the files of bilm-tf and AllenNLP: options.json, weights.hdf5; with a head, its softmax and vocabulary."""
+    """Write the files of bilm-tf and AllenNLP.
+
+    They are options.json and weights.hdf5; with a head, its softmax and vocabulary.
+    """
     from ..converters.allennlp.export import inexpressible
     from ..converters.bilm_tf.export import export
 
-    weights = _run(export, source, out_dir, force)
+    weights = _run(export, source, out_dir, force, quiet)
     if problems := inexpressible(weights.config):
         msg.warn("bilm-tf can read these files, but AllenNLP cannot:\n  " + "\n  ".join(problems))
 
 
 @export_cli.command("allennlp")
 def allennlp_cli(
-    source: WeightsArgument, out_dir: OutDirArgument, force: ForceOption = False
+    source: WeightsArgument,
+    out_dir: OutDirArgument,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write the state dict of AllenNLP's Elmo (weights.th), and options.json."""
+    """Write the state dict of AllenNLP's Elmo.
+
+    The files are weights.th and options.json.
+    """
     from ..converters.allennlp.export import export
 
-    _run(export, source, out_dir, force)
+    _run(export, source, out_dir, force, quiet)
 
 
 @export_cli.command("onnx")
 def onnx_cli(
-    source: WeightsArgument, out_file: OutFileArgument, force: ForceOption = False
+    source: WeightsArgument,
+    out_file: OutFileArgument,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write the network as one .onnx file, which runs without Python."""
     from ..converters.onnx.export import export
 
-    _run(export, source, out_file, force)
+    _run(export, source, out_file, force, quiet)
 
 
-def _run(export: Callable[..., list[Path]], source: str, out: Path, force: bool) -> Weights:
+def _run(
+    export: Callable[..., list[Path]], source: str, out: Path, force: bool, quiet: bool
+) -> Weights:
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
 
     with one_message():
-        weights = Weights.load(find_weights(source))
-        written = export(weights, out, force=force)
-    for path in written:
-        msg.good(f"{path}: {file_size(path.stat().st_size)}")
+        path = find_weights(source)
+        with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
+            weights = Weights.load(path)
+            end_stage()
+            written = export(weights, out, force=force)
+            end_stage()
+    for file in written:
+        msg.good(f"{file}: {file_size(file.stat().st_size)}")
     return weights

@@ -1,50 +1,157 @@
-"""`python -m spacy elmo init-config`: a pipeline config for a weights file."""
+"""`python -m spacy elmo init-config`: the config of a pipeline with elmo, for `spacy train` or `spacy assemble`."""
 
 from __future__ import annotations
 
+import shlex
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from wasabi import Printer
+from wasabi import msg
 
 from ..files import atomic_file
-from .arguments import WeightsArgument
 from .errors import one_message
 from .output_files import check_output_file
 from .terminal import printable
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+
+class OptimizeChoice(str, Enum):
+    """Choices of `--optimize`."""
+
+    efficiency = "efficiency"
+    accuracy = "accuracy"
+
+
+_STANDARD_OUTPUT = "-"
+
 
 def init_config_cli(
-    source: WeightsArgument,
     config_path: Annotated[
-        Path, typer.Argument(metavar="CFG", help="Config file to write, or - for standard output")
-    ] = Path("-"),
+        Path,
+        typer.Argument(metavar="CONFIG", help="Config file to write, or - for standard output"),
+    ] = Path(_STANDARD_OUTPUT),
     lang: Annotated[
-        str | None, typer.Option(help="Language, if it is not that of the weights' card")
+        str | None, typer.Option("--lang", "-l", help="Language; by default that of the weights")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CFG")] = False,
+    pipeline: Annotated[
+        str,
+        typer.Option("--pipeline", "-p", help="Components to train after elmo: tagger,ner"),
+    ] = "",
+    optimize: Annotated[
+        OptimizeChoice,
+        typer.Option(
+            "--optimize", "-o", help="ELMo alone, or beside an embedding of each component's own"
+        ),
+    ] = OptimizeChoice.efficiency,
+    vectors: Annotated[
+        str | None,
+        typer.Option(help="Static vectors for the embedding of accuracy: pipeline or folder"),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            "-w",
+            help="Weights file or name of a biLM; by default the biLM of the language",
+        ),
+    ] = None,
+    shipped: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="Copy a shipped config instead")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
-    """Write the config of a pipeline with these weights.
+    """Write a config: elmo, and components that listen to it.
 
-    The config is complete, and elmo is the only component.
+    With --pipeline it is complete for spacy train. Without, elmo is the only component: spacy assemble CONFIG DIR makes
+    the pipeline, with the weights, and spacy package DIR OUT a package of it.
 
-    spacy assemble CFG DIR makes the pipeline, with the weights, and spacy package DIR OUT a package of it. To train a
-    component on the weights, start from one of the repository's configs/ instead:
-    spacy train configs/ner_elmo.cfg --components.elmo.weights WEIGHTS
+    With accuracy, each component is that of a shipped config, which puts ELMo beside an embedding and under an encoder,
+    as the paper does; with efficiency it reads the vectors of elmo alone.
     """
     with one_message():
-        if str(config_path) != "-":
-            check_output_file(config_path, "CFG", force=force)
-        from ..corpora.blank import blank_pipeline
-
-        nlp, warnings = blank_pipeline(source, lang)
-        # Warnings go to standard error, because standard output may be the config.
-        for warning in warnings:
-            typer.echo(f"Warning: {printable(warning)}", err=True)
-        if str(config_path) == "-":
-            typer.echo(nlp.config.to_str())
+        if show_list:
+            _list()
+            return
+        to_file = str(config_path) != _STANDARD_OUTPUT
+        if to_file:
+            check_output_file(config_path, "CONFIG", force=force)
+        if shipped is not None:
+            if lang or pipeline or vectors or weights:
+                raise ValueError(
+                    "--from copies a config as it is; change its settings where it is used, for example with"
+                    " --nlp.lang de --components.elmo.weights WEIGHTS"
+                )
+            text = _shipped(shipped)
         else:
-            with atomic_file(config_path) as partial:
-                nlp.config.to_disk(partial)
-            Printer().good(f"Config: {config_path}")
+            listed = (name.strip() for name in pipeline.split(","))
+            names = [name for name in dict.fromkeys(listed) if name not in ("", "elmo")]
+            nlp = _blank(weights, lang)
+            text = _config(nlp, names, optimize, vectors)
+        if not to_file:
+            typer.echo(text)
+            return
+        with atomic_file(config_path) as partial:
+            partial.write_text(text, encoding="utf8")
+        msg.good(f"Config: {config_path}")
+        if shipped is None:
+            typer.echo(_next(config_path, train=bool(names)))
+
+
+def _list() -> None:
+    from ..pipeline.training_config import shipped_configs, title
+
+    rows = [(name, title(path)) for name, path in shipped_configs().items()]
+    msg.table(rows, header=("Name", "Config"), divider=True, max_col=75)
+
+
+def _shipped(name: str) -> str:
+    from ..pipeline.training_config import shipped_configs
+
+    configs = shipped_configs()
+    if name not in configs:
+        raise ValueError(f"No shipped config is called {name!r}. There are {', '.join(configs)}")
+    return configs[name].read_text(encoding="utf8").rstrip("\n") + "\n"
+
+
+def _blank(weights: str | None, lang: str | None) -> Language:
+    """Return a pipeline with elmo, and print warnings to standard error, because standard output may be the config."""
+    from ..corpora.blank import blank_pipeline
+    from ..pipeline.weight_names import default_weights
+
+    nlp, warnings = blank_pipeline(weights or default_weights(lang or "en"), lang)
+    for warning in warnings:
+        typer.echo(f"Warning: {printable(warning)}", err=True)
+    return nlp
+
+
+def _config(nlp: Language, names: list[str], optimize: OptimizeChoice, vectors: str | None) -> str:
+    """Return the text of the config of a pipeline with further components."""
+    from spacy.util import load_config_from_str
+
+    from ..pipeline.training_config import add_listening
+
+    accurate = optimize == OptimizeChoice.accuracy
+    if vectors is not None and not (accurate and names):
+        raise ValueError(
+            "--vectors are read beside ELMo by a component's embedding: add --pipeline NAMES --optimize accuracy"
+        )
+    add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
+    config = nlp.config
+    if vectors is not None:
+        folder = Path(vectors)
+        config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors
+    # Parsed again, because spaCy orders the sections of what it has parsed.
+    return load_config_from_str(config.to_str()).to_str() + "\n"
+
+
+def _next(config_path: Path, *, train: bool) -> str:
+    """Return the command that uses the config."""
+    path = shlex.quote(str(config_path))
+    if train:
+        return f"python -m spacy train {path} --paths.train train.spacy --paths.dev dev.spacy --output training"
+    return f"python -m spacy assemble {path} pipeline"

@@ -9,9 +9,10 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from .arguments import CodeOption, FigureFilesOption
+from .arguments import CodeOption, FigureFilesOption, QuietOption
 from .errors import one_message
 from .output_files import check_figure_files, write_json
+from .progress import progress_bar
 
 _HEADER = ("Component", "Layers", "γ")
 
@@ -22,6 +23,7 @@ def layers_cli(
         typer.Argument(metavar="PIPELINE...", help="Trained pipelines: folders or package names"),
     ],
     out: FigureFilesOption = None,
+    quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
     """Show the layer weights that trained pipelines have learned.
@@ -37,11 +39,11 @@ def layers_cli(
 
         from ..analysis.layers.layer_weights import distinct_names, layer_weights
 
-        mixes = [
-            (name, mix)
-            for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True)
-            for mix in layer_weights(spacy.load(pipeline))
-        ]
+        with progress_bar("pipelines", total=len(pipelines), quiet=quiet) as bar:
+            mixes = []
+            for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True):
+                mixes += [(name, mix) for mix in layer_weights(spacy.load(pipeline))]
+                bar.update()
         named = [
             (" ".join(part for part in (name, mix.component, mix.place) if part), mix)
             for name, mix in mixes

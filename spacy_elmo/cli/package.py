@@ -10,6 +10,7 @@ from wasabi import msg
 
 from .arguments import LanguageOption, WeightsArgument
 from .errors import one_message
+from .terminal import file_size
 
 
 def package_cli(
@@ -36,7 +37,10 @@ def package_cli(
         bool, typer.Option("--force", "-f", help="Replace an earlier package")
     ] = False,
 ) -> None:
-    """Make a Python package of weights: once it is installed, `weights = NAME` loads them."""
+    """Make a Python package of weights.
+
+    Once it is installed, `weights = NAME` loads them.
+    """
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
     from ..pipeline.weights_package import write_package
@@ -48,5 +52,5 @@ def package_cli(
                 weights.card[field] = value
         folder = write_package(weights, name, out, version=version, force=force)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    msg.good(f"{folder}: {size / 1e6:.1f} MB")
+    msg.good(f"{folder}: {file_size(size)}")
     msg.text(f"Install it: python -m pip install {folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import signal
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ def pretrain_cli(
     config_path: ConfigArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the run")],
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT")] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Delete the run in OUT")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace the run in OUT")] = False,
     gpu_id: GpuOption = -1,
     init: Annotated[
         str | None,
@@ -54,7 +55,7 @@ def pretrain_cli(
     with one_message():
         if resume and force:
             raise ValueError(
-                "--resume continues the run in OUT and --force deletes it; choose one of them"
+                "--resume continues the run in OUT and --force replaces it; choose one of them"
             )
         from ..pipeline.weight_names import find_weights, known_names
 
@@ -63,31 +64,36 @@ def pretrain_cli(
             init = str(find_weights(init))
         overrides = ["--paths.init", init] if init is not None else []
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
-        from ..pretrain.run_folder import claim, run_corpus
+        from ..pretrain.run_folder import REPLACED, claim, finish, reserved, run_corpus
         from ..pretrain.training import distributed
         from ..pretrain.training.allocation import keep_freed_memory
         from ..pretrain.training.initial_weights import read_initial_weights
         from ..pretrain.training.loop import Stopped, pretrain
 
-        config, initial = read_initial_weights(config)
         keep_freed_memory()
-
-        def prepare() -> None:
-            """Claim the folder and prepare the corpus, in one process for all."""
-            has_checkpoint = claim(out, config, initial=initial, resume=resume, force=force)
-            if resume:
-                msg.info(
-                    f"Resuming the run in {out}"
-                    if has_checkpoint
-                    else f"Nothing to resume in {out}, starting a new run"
-                )
-            if config.paths.corpus is None and not (out / "corpus").exists():
-                msg.info(f"Preparing {config.paths.raw_text}")
-                with reading_bar(lambda: chain(*raw_text_files(config).values())):
-                    run_corpus(config, out)
-
         device = distributed.device(gpu_id)
-        with distributed.join(device) as processes:
+        with distributed.join(device) as processes, contextlib.ExitStack() as lock:
+            processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
+            config, initial = read_initial_weights(config)
+
+            def prepare() -> None:
+                """Claim the folder and prepare the corpus, in one process for all."""
+                has_checkpoint = claim(out, config, initial=initial, resume=resume, force=force)
+                if resume:
+                    msg.info(
+                        f"Resuming the run in {out}"
+                        if has_checkpoint
+                        else f"Nothing to resume in {out}, starting a new run"
+                    )
+                if (out / REPLACED).exists():
+                    msg.info(
+                        f"The run that this one replaces is in {out / REPLACED} until this one is complete"
+                    )
+                if config.paths.corpus is None and not (out / "corpus").exists():
+                    msg.info(f"Preparing {config.paths.raw_text}")
+                    with reading_bar(lambda: chain(*raw_text_files(config).values())):
+                        run_corpus(config, out)
+
             processes.on_first_rank(prepare)
             corpus = run_corpus(config, out)
             if processes.first:
@@ -100,6 +106,7 @@ def pretrain_cli(
                     )  # fmt: skip
                     if processes.first:
                         _show(run, out, config.training.max_minutes)
+                        finish(out)
                     else:
                         for _ in run:
                             pass
@@ -140,8 +147,9 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
         [f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else ["", "", ""]
     )
     cells = [
-        f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}", f"{progress.loss:.3f}",
-        *perplexities, f"{progress.tokens_per_second:,.0f}", _left(progress, max_minutes),
+        f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}",
+        "" if progress.loss is None else f"{progress.loss:.3f}",
+        *perplexities, f"{progress.tokens_per_second:,.0f}" if progress.step else "", _left(progress, max_minutes),
     ]  # fmt: skip
     return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))
 
@@ -149,7 +157,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 def _left(progress: Progress, max_minutes: float | None) -> str:
     """Return the estimated time to the first limit, as h:mm:ss; "?" if no limit predicts it."""
     minutes = []
-    if progress.steps:
+    if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)
     if max_minutes is not None:
         minutes.append(max_minutes - progress.minutes)

@@ -59,7 +59,9 @@ def word_sense_cli(
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict word senses by nearest neighbour (Peters et al. 2018, table 5), and show F1 in %.
+    """Predict word senses by nearest neighbour.
+
+    The F1 is in %, as in table 5 of Peters et al. (2018).
 
     In each layer a word is assigned the sense with the nearest mean vector in TRAIN, among those of its lemma and part
     of speech. A word that does not occur in TRAIN is assigned WordNet's first sense, with --first-senses, or none.
@@ -103,7 +105,9 @@ def part_of_speech_cli(
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict parts of speech by a linear classifier (Peters et al. 2018, table 6), and show the accuracy in %.
+    """Predict parts of speech by a linear classifier.
+
+    The accuracy is in %, as in table 6 of Peters et al. (2018).
 
     For each layer, softmax regression from the vector of a word to its tag is trained; the biLM is not changed.
     """

@@ -23,11 +23,26 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
     return tqdm(
         unit=unit if unit == "B" else f" {unit}",
-        unit_scale=True,
+        # Few things are counted as they are: 2, not 2.00.
+        unit_scale=unit == "B" or total is None or total > 1000,
         total=total,
         disable=quiet or None,
         dynamic_ncols=True,
     )
+
+
+@contextmanager
+def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Yield a function that ends the present stage of a task, such as "Reading", whose name is beside the bar."""
+    with progress_bar("stages", total=len(stages), quiet=quiet) as bar:
+        names = iter((*stages[1:], "Done"))
+        bar.set_description_str(stages[0])
+
+        def end_stage() -> None:
+            bar.set_description_str(next(names), refresh=False)
+            bar.update()
+
+        yield end_stage
 
 
 @contextmanager

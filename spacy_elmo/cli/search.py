@@ -73,18 +73,20 @@ def index_cli(
         use_gpu(gpu_id)
         _check_out_dir(out_dir, force)
         from ..corpora.items import corpus_files
+        from ..run_lock import exclusive
         from ..search.corpus_index import add_corpus, corpus_source
         from ..search.index import SearchIndex
 
-        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-        about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
-        index = SearchIndex(layer=layer, method=method.value, about=about)
-        tokens = 0
-        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
-            for added in add_corpus(index, nlp, text, tokenized=tokenized):
-                tokens += added
-                bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
-        index.to_disk(out_dir)
+        with exclusive(out_dir):
+            nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+            about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
+            index = SearchIndex(layer=layer, method=method.value, about=about)
+            tokens = 0
+            with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+                for added in add_corpus(index, nlp, text, tokenized=tokenized):
+                    tokens += added
+                    bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
+            index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 
 
@@ -103,7 +105,10 @@ def query_cli(
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Find the sentences of an index that are nearest to a text, by the cosine of their vectors."""
+    """Find the sentences of an index that are nearest to a text.
+
+    Nearness is the cosine of the vectors.
+    """
     with one_message():
         import_code(code)
         from ..search.corpus_index import query_pipeline

@@ -33,7 +33,9 @@ def load_pretrain_config(
     from ..pretrain.config import PretrainConfig
 
     if not path.is_file():
-        raise FileNotFoundError(f"No config file at {path}; the repository's configs/ has examples")
+        raise FileNotFoundError(
+            f"No config file at {path}. `python -m spacy elmo init-config --list` shows the shipped ones"
+        )
     try:
         config = load_config(path, interpolate=False)
     except (configparser.Error, ValueError) as error:

@@ -13,6 +13,7 @@ from spacy.language import Language
 from ..corpora.items import Shard, corpus_files, read_shards
 from ..corpora.pipelines import fingerprint
 from ..files import atomic_file, remove_partial
+from ..run_lock import exclusive
 from .embedder import Embedder, EmbedOptions
 from .folder import VectorFolder, check_same_settings
 from .vectors import Vectors, open_vectors
@@ -65,12 +66,13 @@ def embed(
         tokenized: texts are words separated by spaces.
         engine: function that computes the contents of shard files.
         resume: continue an interrupted run with the same arguments; the result equals that of an uninterrupted run.
-        force: delete existing vectors.
+        force: replace existing vectors, which are deleted when the new ones are complete.
 
     Yields:
         The entry of each shard in `Vectors.files`, when it is written. Shards of an earlier run are not repeated.
 
     Raises:
+        BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` exists, and neither `resume` nor `force` is set.
         IsADirectoryError: `out` is a folder, and the format is one file.
         FileNotFoundError: there is no text.
@@ -79,7 +81,7 @@ def embed(
     out = Path(out)
     if resume and force:
         raise ValueError(
-            "--resume keeps the vectors in OUT and --force deletes them; choose one of them"
+            "--resume keeps the vectors in OUT and --force replaces them; choose one of them"
         )
     file_format = _file_format(format)
     settings = {
@@ -97,22 +99,24 @@ def embed(
         raise IsADirectoryError(
             f"{out} is a folder; {format} is one file, choose another name for it"
         )
-    folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
-    if file_format is not None and out.exists() and not force:
-        if not resume:
-            raise FileExistsError(f"{out} exists; --force overwrites it")
-        check_same_settings(out, file_format.read_settings(out), settings)
-        folder.delete()
-        return
-    folder.begin(settings, resume=resume, force=force)
-    if file_format is not None:
-        out.unlink(missing_ok=True)
-    for shard, content in engine(nlp, options, folder.missing(itertools.chain([first], shards))):
-        yield folder.write(shard, content)
-    folder.finish()
-    if file_format is not None:
-        _write_file(file_format, folder, out)
-        folder.delete()
+    if file_format is None and not out.exists():
+        out.mkdir(parents=True)  # the lock is inside a folder
+    with exclusive(out):
+        folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
+        if file_format is not None and out.exists() and not force:
+            if not resume:
+                raise FileExistsError(f"{out} exists; --force overwrites it")
+            # Parts beside a file are those of the run that was to replace it.
+            if not folder.path.exists():
+                check_same_settings(out, file_format.read_settings(out), settings)
+                return
+        folder.begin(settings, resume=resume, force=force)
+        missing = folder.missing(itertools.chain([first], shards))
+        for shard, content in engine(nlp, options, missing):
+            yield folder.write(shard, content)
+        folder.finish()
+        if file_format is not None:
+            _write_file(file_format, folder, out)
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
@@ -136,3 +140,5 @@ def _write_file(file_format: _FileFormat, folder: VectorFolder, out: Path) -> No
     remove_partial(out.parent, out.name)
     with atomic_file(out) as partial:
         file_format.write(open_vectors(folder.path), partial)
+    remove_partial(out.parent, folder.path.name)
+    folder.discard()

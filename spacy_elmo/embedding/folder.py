@@ -1,18 +1,25 @@
-"""The folder of vectors while `embed` writes it: resuming, replacing, finishing."""
+"""The folder of vectors while `embed` writes it: resuming, replacing, finishing.
+
+Vectors that replace others are written to a folder inside, `.new`. The others are deleted when the new ones are
+complete, and a run that is killed while they move into their place is finished by the next one.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..corpora.items import Shard
-from ..files import atomic_write, remove_partial
+from ..files import atomic_write, flush_folder, remove_folder, remove_partial
+from ..run_lock import LOCK
 from ..text.json_object import read_json_object
 from .shard_file import ShardFile
 from .vectors import FORMAT, INDEX, index_digest
 
+_NEW = ".new"
 _SETTINGS = "settings.json"
 _SHARDS = "shard-*.safetensors"
 
@@ -26,14 +33,16 @@ class VectorFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._target = path
+        """The folder that is filled: `path`, or `.new` inside it while there are vectors to replace."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
         """Make the folder, and write the settings into it.
 
         Args:
-            resume: keep the vectors in the folder, if there are any.
-            force: delete them (these files, and nothing else).
+            resume: keep the vectors of the last run, if there are any.
+            force: replace them (these files, and nothing else).
 
         Raises:
             FileExistsError: there are vectors, and neither `resume` nor `force` is set; or other files.
@@ -41,25 +50,33 @@ class VectorFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file; choose a folder that is new or empty")
-        present = {path.name for path in self.path.glob("*") if path.suffix != ".partial"}
+        new = self.path / _NEW
+        if (new / INDEX).exists():
+            self._install()
+        present = {p.name for p in self.path.glob("*") if p.suffix != ".partial"} - {LOCK}
         if _SETTINGS in present:
             if not (resume or force):
                 raise FileExistsError(
                     f"{self.path} contains vectors already; --resume keeps them and computes the rest,"
-                    " --force deletes them"
+                    " --force replaces them"
                 )
-            if resume:
-                check_same_settings(self.path, read_json_object(self.path / _SETTINGS), settings)
-            else:
-                self.delete()
+            if force:
+                shutil.rmtree(new, ignore_errors=True)
+            if new.exists() or (force and INDEX in present):
+                self._target = new
+            elif force:
+                self._delete()  # incomplete, so there is nothing to keep until the new vectors are complete
+            before = self._target / _SETTINGS
+            if before.exists():
+                check_same_settings(self._target, read_json_object(before), settings)
         elif present:
             raise FileExistsError(
                 f"{self.path} contains other files ({', '.join(sorted(present)[:3])}, ...); choose a folder that is new"
                 " or empty"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        remove_partial(self.path)
-        atomic_write(self.path / _SETTINGS, _json(settings))
+        self._target.mkdir(parents=True, exist_ok=True)
+        remove_partial(self._target)
+        atomic_write(self._target / _SETTINGS, _json(settings))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
         """Yield the shards that have no file.
@@ -90,7 +107,7 @@ class VectorFolder:
         Raises:
             ValueError: there are more shard files than shards, because the text has become shorter.
         """
-        files = sorted(self.path.glob(_SHARDS))
+        files = sorted(self._target.glob(_SHARDS))
         if len(files) > self._count:
             raise ValueError(
                 f"{files[self._count]} was made from text that has been removed. Restore the text, or start again with"
@@ -98,27 +115,42 @@ class VectorFolder:
             )
         index = {
             "format": FORMAT,
-            "settings": read_json_object(self.path / _SETTINGS),
+            "settings": read_json_object(self._target / _SETTINGS),
             "shards": [_entry(ShardFile(file)) for file in files],
         }
-        atomic_write(self.path / INDEX, _json({**index, "digest": index_digest(index)}))
+        atomic_write(self._target / INDEX, _json({**index, "digest": index_digest(index)}))
+        if self._target != self.path:
+            self._install()
 
-    def delete(self) -> None:
-        """Delete the vectors, if there are any, and the folder if it is empty then.
+    def discard(self) -> None:
+        """Delete the folder, which nobody else uses, in one step: what is left of it has no vectors."""
+        remove_folder(self.path)
 
-        The settings are deleted last: until then they mark the files as vectors of this folder.
-        """
-        if not self.path.is_dir():
-            return
+    def _install(self) -> None:
+        """Move the complete vectors in `.new` to their place. If this is interrupted, it can be repeated."""
+        new = self.path / _NEW
+        shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
+        (self.path / INDEX).unlink(missing_ok=True)
+        for file in [*new.glob(_SHARDS), new / _SETTINGS]:
+            if file.exists():
+                file.replace(self.path / file.name)
+        for file in self.path.glob(_SHARDS):
+            if file.name not in shards:
+                file.unlink()
+        flush_folder(self.path)
+        (new / INDEX).replace(self.path / INDEX)
+        flush_folder(self.path)
+        shutil.rmtree(new)
+        self._target = self.path
+
+    def _delete(self) -> None:
+        """Delete the vectors. The settings are the last: until then they mark the files as vectors of this folder."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
-        remove_partial(self.path)
         (self.path / _SETTINGS).unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
 
     def _file(self, number: int) -> Path:
-        return self.path / f"shard-{number:06}.safetensors"
+        return self._target / f"shard-{number:06}.safetensors"
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,37 +9,10 @@ from typing import Any
 
 import h5py
 
+from ..output_file import OutputFile
 from .vectors import Vectors
 
 _SETTINGS = "spacy_elmo_settings"
-
-
-class _WrittenFile(io.FileIO):
-    """File that keeps write errors to itself, because the HDF5 library crashes if it cannot write while it closes."""
-
-    _error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while len(left) and self._error is None:
-            try:
-                left = left[super().write(left) or 0 :]
-            except OSError as error:
-                self._error = error
-        return size
-
-    def truncate(self, size: int | None = None) -> int:
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self._error = self._error or error
-            return size or 0
-
-    def raise_error(self) -> None:
-        """Raise the first error of writing, if there was one."""
-        if self._error is not None:
-            raise self._error
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
@@ -56,7 +28,7 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
         OSError: the file cannot be written.
     """
     sentences: dict[str, str] = {}
-    with _WrittenFile(path, "w+b") as raw, h5py.File(raw, "w") as file:
+    with OutputFile(path, "w+b") as raw, h5py.File(raw, "w") as file:
         number = 0
         for index in range(len(vectors.files)):
             shard = vectors.shard(index)

@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from .credit import credit
 from .forks import guard_forks
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
@@ -28,6 +29,20 @@ from .reading.encoder import averages, layers_and_width, shim_of
 from .weight_names import AUTO
 
 _DEFAULTS = ElmoOptions()
+
+
+class ComputedLayers(list[Any]):
+    """The layers of some Docs, and the version of the weights that computed them (`BiLMShim.version`)."""
+
+    def __init__(self, layers: Iterable[Any], version: str) -> None:
+        super().__init__(layers)
+        self.version = version
+
+
+def _could_listen(nlp: Language, name: str) -> bool:
+    """Return True if a component's model has a `tok2vec` block in the config, with nothing of this package in it."""
+    model = nlp.get_pipe_config(name).get("model")
+    return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
 
 class Elmo(Upstream, TrainablePipe):
@@ -86,20 +101,24 @@ class Elmo(Upstream, TrainablePipe):
         install_extensions()
         yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+    def predict(self, docs: Iterable[Doc]) -> ComputedLayers:
         """Compute the layers of each Doc, (layers, n_tokens, width); with `store = "average"` their average,
         (n_tokens, width). Cached layers of training Docs are used; those of other Docs are not cached."""
-        docs = list(docs)
+        # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
+        docs, version = list(docs), self._version()
         if self._options.store == "average":
-            return averages(self.model, docs)
+            return ComputedLayers(averages(self.model, docs), version)
         if not self._cache.in_use:
-            return self.model.predict(docs)
+            return ComputedLayers(self.model.predict(docs), version)
         cached = self._cache.get_or_compute(self.model, docs, keep=False)
-        return [mapped_copy(layers) for layers in cached]
+        return ComputedLayers(map(mapped_copy, cached), version)
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so."""
-        docs, version = list(docs), shim_of(self.model).version
+        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so.
+
+        Layers from elsewhere have no version, so training computes its own.
+        """
+        docs, version = list(docs), getattr(scores, "version", None)
         for doc, layers in zip(docs, scores, strict=True):
             store_layers(doc, self.name, layers, version)
             if self._options.hooks:
@@ -129,12 +148,20 @@ class Elmo(Upstream, TrainablePipe):
                 " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
                 " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
             )
+        version = self._version()
         # Copies, because a user may change the arrays on a Doc.
         layers = (
-            [mapped_copy(array) for array in self._cached(docs)] if train else self.predict(docs)
+            ComputedLayers(map(mapped_copy, self._cached(docs)), version)
+            if train
+            else self.predict(docs)
         )
         self.set_annotations(docs, layers)
         return layers
+
+    def _version(self) -> str:
+        shim = shim_of(self.model)
+        shim.bilm  # noqa: B018 - loads, which is a change of version
+        return shim.version
 
     def mark_training(self, docs: list[Doc]) -> None:
         """Mark Docs as training data, so that the cache keeps their layers between epochs.
@@ -155,6 +182,19 @@ class Elmo(Upstream, TrainablePipe):
         """
         self.model.initialize()
         self._end_batch()
+        if nlp is not None and not self.listeners:
+            self._warn_of_no_listener(nlp)
+
+    def _warn_of_no_listener(self, nlp: Language) -> None:
+        deaf = [name for name in nlp.pipe_names if _could_listen(nlp, name)]
+        if deaf:
+            self.warn_once(
+                "no listener",
+                f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(deaf)}. In the"
+                f" config, [components.{deaf[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or inside"
+                f" spacy-elmo.ElmoEnhanced.v1; `python -m spacy elmo init-config --pipeline {','.join(deaf)}` writes"
+                " such a config",
+            )
 
     def update(
         self,
@@ -226,6 +266,8 @@ class Elmo(Upstream, TrainablePipe):
             if config.get("weights") == AUTO:
                 # A saved config names what it was trained with, whatever is installed where it is loaded.
                 config["weights"] = self._options.weights
+            if self._options.weights is not None:
+                credit(nlp, self._options.weights)
             defaults = default_options(BiLMOptions)
             replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 

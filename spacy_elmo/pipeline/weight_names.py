@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ DEFAULT_WEIGHTS = "en_mini_v3"
 """The default biLM of English."""
 ENTRY_POINTS = "spacy_elmo_weights"
 """Group of the entry points by which a package declares weights: NAME = an object {"language": ..., "path": ...}."""
+_FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
+"""Ends of the names of files in which other programs keep a biLM."""
 FOLDER = Path(__file__).parent.parent / "weights"
 
 
@@ -56,14 +59,25 @@ def default_weights(lang: str | None) -> str:
         return DEFAULT_WEIGHTS
     if names := installed_names(lang):
         return names[-1]
+    raise ValueError(
+        f"{ways_to_weights(lang)}. Weights of another language are only used if they are named"
+    )
+
+
+def ways_to_weights(lang: str) -> str:
+    """Return a sentence that names the weights of a language that are here, or the ways to get some."""
+    if lang == "en":
+        return f'The bundled biLM of the language is weights = "{DEFAULT_WEIGHTS}"'
+    if names := installed_names(lang):
+        return f"Of the language {lang!r}, {' and '.join(names)} are installed"
     from ..catalogue.models import known_models
 
     public = [model.name for model in known_models().values() if lang in model.languages]
     download = f"; or `python -m spacy elmo download {public[0]}` and convert it" if public else ""
-    raise ValueError(
+    return (
         f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini"
         f"{download}; or train one on raw text (`python -m spacy elmo pretrain`, --prepare.lang {lang}) and name the"
-        ' file: weights = "model.safetensors". Weights of another language are only used if they are named'
+        ' file: weights = "model.safetensors"'
     )
 
 
@@ -74,7 +88,7 @@ def find_weights(weights: str) -> Path:
 
     Raises:
         FileNotFoundError: there is none of these. The message contains the path that was tried and the known names.
-        ValueError: the package that declares the name is damaged.
+        ValueError: it is a file of another program, or the package that declares the name is damaged.
     """
     if weights in bundled_names():
         return FOLDER / f"{weights}.safetensors"
@@ -85,9 +99,28 @@ def find_weights(weights: str) -> Path:
         names = ", ".join(known_names()) or "none"
         raise FileNotFoundError(
             f"No biLM {weights!r}: there is no file {path.absolute()}, and it is not the name of a bundled or installed"
-            f" biLM ({names}). Use one of these, or the path of a .safetensors file"
+            f" biLM ({names}). {_way_to(weights)}"
+        )
+    if _FOREIGN.search(path.name) or path.is_dir():
+        raise ValueError(
+            f"{path} is no weights file of spacy-elmo (.safetensors). If it is a model of another program, convert it:"
+            f" `python -m spacy elmo convert auto {path} ours.safetensors`"
         )
     return path
+
+
+def _way_to(weights: str) -> str:
+    """Return the way from what a user wrote, which is neither a name nor a file, to weights."""
+    from ..catalogue.models import known_models
+
+    if weights in known_models():
+        return (
+            f"It is a public model: `python -m spacy elmo download {weights}` fetches it and shows the command that"
+            " converts it"
+        )
+    if _FOREIGN.search(weights):
+        return "A model of another program must be converted: `python -m spacy elmo convert --help`"
+    return "Use one of these, or the path of a .safetensors file"
 
 
 def _declared(name: str) -> dict[str, Any]:

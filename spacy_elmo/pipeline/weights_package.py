@@ -16,6 +16,7 @@ from ..files import atomic_folder
 from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
 _CARD_FIELDS = ("language", "tokenizer", "casing", "licence", "author", "sources", "tokens_seen")
 
 _PYPROJECT = Template("""\
@@ -28,7 +29,7 @@ name = "$distribution"
 version = "$version"
 description = "A biLM for spacy-elmo: weights = \\"$name\\", language $language"
 readme = "README.md"
-license = {text = "$licence"}
+license = {text = $licence}
 dependencies = ["spacy-elmo"]
 
 [project.entry-points.$group]
@@ -95,7 +96,8 @@ def write_package(
         "version": version,
         "group": ENTRY_POINTS,
         "language": weights.card["language"],
-        "licence": weights.card["licence"],
+        # A JSON string is a TOML string: a card comes from its author, and may contain anything.
+        "licence": json.dumps(str(weights.card["licence"])),
         "card": _card_rows(weights.card),
     }
     packaged = weights.without_head()
@@ -131,6 +133,10 @@ def _check(weights: Weights, name: str) -> None:
             f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: --lang and"
             " --licence add them"
         )
+    if not _LANGUAGE.fullmatch(language := str(weights.card["language"])):
+        raise ValueError(
+            f"language = {language!r} in the card is no language code of two or three letters; --lang gives one"
+        )
 
 
 def _card_rows(card: dict[str, Any]) -> str:
@@ -139,5 +145,6 @@ def _card_rows(card: dict[str, Any]) -> str:
     for field in _CARD_FIELDS:
         if value := card.get(field):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            rows.append(f"| {field.replace('_', ' ')} | {text} |")
+            line = " ".join(text.split()).replace("|", "\\|")
+            rows.append(f"| {field.replace('_', ' ')} | {line} |")
     return "\n".join(rows)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from confection import Config
 
 from ..bilm.weights import Weights
-from ..files import atomic_file, remove_partial
+from ..files import atomic_file, remove_folder, remove_partial
+from ..run_lock import exclusive
 from ..text.files import text_files
 from .config import PretrainConfig
 from .corpus.prepare import prepare
@@ -19,12 +21,33 @@ from .training.initial_weights import read_initial_weights
 # config.cfg is not among them: alone in a folder, it is left by a run that failed while reading its text.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
+_CONFIG = "config.cfg"
+REPLACED = "replaced"
+"""Folder inside that of a run, with the run that it replaces, until it is complete."""
 # Settings that may differ when a run is resumed: its end, the frequency of its reports, and the number of processes of
 # `prepare`, on which nothing depends. The learning rate too, since lowering it is the remedy for a run that diverges.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
     "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
 )  # fmt: skip
+
+
+@contextlib.contextmanager
+def reserved(out: Path) -> Iterator[None]:
+    """Make the folder of a run, if it does not exist, and hold its lock inside the `with` block.
+
+    Raises:
+        BlockingIOError: another run holds it.
+        OSError: the folder cannot be made.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with exclusive(out):
+            yield
+    finally:
+        # Nothing is left of a run that could not start.
+        with contextlib.suppress(OSError):
+            out.rmdir()
 
 
 def claim(
@@ -40,7 +63,8 @@ def claim(
     Args:
         initial: the weights of `paths.init`, if they have been read and checked; None: they are checked here.
         resume: continue the run in `out`, if there is one.
-        force: delete the run in `out` (its own files, nothing else in the folder).
+        force: replace the run in `out`: its files move to `replaced`, until `finish`. If there is one in `replaced`
+            already, the run in `out` was not complete, and is deleted.
 
     Returns:
         True if there is a run to continue.
@@ -54,34 +78,55 @@ def claim(
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
         raise FileExistsError(
-            f"{out} already contains a run ({', '.join(present)}). --resume continues it, --force deletes it"
+            f"{out} already contains a run ({', '.join(present)}). --resume continues it, --force replaces it"
         )
-    if present and resume and (out / "config.cfg").exists():
-        _check_same(out / "config.cfg", config)
-    to_delete = [out / name for name in present] if force else []
-    _check_sources(out, config, to_delete, resume=resume)
+    if present and resume and (out / _CONFIG).exists():
+        _check_same(out / _CONFIG, config)
+    to_replace = [out / name for name in present] if force else []
+    _check_sources(out, config, to_replace, resume=resume)
     if initial is None:
         read_initial_weights(config)
-    for path in to_delete:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
     out.mkdir(parents=True, exist_ok=True)
     remove_partial(out)
-    with atomic_file(out / "config.cfg") as partial:
+    if force and (present or (out / REPLACED).exists()):
+        _set_aside(out)
+    with atomic_file(out / _CONFIG) as partial:
         Config(config.model_dump()).to_disk(partial)
     return resume and (out / "checkpoint").exists()
 
 
+def finish(out: Path) -> None:
+    """Delete the run that the complete run in `out` has replaced, if there is one."""
+    if (out / REPLACED).exists():
+        remove_folder(out / REPLACED)
+
+
+def _set_aside(out: Path) -> None:
+    """Move the run in `out` to `replaced`; delete those of its files of which there is one already."""
+    replaced = out / REPLACED
+    replaced.mkdir(exist_ok=True)
+    for name in (*_FILES, *_FOLDERS, _CONFIG):
+        path = out / name
+        if not (replaced / name).exists():
+            if path.exists():
+                path.rename(replaced / name)
+        elif path.is_dir():
+            remove_folder(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def _check_sources(
-    out: Path, config: PretrainConfig, to_delete: list[Path], *, resume: bool
+    out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
-    """Check that the text or corpus of the run exists, and that nothing the run starts from would be deleted."""
+    """Check that the text or corpus of the run exists, and that the run starts from nothing that it replaces."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(
-            Path(source).resolve().is_relative_to(p.resolve()) for p in to_delete
+            Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
         ):
             raise ValueError(
-                f"paths.{name} = {source} belongs to the run in {out}, which --force would delete"
+                f"paths.{name} = {source} belongs to the run in {out}, which --force would replace"
             )
     if paths.corpus is not None:
         Corpus.open(paths.corpus)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..npy_file import read_npy
+
 # Bound of the rounding error of a matrix product of vectors of length 1. Equal rows may be rounded differently.
 _ROUNDING = 1e-5
 
@@ -54,20 +56,9 @@ class ExactNeighbours:
             OSError: it cannot be read.
             ValueError: it is not such a file, or damaged.
         """
-        try:
-            matrix = np.lib.format.open_memmap(path, mode="r")
-        except OSError:
-            raise
-        except (
-            Exception
-        ) as error:  # the parser of the header raises many kinds, from SyntaxError to OverflowError
-            raise ValueError(f"{path} contains no vectors, or is damaged ({error})") from error
-        if matrix.ndim != 2 or matrix.dtype != np.float32:
-            raise ValueError(
-                f"{path}: expected a matrix of float32, but got {matrix.dtype} {matrix.shape}"
-            )
+        matrix = read_npy(path, "float32", axes=2)
         neighbours = cls(matrix.shape[1])
-        neighbours.add(np.array(matrix))
+        neighbours.add(matrix)
         return neighbours
 
     def _matrix(self) -> np.ndarray:

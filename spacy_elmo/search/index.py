@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from .exact import ExactNeighbours
-from .index_files import IndexEntry, open_index, read_entries, written_index
+from .index_files import IndexEntry, open_index, written_index
 from .unit import unit
 from .vector import Tokens, as_span, vector_of
 
@@ -152,11 +152,11 @@ class SearchIndex:
             OSError: the folder does not exist, or a file is missing.
             ValueError: it is not an index, or damaged; see the constructor.
         """
-        settings, vectors_file = open_index(Path(folder))
+        settings, vectors_file, entries = open_index(Path(folder))
         index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         index._width = settings["width"]
         index._neighbours = index._neighbours_class.from_disk(vectors_file)
-        index._entries = read_entries(Path(folder))
+        index._entries = entries
         if len(index._neighbours) != len(index):
             raise ValueError(
                 f"{folder} has {len(index._neighbours)} vectors and {len(index)} spans: it is damaged, make it"

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from ..files import all_or_nothing
+from ..files import atomic_file, atomic_folder, atomic_write
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
 FORMAT = "spacy-elmo search 1"
 _SETTINGS = "index.json"
-_SPANS = "spans.jsonl"
-_VECTORS = "vectors"
 _TYPES: dict[str, Any] = {"layer": int | None, "method": str, "width": int, "about": dict}
 
 
@@ -30,6 +28,20 @@ class IndexEntry(NamedTuple):
     start: int
     end: int
     text: str
+
+
+class DataFiles(NamedTuple):
+    """Names of the files of an index beside its settings, which contain these names with the digests.
+
+    A new index is written under the other pair of names, and replaces the old one when its settings do, in one step.
+    """
+
+    vectors: str
+    spans: str
+
+
+_FILES = DataFiles("vectors", "spans.jsonl")
+_OTHER_FILES = DataFiles("vectors.1", "spans.1.jsonl")
 
 
 @contextmanager
@@ -43,23 +55,70 @@ def written_index(
     Raises:
         OSError: a file cannot be written.
     """
-    # The settings are the last file to appear: a folder without them is not an index.
-    with all_or_nothing(folder, (_VECTORS, _SPANS, _SETTINGS), force=True) as new:
-        try:
-            yield new / _VECTORS
-        except OSError as error:
-            if error.errno is None:  # the writers of NumPy and usearch do not name the file
-                raise OSError(f"{folder / _VECTORS} cannot be written ({error})") from error
-            raise
-        srsly.write_jsonl(new / _SPANS, entries)
-        described = {"format": FORMAT, **settings}
-        digests = {name: _file_digest(new / name) for name in (_VECTORS, _SPANS)}
-        digests[_SETTINGS] = _settings_digest(described)
-        srsly.write_json(new / _SETTINGS, {**described, "digests": digests})
+    if not folder.exists():
+        with atomic_folder(folder) as new:
+            with _written_vectors(new / _FILES.vectors, folder):
+                yield new / _FILES.vectors
+            srsly.write_jsonl(new / _FILES.spans, entries)
+            srsly.write_json(new / _SETTINGS, _with_digests(new, _FILES, settings))
+        return
+    has_index = (folder / _SETTINGS).exists()
+    old = _files(_digests(folder)) if has_index else _OTHER_FILES
+    files = _FILES if old == _OTHER_FILES else _OTHER_FILES
+    try:
+        with atomic_file(folder / files.vectors) as partial:
+            with _written_vectors(partial, folder):
+                yield partial
+        with atomic_file(folder / files.spans) as partial:
+            srsly.write_jsonl(partial, entries)
+        content = json.dumps(_with_digests(folder, files, settings))
+        atomic_write(folder / _SETTINGS, content.encode())
+    except BaseException:
+        digests = _digests(folder)
+        if digests is None or _files(digests) != files:  # the settings still name the old ones
+            _remove(folder, files)
+        raise
+    _remove(folder, old)
 
 
-def open_index(folder: Path) -> tuple[dict[str, Any], Path]:
-    """Return the settings of an index and the path of its vectors, after comparing all files with their digests.
+@contextmanager
+def _written_vectors(path: Path, folder: Path) -> Iterator[None]:
+    """Name the file in errors of NumPy and usearch, which do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise OSError(f"{folder / path.name} cannot be written ({error})") from error
+        raise
+
+
+def _with_digests(folder: Path, files: DataFiles, settings: Mapping[str, Any]) -> dict[str, Any]:
+    described = {"format": FORMAT, **settings}
+    digests = {name: _file_digest(folder / name) for name in files}
+    return {**described, "digests": {**digests, _SETTINGS: _settings_digest(described)}}
+
+
+def _digests(folder: Path) -> Any:
+    """Return the entry `digests` of the settings, unchecked; None: there is none."""
+    try:
+        return read_json_object(folder / _SETTINGS).get("digests")
+    except (OSError, ValueError):
+        return None
+
+
+def _files(digests: Any) -> DataFiles:
+    is_other = isinstance(digests, dict) and _OTHER_FILES.vectors in digests
+    return _OTHER_FILES if is_other else _FILES
+
+
+def _remove(folder: Path, files: DataFiles) -> None:
+    for name in files:
+        (folder / name).unlink(missing_ok=True)
+
+
+def open_index(folder: Path) -> tuple[dict[str, Any], Path, list[IndexEntry]]:
+    """Return the settings of an index, the path of its vectors, and its Spans, after comparing all files with their
+    digests.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -67,17 +126,9 @@ def open_index(folder: Path) -> tuple[dict[str, Any], Path]:
     """
     settings = _load_settings(folder / _SETTINGS)
     _check_digests(folder, settings)
-    return settings, folder / _VECTORS
-
-
-def read_entries(folder: Path) -> list[IndexEntry]:
-    """Read the Spans of an index.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is damaged.
-    """
-    return list(json_lines(folder / _SPANS, _entry, "strict"))
+    files = _files(settings.get("digests"))
+    entries = list(json_lines(folder / files.spans, _entry, "strict"))
+    return settings, folder / files.vectors, entries
 
 
 def _load_settings(path: Path) -> dict[str, Any]:
@@ -124,7 +175,7 @@ def _check_digests(folder: Path, settings: Mapping[str, Any]) -> None:
         return
     described = {name: value for name, value in settings.items() if name != "digests"}
     expected = {_SETTINGS: _settings_digest(described)}
-    expected |= {name: _file_digest(folder / name) for name in (_VECTORS, _SPANS)}
+    expected |= {name: _file_digest(folder / name) for name in _files(digests)}
     for name, digest in expected.items():
         if not isinstance(digests, dict) or digests.get(name) != digest:
             raise ValueError(

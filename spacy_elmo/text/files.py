@@ -103,6 +103,10 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
 
 
 def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
+    if file.suffix in _COMPRESSED and not file.stat().st_size:
+        raise EOFError(
+            "empty: no program writes such an archive"
+        )  # Python's gzip reads it as no text
     if file.suffix == ".gz":
         return gzip.open(file, "rb")
     if file.suffix == ".xz":

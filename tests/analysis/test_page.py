@@ -1,7 +1,6 @@
 """A figure as a page, opened in a real browser: it draws, it shows what is pointed at, and it requests nothing."""
 
 import json
-import shutil
 
 import pytest
 
@@ -13,31 +12,7 @@ from spacy_elmo.analysis.layers.layer_chart import layer_chart
 from spacy_elmo.analysis.layers.layer_weights import LayerWeights
 from tests.analysis.words import occurrences
 
-DRIVER = shutil.which("chromedriver")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-OPTIONS = (
-    "headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "disable-sync",
-    "disable-background-networking", "disable-component-update", "window-size=1400,900",
-)  # fmt: skip
 PATIENCE = 30  # seconds, on a busy machine
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if not (DRIVER and CHROMIUM):
-        pytest.skip("no chromium and chromedriver here")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for option in (*OPTIONS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(f"--{option}")
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 class Page:

@@ -1,5 +1,6 @@
 """An HTTP server on this machine that serves files in every way in which a server can fail."""
 
+import gzip
 import socket
 import struct
 import threading
@@ -38,13 +39,17 @@ class Handler(BaseHTTPRequestHandler):
         if way == "together":
             self.server.barrier.wait(10)
         self.send_response(200)
+        content = CONTENT[::-1] if way == "other" else CONTENT
+        if way == "gzip":
+            content = gzip.compress(CONTENT)
+            self.send_header("Content-Encoding", "gzip")
         if way == "chunked":
             self.send_header("Transfer-Encoding", "chunked")
         else:
-            self.send_header("Content-Length", str(len(CONTENT)))
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if way in ("whole", "together"):
-            self.wfile.write(CONTENT)
+        if way in ("whole", "together", "other", "gzip"):
+            self.wfile.write(content)
             return
         half = CONTENT[: len(CONTENT) // 2]
         self.wfile.write(b"%x\r\n%s\r\n" % (len(half), half) if way == "chunked" else half)

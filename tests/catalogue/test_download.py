@@ -1,14 +1,16 @@
 """Downloads from a server on this machine: whole or not at all, whatever the server does."""
 
-import builtins
 import hashlib
+import os
+import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from spacy_elmo.catalogue import download
-from spacy_elmo.catalogue.download import cache_folder, fetch, folder_of, sha256_of
+from spacy_elmo.catalogue.download import cache_folder, fetch, first_checksum, folder_of, sha256_of
 from spacy_elmo.catalogue.models import RemoteFile
 from tests.catalogue.http_server import CONTENT
 
@@ -16,7 +18,8 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 def files_in(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return the files without the checksums of first downloads."""
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".sha256")
 
 
 @pytest.mark.parametrize("way", ["whole", "redirect"])
@@ -69,14 +72,16 @@ def test_nobody_listens(server, tmp_path):
 
 
 def test_wrong_checksum(server, tmp_path):
-    with pytest.raises(ValueError, match=f"model.zip.* expected {'0' * 64} but got {SHA256}"):
+    with pytest.raises(
+        ValueError, match=f"model.zip: expected the SHA-256 {'0' * 64} but got {SHA256}"
+    ):
         fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
     assert files_in(tmp_path) == []
 
 
 def test_file_of_another_checksum_is_replaced_by_a_right_one_only(server, tmp_path):
     (tmp_path / "model.zip").write_bytes(b"older")
-    with pytest.raises(ValueError, match="does not match"):
+    with pytest.raises(ValueError, match="expected the SHA-256"):
         fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
     assert (tmp_path / "model.zip").read_bytes() == b"older"
     fetch(RemoteFile(server.url("whole"), SHA256), tmp_path)
@@ -113,14 +118,46 @@ def test_same_name_at_two_addresses():
     assert folder_of("https://host/a/model.zip") == folder_of("https://host/a/model.zip")
 
 
-def test_without_pooch(tmp_path, monkeypatch):
-    plain = builtins.__import__
+def test_without_the_extra(monkeypatch):
+    monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(ValueError, match=r"pip install spacy-elmo\[download\].*SPACY_ELMO_CACHE"):
+        cache_folder()
 
-    def no_pooch(name, *args, **kwargs):
-        if name == "pooch":
-            raise ImportError(name)
-        return plain(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", no_pooch)
-    with pytest.raises(ValueError, match=r"pip install spacy-elmo\[download\]"):
-        fetch(RemoteFile("https://host.invalid/model.zip"), tmp_path)
+def test_another_file_than_at_the_first_download(server, tmp_path):
+    file = RemoteFile(server.url("whole"))
+    path = fetch(file, tmp_path)
+    assert first_checksum(path) == SHA256
+    path.write_bytes(b"damaged")
+    fetch(file, tmp_path)
+    assert path.read_bytes() == CONTENT
+    path.unlink()
+    with pytest.raises(ValueError, match=f"/other/model.zip is another file .* it was {SHA256}"):
+        fetch(RemoteFile(server.url("other")), tmp_path)
+    assert files_in(tmp_path) == []
+    (tmp_path / ".model.zip.sha256").unlink()
+    assert fetch(RemoteFile(server.url("other")), tmp_path).read_bytes() == CONTENT[::-1]
+
+
+def test_a_file_of_an_earlier_version_gets_its_checksum(server, tmp_path):
+    (tmp_path / "model.zip").write_bytes(b"older")
+    fetch(RemoteFile(server.url("whole")), tmp_path)
+    assert server.asked == []
+    assert first_checksum(tmp_path / "model.zip") == hashlib.sha256(b"older").hexdigest()
+
+
+def test_bytes_are_counted_after_decompression(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT) - 1)
+    with pytest.raises(ValueError, match="/gzip/model.zip has more than 1,279,999 bytes"):
+        fetch(RemoteFile(server.url("gzip")), tmp_path)
+    assert files_in(tmp_path) == []
+    monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT))
+    assert fetch(RemoteFile(server.url("gzip")), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_download_is_flushed_to_disk(server, tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(os.fstat(number).st_mode))
+    fetch(RemoteFile(server.url("whole")), tmp_path)
+    assert [stat.S_ISDIR(mode) for mode in flushed[:2]] == [False, True]

@@ -30,6 +30,7 @@ def test_every_model_says_what_is_known(model):
     names = [file.name for file in model.files]
     assert names and len(set(names)) == len(names)
     for file in model.files:
+        assert file.url.startswith("https://")
         assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
     if model.format == "bilm-tf":
         assert {"options.json", "checkpoint"} <= set(names)

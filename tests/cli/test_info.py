@@ -131,7 +131,11 @@ def test_bundled_name():
 
 @pytest.mark.parametrize(
     "name, problem",
-    [("nowhere", "No biLM"), ("folder", "is a directory"), ("a", "not a readable")],
+    [
+        ("nowhere", "No biLM"),
+        ("folder", "convert auto folder ours.safetensors"),
+        ("a", "not a readable"),
+    ],
 )
 def test_errors(tmp_path, monkeypatch, name, problem):
     monkeypatch.chdir(tmp_path)

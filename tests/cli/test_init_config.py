@@ -11,11 +11,13 @@ import pytest
 import spacy
 from spacy.cli import app
 from spacy.util import load_config
+from thinc.api import Adam
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from tests import pipelines, tiny
+from spacy_elmo.pipeline.training_config import shipped_configs
+from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 
 PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text(encoding="utf8")
@@ -40,7 +42,7 @@ def words(result):
 
 def test_config_is_the_pipeline(weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert invoke("w.safetensors", "a.cfg").exit_code == 0
+    assert invoke("a.cfg", "--weights", "w.safetensors").exit_code == 0
     config = load_config(tmp_path / "a.cfg")
     assert config["nlp"]["lang"] == "fi"
     assert config["nlp"]["pipeline"] == ["elmo"]
@@ -57,7 +59,7 @@ def test_config_is_the_pipeline(weights, tmp_path, monkeypatch):
 def test_to_standard_output(weights, tmp_path, place):
     card = {"language": "fi", "tokenizer": "text as given"}
     Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(weights)
-    result = invoke(weights, *place)
+    result = invoke(*place, "--weights", weights)
     assert result.exit_code == 0
     # What the user should know stays out of the config.
     (tmp_path / "b.cfg").write_text(result.stdout)
@@ -66,23 +68,25 @@ def test_to_standard_output(weights, tmp_path, place):
 
 
 def test_bundled_name_stays_a_name():
-    result = invoke("en_mini_v3")
+    result = invoke("--weights", "en_mini_v3")
+    assert result.stdout == invoke("--lang", "en").stdout == invoke().stdout
     assert 'weights = "en_mini_v3"' in result.stdout
     assert 'lang = "en"' in result.stdout
     assert result.stderr == ""
 
 
 def test_language(weights, tmp_path):
-    assert 'lang = "de"' in invoke(weights, "--lang", "de").stdout
+    with pytest.warns(UserWarning, match="was trained on language 'fi'"):
+        assert 'lang = "de"' in invoke("-w", weights, "--lang", "de").stdout
     Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
-    result = invoke(weights, tmp_path / "a.cfg")
+    result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
     assert "does not name the language of the weights. Set it, for example with --lang en" in words(
         result
     )
     assert not (tmp_path / "a.cfg").exists()
-    assert 'lang = "xx"' in invoke(weights, "--lang", "xx").stdout
-    result = invoke(weights, "--lang", "qq")
+    assert 'lang = "xx"' in invoke("-w", weights, "--lang", "xx").stdout
+    result = invoke("-w", weights, "--lang", "qq")
     assert result.exit_code == 1
     assert "spaCy cannot create a pipeline for the language 'qq'" in words(result)
 
@@ -95,12 +99,102 @@ def test_what_is_there_is_kept(weights, tmp_path):
         (tmp_path, "is a folder"),
         (path / "b", "does not exist"),
     ]:
-        result = invoke(weights, place)
+        result = invoke(place, "-w", weights)
         assert result.exit_code == 1
         assert problem in words(result)
     assert path.read_text() == "precious"
-    assert invoke(weights, path, "--force").exit_code == 0
+    assert invoke(path, "-w", weights, "--force").exit_code == 0
     assert load_config(path)["nlp"]["lang"] == "fi"
+
+
+def listening(config):
+    """Return the sizes of what each component reads through a listener, beside the embedding of its own."""
+    found = {}
+    for name, block in config["components"].items():
+        tok2vec = block.get("model", {}).get("tok2vec")
+        if tok2vec is not None:
+            found[name] = (tok2vec["@architectures"], tok2vec.get("embed"))
+    return found
+
+
+@pytest.mark.parametrize("optimize", ["efficiency", "accuracy"])
+def test_every_component_listens_and_learns(weights, tmp_path, optimize):
+    """Every component that a shipped config has, and two that spaCy alone has a default for."""
+    names = ["tagger", "morphologizer", "senter", "parser", "ner", "textcat", "spancat"]
+    names += ["textcat_multilabel", "spancat_singlelabel", "span_finder"]
+    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
+    path = tmp_path / "a.cfg"
+    result = invoke(path, "-w", weights, "-p", ", ".join(names), "--optimize", optimize)
+    assert result.exit_code == 0, result.output
+    assert f"spacy train {path} --paths.train" in words(result)
+    config = load_config(path)
+    assert config["nlp"]["pipeline"] == ["elmo", *names]
+    assert set(listening(config)) == set(names)
+
+    nlp = spacy.util.load_model_from_config(consumers.make_small(config), auto_fill=False)
+    nlp.initialize(lambda: consumers.examples(nlp))
+    before = {name: nlp.get_pipe(name).model.to_bytes() for name in names}
+    losses = pipelines.step(nlp, Adam(0.01), consumers.examples(nlp))
+    for name in names:
+        assert losses[name] > 0
+        assert pipelines.mixes(nlp.get_pipe(name).model), name
+        assert nlp.get_pipe(name).model.to_bytes() != before[name]
+
+
+def test_recipes(tmp_path):
+    """With efficiency a component reads ELMo alone; with accuracy its shipped config, with static vectors if wanted."""
+    expected = load_config(shipped_configs()["ner_elmo"]).interpolate()["components"]["ner"]
+    recipe = expected["model"].pop("tok2vec")
+
+    def block(*options):
+        assert invoke("-p", "ner", tmp_path / "a.cfg", "-f", *options).exit_code == 0
+        config = load_config(tmp_path / "a.cfg")
+        ner = config["components"]["ner"]
+        tok2vec = ner["model"].pop("tok2vec")
+        assert ner == expected
+        return config, tok2vec
+
+    assert recipe["input"].items() <= block()[1].items()
+    found = block("--optimize", "accuracy")[1]
+    assert recipe["input"].items() <= found.pop("input").items()
+    assert found == {key: value for key, value in recipe.items() if key != "input"}
+    (tmp_path / "floret").mkdir()
+    config, tok2vec = block("--optimize", "accuracy", "--vectors", tmp_path / "floret")
+    assert tok2vec["embed"]["include_static_vectors"] is True
+    assert config["initialize"]["vectors"] == "${paths.vectors}"
+    assert config["paths"]["vectors"] == str(tmp_path / "floret")
+    named = block("--optimize", "accuracy", "--vectors", "en_core_web_md")[0]
+    assert named["paths"]["vectors"] == "en_core_web_md"
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        (["-p", "nerr"], "spaCy has no component 'nerr' for the language 'en'"),
+        (["-p", "entity_linker"], "--from entity_linker_elmo"),
+        (["-p", "ner", "--vectors", "floret"], "add --pipeline NAMES --optimize accuracy"),
+        (["--lang", "la"], "No biLM of the language 'la' is installed"),
+        (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
+        (["--from", "ner"], "No shipped config is called 'ner'. There are entity_linker_elmo,"),
+    ],
+)
+def test_impossible_options(options, problem, tmp_path):
+    result = invoke(tmp_path / "a.cfg", *options)
+    assert result.exit_code == 1
+    assert problem in words(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_shipped_configs_are_listed_and_copied_with_their_comments(tmp_path):
+    listed = invoke("--list").output
+    for name, path in shipped_configs().items():
+        assert f"{name} " in listed
+        text = path.read_text(encoding="utf8")
+        assert invoke("--from", name).stdout == text + "\n"
+        assert invoke("--from", name, tmp_path / "a.cfg", "--force").exit_code == 0
+        assert (tmp_path / "a.cfg").read_text(encoding="utf8") == text
+    assert "The original (93.6 million parameters)" in listed
+    assert max(map(len, listed.splitlines())) <= 100
 
 
 # spaCy leaves files that it has written to be closed by the garbage collector.

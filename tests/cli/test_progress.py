@@ -15,7 +15,7 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli import progress as module
-from spacy_elmo.cli.progress import reading_bar
+from spacy_elmo.cli.progress import reading_bar, stage_bar
 from spacy_elmo.text.documents import documents
 from spacy_elmo.text.files import lines
 from spacy_elmo.text.progress import observed_reading
@@ -71,20 +71,40 @@ def test_nothing_is_counted_without_a_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("options", [[], ["--quiet"]])
-def test_a_command_on_a_terminal(text, tmp_path, options):
+@pytest.mark.parametrize("quiet", [False, True])
+def test_bar_of_stages(monkeypatch, capsys, quiet):
+    monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True)
+    with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
+        end_stage()
+        end_stage()
+    shown = capsys.readouterr().err
+    if quiet:
+        assert shown == ""
+    else:
+        assert re.search(r"Reading: +0%.*Done: 100%.*2/2 \[.* stages/s", shown, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "command, sign, result",
+    [
+        (["evaluate", "lm.safetensors", "a.txt", "--tokenized"], b"B/s", b"Perplexity"),
+        (["export", "bilm-hdf5", "lm.safetensors", "theirs"], b"Done: 100%", b"options.json"),
+    ],
+    ids=["evaluate", "export"],
+)
+@pytest.mark.parametrize("options", [[], ["--quiet"]], ids=["bar", "quiet"])
+def test_a_command_on_a_terminal(text, tmp_path, command, sign, result, options):
     """Through spaCy, with standard error connected to a pseudo-terminal."""
     vocabulary = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
     weights = Weights.from_bilm(
         tiny.bilm(tiny.config()), Head(7, 5), vocabulary=vocabulary, card={}
     )
     weights.save(tmp_path / "lm.safetensors")
-    command = [sys.executable, "-m", "spacy", "elmo", "evaluate", "lm.safetensors", "a.txt"]
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (24, 80))
     try:
         done = subprocess.run(
-            [*command, "--tokenized", *options],
+            [sys.executable, "-m", "spacy", "elmo", *command, *options],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=follower,
@@ -99,8 +119,8 @@ def test_a_command_on_a_terminal(text, tmp_path, options):
         pass
     os.close(leader)
     assert done.returncode == 0, shown
-    assert (b"B/s" in shown) == (not options)
-    assert b"Perplexity" in done.stdout and b"B/s" not in done.stdout
+    assert (sign in shown) == (not options)
+    assert result in done.stdout and sign not in done.stdout
 
 
 def test_commands_are_grouped_and_fit_a_line():
@@ -108,3 +128,6 @@ def test_commands_are_grouped_and_fit_a_line():
     groups = ["Use weights", "Train a biLM", "Weights of other programs", "Analyse a biLM"]
     positions = [output.find(f"{group}") for group in groups]
     assert positions == sorted(positions) and -1 not in positions
+    for group in ([], ["convert"], ["export"], ["search"], ["probe"]):
+        output = CliRunner().invoke(elmo_cli, [*group, "--help"], terminal_width=80).output
+        assert not [line for line in output.splitlines()[1:] if line.endswith("...")], group

@@ -89,6 +89,69 @@ def test_killed_at_any_moment_and_resumed(nlp, text, tmp_path, format):
     assert left == {"out", "expected", text.name, "w.safetensors"}
 
 
+def restore(saved, out):
+    if out.is_dir():
+        shutil.rmtree(out)
+    (shutil.copytree if saved.is_dir() else shutil.copy)(saved, out)
+
+
+@pytest.mark.parametrize("format", ["safetensors", "hdf5"])
+def test_vectors_are_replaced_by_complete_ones(nlp, text, tmp_path, format):
+    """Killed at any moment, the old vectors or the new ones are complete."""
+    out, old, options = tmp_path / "out", tmp_path / "old", EmbedOptions(dtype="float16")
+    run(nlp, text, out, format=format, options=options)
+    expected = tree(out)
+    shutil.rmtree(out) if out.is_dir() else out.unlink()
+    run(nlp, text, old, format=format)
+    old_files = {name.removeprefix("old"): data for name, data in tree(old).items()}
+    kept = 0
+    for moment in itertools.count():
+        restore(old, out)
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, moment)
+            try:
+                run(nlp, text, out, format=format, options=options, force=True)
+                break
+            except Killed:
+                pass
+        present = {name.removeprefix("out"): data for name, data in tree(out).items()}
+        if old_files.items() <= present.items():
+            kept += 1
+        else:
+            new = {name.removeprefix("out"): data for name, data in expected.items()}
+            assert (out / ".new/index.json").exists() or new.items() <= present.items()
+        run(nlp, text, out, format=format, options=options, force=True)
+        assert tree(out) == expected
+    assert moment > kept > 5
+    assert tree(out) == expected
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"out", "old", text.name, "w.safetensors"}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_replacement_is_resumed(nlp, text, tmp_path, format):
+    out, options = tmp_path / "out", EmbedOptions(dtype="float16")
+    run(nlp, text, out, format=format)
+    old = tree(out)
+    next(embed(nlp, str(text), out, format=format, options=options, force=True))
+    assert old.items() <= tree(out).items()
+    assert run(nlp, text, out, format=format, options=options, resume=True) == [2, 5]
+    assert tree(out) != old
+    assert run(nlp, text, out, format=format, options=options, resume=True) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_second_run_is_refused(nlp, text, tmp_path, format):
+    out = tmp_path / "out"
+    first = embed(nlp, str(text), out, format=format)
+    next(first)
+    for how in ({}, {"resume": True}, {"force": True}):
+        with pytest.raises(BlockingIOError, match=f"Another run is writing to {out}: process "):
+            run(nlp, text, out, format=format, **how)
+    first.close()
+    assert len(run(nlp, text, out, format=format, resume=True)) == 2
+
+
 def test_only_what_is_missing_is_computed(nlp, text, tmp_path):
     out = tmp_path / "out"
     assert run(nlp, text, out) == [0, 2, 5]

@@ -127,7 +127,8 @@ def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
 
 def test_what_rivals_need_is_not_made_for_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
+    (tmp_path / "spacy_elmo").mkdir()
+    (tmp_path / "spacy_elmo" / "configs").symlink_to(EVIDENCE.parent / "spacy_elmo" / "configs")
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     jobs = stages(plan(group("baseline", "vectors")), "tiny", Path("data"))

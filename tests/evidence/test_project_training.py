@@ -21,7 +21,9 @@ OTHER = Data("ner", "other")
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder where the project could be, with its configs."""
-    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
+    configs = tmp_path / "spacy_elmo" / "configs"
+    configs.parent.mkdir()
+    configs.symlink_to(EVIDENCE.parent / "spacy_elmo" / "configs")
     folder = tmp_path / "evidence"
     (folder / "corpus" / "ner").mkdir(parents=True)
     vocab = spacy.blank("en").vocab
@@ -98,9 +100,11 @@ def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
     """Not that which the files of the project say when it ends."""
     done = run("baseline")
     began = training.config_digest(done)
-    (here.parent / "configs").unlink()
-    shutil.copytree(EVIDENCE.parent / "configs", here.parent / "configs")
-    config = here.parent / "configs" / "ner_baseline.cfg"
+    configs = here.parent / "spacy_elmo" / "configs"
+    original = configs.resolve()
+    configs.unlink()
+    shutil.copytree(original, configs)
+    config = configs / "ner_baseline.cfg"
 
     def train(*args, **kwargs):
         config.write_text(config.read_text().replace("dropout = 0.1", "dropout = 0.2"))

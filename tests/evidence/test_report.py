@@ -429,3 +429,15 @@ def test_names_are_text_and_no_markup(tmp_path):
     write([section], tmp_path, "1 < 2")
     page = (tmp_path / "report.html").read_text("utf8")
     assert "<script>" not in page and "<i>" not in page and "&lt;script&gt;" in page
+
+
+def test_sets_are_named_as_people_write_them():
+    names = Plan.read(EVIDENCE / "plan.yml").names
+    trained_on = {("qa", "xquad-en"): ("qa", "subjqa")}
+    results = Results([], trained_on, names)
+    assert results.label("ner", "wnut17") == "ner, WNUT17"
+    assert results.label("qa", "xquad-en") == "qa, SubjQA \u2192 XQuAD"
+    assert results.label("ner", "mine") == "ner, mine"
+    # Every set of the plan has one.
+    sources = Plan.read(EVIDENCE / "plan.yml").content["sources"]
+    assert {source.partition("/")[2] for source in sources} == set(names)

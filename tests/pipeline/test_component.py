@@ -121,15 +121,6 @@ def test_model_of_another_kind(weights):
         nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
 
 
-def test_another_language_warns_once(weights):
-    nlp = spacy.blank("de")
-    nlp.add_pipe("elmo", config={"weights": str(weights)})
-    with pytest.warns(UserWarning, match=r"'en'.*'de'.*weights=") as caught:
-        nlp("Haus")
-    assert len(caught) == 1
-    nlp("Haus")
-
-
 # Saving and copying
 
 

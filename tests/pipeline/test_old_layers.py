@@ -2,6 +2,7 @@
 after a change of the parameters from outside."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -170,3 +171,31 @@ def test_prediction_alone_keeps_the_version(weights):
     pipelines.awaken(nlp, "tagger")
     pipelines.step(nlp, optimizer)
     assert shim.version is not version
+
+
+def test_weights_that_change_between_the_computation_and_the_writing(weights):
+    """As another thread can do: the layers are those of the weights that computed them."""
+    nlp = listening(weights)
+    pipelines.trained(nlp, 0)
+    elmo, doc = nlp.get_pipe("elmo"), fresh(nlp)
+    computed = elmo.predict([doc])
+    pipelines.change(nlp, 1)
+    elmo.set_annotations([doc], computed)
+    (listener,) = elmo.listeners
+    with pytest.warns(UserWarning, match="did not run"):
+        listener.begin_update([doc])
+    assert_close(doc._.elmo_layers, expected(nlp))
+    assert np.abs(expected(nlp) - computed[0]).max() > 1e-3
+
+
+def test_huge_weights_whose_vectors_are_not_finite(weights):
+    """The weights are finite, so they load; the vectors are not, and that is said once."""
+    nlp = pipelines.blank(weights)
+    with torch.no_grad():
+        for parameter in pipelines.bilm(nlp).parameters():
+            parameter.fill_(3e38)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        docs = [nlp(fresh(nlp)) for _ in range(3)]
+    assert not np.isfinite(docs[0]._.elmo_layers).all()
+    assert ["vectors that are not finite" in str(warning.message) for warning in said] == [True]

@@ -158,3 +158,30 @@ def test_plain_gradient_descent_moves_against_the_gradient(weights):
     nlp.get_pipe("elmo").finish_update(SGD(0.1, L2=0.0, grad_clip=0.0))
     for name, after in pipelines.parameters(nlp).items():
         assert_allclose(after, before[name] - 0.1 * found[name], atol=1e-6, err_msg=name)
+
+
+def test_components_that_do_not_listen_are_named(weights):
+    """As in the config that `spacy init config --pipeline elmo,ner` writes."""
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("ner")
+    nlp.add_pipe("sentencizer")
+    with pytest.warns(UserWarning) as caught:
+        nlp.initialize(lambda: pipelines.examples(nlp))
+    (message,) = [str(w.message) for w in caught if "listens" in str(w.message)]
+    assert "No component listens to 'elmo', so its vectors change nothing in ner." in message
+    assert "[components.ner.model.tok2vec] must be a spacy-elmo.ElmoListener.v1" in message
+    assert "init-config --pipeline ner`" in message
+
+
+def test_no_warning_where_the_listener_was_replaced(weights):
+    nlp = listening(weights)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    assert not nlp.get_pipe("elmo").listeners
+    nlp.initialize(lambda: pipelines.examples(nlp))
+
+
+def test_no_warning_where_nothing_could_listen(weights):
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("sentencizer")
+    nlp.initialize(lambda: pipelines.examples(nlp))

@@ -1,5 +1,7 @@
 """From the `weights` option to a file."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,32 @@ def test_what_is_not_there(folder, weights):
         find_weights(weights)
     for word in (repr(weights), str(weight_names.Path(weights).absolute()), "de_two_v1, en_one_v1"):
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "weights, way",
+    [
+        ("en-small", "`python -m spacy elmo download en-small`"),
+        ("theirs/weights.hdf5", "`python -m spacy elmo convert --help`"),
+        ("mine.safetensors", "the path of a .safetensors file"),
+    ],
+)
+def test_the_way_to_what_is_not_there(weights, way):
+    with pytest.raises(FileNotFoundError) as error:
+        find_weights(weights)
+    assert way in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["elmo.hdf5", "theirs.zip", "encoder.pkl", "weights.th", "folder"])
+def test_files_of_other_programs_are_to_be_converted(tmp_path, name):
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"theirs")
+    nlp = pipelines.blank(path)
+    with pytest.raises(ValueError, match=re.escape(f"convert auto {path} ours.safetensors")):
+        nlp("a")
 
 
 def test_nothing_bundled(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Packages of weights: what is written, and what an installed one is good for."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -144,3 +145,16 @@ def test_an_existing_package_is_replaced_only_by_force(package, weights, tmp_pat
     write_package(weights, NAME, tmp_path, version="1.0.1", force=True)
     assert not (package / "old.txt").exists()
     assert 'version = "1.0.1"' in (package / "pyproject.toml").read_text("utf8")
+
+
+def test_a_hostile_card_runs_nothing(weights, tmp_path):
+    """The card of a stranger's file is text in the package, never a part of its code or of its metadata."""
+    weights.card["language"] = 'la", "path": print("executed"), "x": "'
+    with pytest.raises(ValueError, match="no language code of two or three letters"):
+        write_package(weights, NAME, tmp_path)
+    weights.card |= {"language": "la", "licence": 'mine"}\n[project.scripts]\nls = "os:abort'}
+    folder = write_package(weights, NAME, tmp_path)
+    lines = (folder / "pyproject.toml").read_text("utf8").splitlines()
+    assert f"license = {{text = {json.dumps(weights.card['licence'])}}}" in lines
+    assert "[project.scripts]" not in lines
+    assert "\n[project.scripts]" not in (folder / "README.md").read_text("utf8")

@@ -1,9 +1,13 @@
 """Rules by which a run may use an output folder."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from spacy_elmo.pretrain.run_folder import claim, run_corpus
+from spacy_elmo.pretrain.run_folder import claim, finish, reserved, run_corpus
 from spacy_elmo.pretrain.training.loop import pretrain
+from tests.disk import tree
 
 
 @pytest.fixture
@@ -29,7 +33,68 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
         claim(out, config)
     assert claim(out, config, resume=True) is True
     assert claim(out, config, force=True) is False
-    assert sorted(path.name for path in out.iterdir()) == ["config.cfg", "notes.txt"]
+    assert sorted(path.name for path in out.iterdir()) == ["config.cfg", "notes.txt", "replaced"]
+
+
+def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_config, corpus):
+    out, config = tmp_path / "run", make_config()
+    claim(out, config)
+    for _ in pretrain(config, corpus, out):
+        pass
+    before = tree(out)
+    # Two starts that are killed; the second replaces the first, which was not complete.
+    for seed in (1, 2):
+        other = make_config(seed=seed)
+        assert claim(out, other, force=True) is False
+        next(pretrain(other, corpus, out))
+        kept = tree(out / "replaced")
+        assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
+    assert claim(out, other, resume=True)
+    for _ in pretrain(other, corpus, out, resume=True):
+        pass
+    finish(out)
+    assert not (out / "replaced").exists()
+    assert tree(out).keys() == before.keys() and tree(out) != before
+    finish(out)
+
+
+def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypatch):
+    out, config = tmp_path / "run", make_config()
+    claim(out, config)
+    for _ in pretrain(config, corpus, out):
+        pass
+    before = tree(out)
+    for moment in range(len(list(out.iterdir()))):
+        moves = []
+
+        def rename(path, target, moves=moves, moment=moment, move=Path.rename):
+            if len(moves) == moment:
+                raise KeyboardInterrupt
+            moves.append(path)
+            return move(path, target)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Path, "rename", rename)
+            claim(out, config, force=True)
+        claim(out, config, force=True)
+        kept = tree(out / "replaced")
+        assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
+        shutil.rmtree(tmp_path / "saved", ignore_errors=True)
+        (out / "replaced").rename(tmp_path / "saved")
+        shutil.rmtree(out)
+        (tmp_path / "saved").rename(out)
+
+
+def test_a_folder_is_reserved_for_one_run(tmp_path, make_config):
+    with reserved(tmp_path / "run"):
+        with pytest.raises(BlockingIOError, match="Another run is writing to .*run: process "):
+            with reserved(tmp_path / "run"):
+                pass
+        claim(tmp_path / "run", make_config())
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.cfg"]
+    with reserved(tmp_path / "other"):
+        pass
+    assert not (tmp_path / "other").exists()
 
 
 def test_resume_with_nothing_to_resume(tmp_path, make_config):
@@ -57,7 +122,7 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config,
     (out / "checkpoint").mkdir()
     (out / "corpus").mkdir()
     inside = config.paths.model_copy(update={"corpus": str(out / "corpus")})
-    with pytest.raises(ValueError, match="which --force would delete"):
+    with pytest.raises(ValueError, match="which --force would replace"):
         claim(out, config.model_copy(update={"paths": inside}), force=True)
     text_file.unlink()
     with pytest.raises(FileNotFoundError, match="No text at"):

@@ -1,5 +1,6 @@
 """The index: against brute force, approximately, and from disk."""
 
+import itertools
 import json
 import re
 import sys
@@ -200,6 +201,49 @@ def test_an_index_that_cannot_be_replaced_stays(docs, tmp_path, method):
     assert len(SearchIndex.from_disk(tmp_path / "index")) == 5
 
 
+def kill_at(patch, moment):
+    """Let the process die before one of the calls that change names on the disk."""
+    calls = itertools.count()
+
+    def mortal(call):
+        def dying(*args, **options):
+            if next(calls) >= moment:
+                raise KeyboardInterrupt
+            return call(*args, **options)
+
+        return dying
+
+    for name in ("replace", "unlink"):
+        patch.setattr(Path, name, mortal(getattr(Path, name)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_killed_replacement_leaves_a_whole_index(docs, tmp_path, method):
+    """At every moment, the index in the folder is the old one or the new one."""
+    old, new = filled(docs, layer=1), filled(docs, method=method)
+    found = []
+    for moment in itertools.count():
+        folder = tmp_path / str(moment)
+        for _ in range(2):  # both pairs of names
+            old.to_disk(folder)
+            with pytest.MonkeyPatch.context() as patch:
+                kill_at(patch, moment)
+                try:
+                    new.to_disk(folder)
+                    is_done = True
+                except KeyboardInterrupt:
+                    is_done = False
+            found.append(SearchIndex.from_disk(folder).layer)
+            assert found[-1] in (1, None)
+        new.to_disk(folder)
+        assert SearchIndex.from_disk(folder).layer is None
+        visible = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+        assert len(visible) == 3
+        if is_done:
+            break
+    assert moment > 5 and found.count(1) > 3 and found.count(None) > 3
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("content", [b"", b"x" * 1000, None])
 def test_damaged_vectors(docs, tmp_path, method, content):
@@ -225,7 +269,7 @@ def test_damaged_folder(docs, tmp_path):
         SearchIndex.from_disk(tmp_path)
     with (tmp_path / "vectors").open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(ValueError, match=r"expected a matrix of float32, but got float64 \(3,\)"):
+    with pytest.raises(ValueError, match=r"float32 with 2 axes, but got float64 \[3\]"):
         SearchIndex.from_disk(tmp_path)
     for content, problem in (
         ("{", "is not valid JSON"),

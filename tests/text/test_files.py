@@ -83,6 +83,7 @@ PACKERS = {
 }
 DAMAGES = {
     "truncated": lambda packed: packed[:-9],
+    "empty": lambda packed: b"",
     "cut in the middle": lambda packed: packed[: len(packed) // 2],
     "junk": lambda packed: b"no archive at all",
     "flipped": lambda packed: packed[:40] + bytes(255 - byte for byte in packed[40:]),

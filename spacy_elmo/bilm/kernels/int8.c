@@ -33,8 +33,9 @@ VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t
         float steps = most > 0.0f ? 127.0f / most : 0.0f;
         INDEPENDENT
         for (int64_t k = 0; k < of.dim; k++)
-            /* Adding and taking away 1.5 * 2^23 rounds to the nearest whole number. */
-            out[k] = (int8_t)(int32_t)((x[k] * steps + 12582912.0f) - 12582912.0f);
+            /* Adding 1.5 * 2^23 rounds to the nearest whole number, of which the lowest bits of the sum are the lowest.
+               A conversion is not defined for what is not a number. */
+            out[k] = (int8_t)(uint8_t)to_bits(x[k] * steps + 12582912.0f);
     }
 }
 

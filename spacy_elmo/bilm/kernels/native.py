@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def address(tensor: Tensor | None) -> int | None:
 
 def path() -> Path:
     """Return the path of the compiled library, which exists if one was built."""
-    return Path(__file__).with_name(f"_native{sysconfig.get_config_var('EXT_SUFFIX')}")
+    return Path(__file__).with_name("_native.dll" if sys.platform == "win32" else "_native.so")
 
 
 @cache

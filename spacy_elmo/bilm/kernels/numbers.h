@@ -22,8 +22,10 @@ INLINE uint32_t to_bits(float x) {
 INLINE float exponential(float x) {
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
-    /* Adding and taking away 1.5 * 2^23 rounds to the nearest whole number. */
-    float n = (x * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
+    /* Adding and taking away 1.5 * 2^23 rounds to the nearest whole number. The lowest bits of the sum are those of n, also
+       where a conversion would not be defined, because x is not a number. */
+    float sum = x * 1.44269504088896341f + 12582912.0f;
+    float n = sum - 12582912.0f;
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -32,7 +34,7 @@ INLINE float exponential(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    return p * of_bits((uint32_t)((int32_t)n + 127) << 23);
+    return p * of_bits((to_bits(sum) + 127u) << 23);
 }
 
 INLINE float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }

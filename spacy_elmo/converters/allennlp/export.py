@@ -11,6 +11,7 @@ from torch import Tensor
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...files import all_or_nothing
+from ...output_file import OutputFile
 from ..bilm_tf.export import options_of
 from .layout import to_allennlp
 
@@ -35,7 +36,9 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
         (new / _OPTIONS).write_text(json.dumps(options_of(weights.config), indent=2) + "\n", "utf8")
-        torch.save(state, new / _STATE)
+        with OutputFile(new / _STATE, "wb") as file:
+            torch.save(state, file)
+            file.raise_error()
     return [Path(folder) / name for name in FILES]
 
 

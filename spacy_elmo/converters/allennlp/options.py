@@ -28,7 +28,7 @@ def config_of(
 
     Args:
         state: the parameters of the biLM.
-        accept: assume the options of the published models if the configuration names an options file that is missing.
+        accept: assume the options of the published models if there is no options file.
 
     Raises:
         ValueError: options are missing or impossible, or AllenNLP has no such ELMo.
@@ -57,10 +57,15 @@ def _config_without_options(
     names = {PureWindowsPath(value).name for value in missing}
     if len(names) == 1 and _published(name := names.pop()) == config:
         return config, [f"{name}, a published model: {ASSUMED}"]
-    if missing and not accept:
+    if not accept:
+        reason = (
+            f"config.json names the options file {missing[0]!r:.200}, which is missing"
+            if missing
+            else "there is no options file of its ELMo, and its parameters do not show all of them"
+        )
         raise ValueError(
-            f"config.json names the options file {missing[0]!r:.200}, which is missing. Give it with --options;"
-            f" --accept assumes {ASSUMED}, and gives wrong vectors if the model has others"
+            f"{reason}. Give it with --options; --accept assumes {ASSUMED}, and gives wrong vectors if the model has"
+            " others"
         )
     return config, [
         f"no options (--options FILE): sizes from the parameters; assumed, as in every published model: {ASSUMED}"

@@ -11,6 +11,7 @@ import numpy as np
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...files import all_or_nothing
+from ...output_file import OutputFile
 from ..readers.hdf5 import load_h5py
 from .conversion import to_arrays
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT
@@ -92,6 +93,8 @@ def _inexpressible(weights: Weights) -> list[str]:
 
 
 def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with load_h5py().File(path, "w") as file:
+    with OutputFile(path, "w+b") as raw, load_h5py().File(raw, "w") as file:
         for name, array in arrays.items():
             file[name] = array
+        file.close()
+        raw.raise_error()

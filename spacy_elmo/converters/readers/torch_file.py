@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...limits import MAX_RATIO
 from .errors import one_error
+from .old_torch_file import check_storages
 
 # Other types, such as quantized, complex or 8-bit floats, occur in no ELMo, and NumPy lacks some of them.
 _DTYPES = (
@@ -80,9 +81,11 @@ def _load(path: Path) -> object:
 
 
 def _refuse_packed(path: Path) -> None:
-    """Refuse a zip with compressed members: PyTorch writes none, but would decompress them, to any size."""
+    """Refuse what would expand to any size: a zip with compressed members, of which PyTorch writes none, and a file of
+    PyTorch before 1.6 with storages that are larger than the file."""
     if not zipfile.is_zipfile(path):
-        return  # PyTorch before 1.6
+        check_storages(path)
+        return
     with zipfile.ZipFile(path) as file:
         methods = {member.compress_type for member in file.infolist()}
     if methods - {zipfile.ZIP_STORED}:

@@ -1,6 +1,7 @@
 """`spacy-elmo.BiLM.v1`, the model of the component: Docs -> the layers of their tokens."""
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
+from ...bilm.finite import is_finite
 from ...bilm.model import BiLM
 from ..keeping.mapped_arrays import mapped_copy, mapped_zeros
 from ..options import BiLMOptions
@@ -157,7 +159,13 @@ def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average:
                 _write(target, layers, sequences, words)
         return target
 
-    shim.predict(compute)
+    if not is_finite(shim.predict(compute)):
+        warnings.warn(
+            "The biLM has computed vectors that are not finite, although its weights are: numbers in between were too"
+            f" large for precision {options.precision!r} and dtype {options.dtype!r}. Its weights are those of a"
+            " training that diverged, or are damaged",
+            stacklevel=2,
+        )
     return flat.astype(options.dtype, copy=False)
 
 

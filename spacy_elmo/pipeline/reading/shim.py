@@ -7,7 +7,6 @@ import copy
 import hashlib
 import json
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -59,7 +58,7 @@ class BiLMShim(Shim):
         self.options = _RANDOM
         """Its options. Until `configure` sets others: random weights, frozen."""
         self.lang: str | None = None
-        """Language of the pipeline, which is compared with that of the weights."""
+        """Language of the pipeline, if it is known, for `weights = "auto"`."""
         self._version = new_version()
         self._counters: list[tuple[int, int]] = []
         self._ready: tuple[str, BiLM] | None = None
@@ -297,13 +296,6 @@ class BiLMShim(Shim):
             name = default_weights(self.lang)
         weights = Weights.load(find_weights(name)).without_head()
         self._adopt(self._checked(weights, name))
-        language = weights.card.get("language")
-        if language and self.lang and "xx" not in (language, self.lang) and language != self.lang:
-            warnings.warn(
-                f"The biLM of weights={name!r} was trained on language {language!r}, and this pipeline's"
-                f" language is {self.lang!r}. Name a biLM of that language: weights=PATH",
-                stacklevel=2,
-            )
 
     def _checked(self, weights: Weights, source: str) -> Weights:
         actual = vars(weights.config)

@@ -16,9 +16,11 @@ import numpy as np
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...files import atomic_folder, remove_partial
+from ...run_lock import exclusive
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
 from ...text.files import text_files
 from ..config import Paths, Prepare
+from .corpus_digests import DESCRIPTION, with_digests
 from .prepared import FILES, FORMAT, Corpus
 from .processes import in_order
 from .tokenize import DocumentTokenizer, TokenizedText, WordIndex
@@ -43,6 +45,7 @@ def prepare(
     two processes. A single line, JSON record or `.spacy` file must fit as well; the whole text never has to.
 
     Raises:
+        BlockingIOError: another run is preparing this corpus.
         FileExistsError: `out` exists.
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written (it is named), for example on a full disk; or a process died.
@@ -60,37 +63,46 @@ def prepare(
         text_files(paths.dev_text)
     tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
-    remove_partial(out.parent, out.name)
-    with atomic_folder(out) as folder:
-        index = WordIndex([BOS, EOS, UNK])
-        train = _IndexedText(folder / "raw-train.bin", index)
-        if not train.fill(paths.raw_text, tokenizer, settings):
-            raise ValueError(f"No sentence in the text of {paths.raw_text!r}")
-        dev = None
-        if paths.dev_text is not None:
-            dev = _IndexedText(folder / "raw-dev.bin", index)
-            if not dev.fill(paths.dev_text, tokenizer, settings):
-                raise ValueError(f"No sentence in the held-out text of {paths.dev_text!r}")
-        is_new = _first_occurrences(train, dev, settings.dedup)
-        if not is_new.any():
-            raise ValueError(
-                f"All of {paths.raw_text!r} is also in {paths.dev_text!r}, and prepare.dedup = {settings.dedup!r}"
-                " leaves nothing to train on"
-            )
-        parts = _split(train, dev, is_new, settings.seed)
-        _write(parts, [*index], folder)
-        for raw in folder.glob("raw-*.bin"):
-            raw.unlink()
-        lengths = np.asarray(train.lengths)
-        description = {
-            "format": FORMAT,
-            "paths": paths.model_dump(include={"raw_text", "dev_text"}),
-            "prepare": settings.model_dump(exclude={"n_process"}),
-            "spelling": dataclasses.asdict(spelling),
-            "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
-        }
-        (folder / "corpus.json").write_text(json.dumps(description, indent=2), encoding="utf8")
+    with exclusive(out):
+        remove_partial(out.parent, out.name)
+        with atomic_folder(out) as folder:
+            _write_corpus(folder, paths.raw_text, paths.dev_text, tokenizer)
     return Corpus.open(out)
+
+
+def _write_corpus(
+    folder: Path, raw_text: str, dev_text: str | None, tokenizer: DocumentTokenizer
+) -> None:
+    settings = tokenizer.settings
+    index = WordIndex([BOS, EOS, UNK])
+    train = _IndexedText(folder / "raw-train.bin", index)
+    if not train.fill(raw_text, tokenizer, settings):
+        raise ValueError(f"No sentence in the text of {raw_text!r}")
+    dev = None
+    if dev_text is not None:
+        dev = _IndexedText(folder / "raw-dev.bin", index)
+        if not dev.fill(dev_text, tokenizer, settings):
+            raise ValueError(f"No sentence in the held-out text of {dev_text!r}")
+    is_new = _first_occurrences(train, dev, settings.dedup)
+    if not is_new.any():
+        raise ValueError(
+            f"All of {raw_text!r} is also in {dev_text!r}, and prepare.dedup = {settings.dedup!r}"
+            " leaves nothing to train on"
+        )
+    parts = _split(train, dev, is_new, settings.seed)
+    _write(parts, [*index], folder)
+    for raw in folder.glob("raw-*.bin"):
+        raw.unlink()
+    lengths = np.asarray(train.lengths)
+    description = {
+        "format": FORMAT,
+        "paths": {"raw_text": raw_text, "dev_text": dev_text},
+        "prepare": settings.model_dump(exclude={"n_process"}),
+        "spelling": dataclasses.asdict(tokenizer.spelling),
+        "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
+    }
+    content = json.dumps(with_digests(folder, description), indent=2)
+    (folder / DESCRIPTION).write_text(content, encoding="utf8")
 
 
 def tokenize_files(

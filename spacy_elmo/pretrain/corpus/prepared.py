@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bilm.words.spelling import Spelling, UnicodeForm
+from ...npy_file import read_npy
 from ..config import Prepare
+from .corpus_digests import DESCRIPTION, check_digests
 
 FORMAT = "spacy-elmo corpus 1"
 _IDS_PER_READ = 1 << 22
@@ -99,36 +101,38 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """Map a prepared corpus.
+        """Map a prepared corpus, after comparing its files with their digests.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
             ValueError: the folder has another format, or is damaged.
         """
         folder = Path(folder)
-        if not (folder / "corpus.json").is_file():
+        if not (folder / DESCRIPTION).is_file():
             raise FileNotFoundError(
                 f"No prepared corpus at {folder}: `python -m spacy elmo prepare` creates one"
             )
         try:
             return cls._read(folder)
-        except (ValueError, LookupError, TypeError, EOFError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # the parsers raise many kinds for a damaged file
             raise ValueError(
                 f"{folder}: damaged, or not a corpus of this version ({error}). Delete it and prepare it again"
             ) from error
 
     @classmethod
     def _read(cls, folder: Path) -> Corpus:
-        description = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
+        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf8"))
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {description!r:.100}")
         types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
-        counts = np.load(folder / "counts.npy")
+        counts = read_npy(folder / "counts.npy", "int64")
         if len(types) != len(counts):
             raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
         parts = {name: _part(folder, name, len(types)) for name in FILES}
         settings = Prepare(**description["prepare"])
-        return cls(
+        corpus = cls(
             types,
             counts,
             **parts,
@@ -139,6 +143,8 @@ class Corpus:
             # So is this one in a corpus that is older than the setting.
             spelling=_spelling(**description.get("spelling", {})),
         )
+        check_digests(folder, description)
+        return corpus
 
     def vocabulary(self, size: int) -> list[str]:
         """Return the words of a softmax of `size` classes; fewer, if the training part has fewer types."""
@@ -152,14 +158,19 @@ def _spelling(form: UnicodeForm = "", replace: Sequence[Sequence[str]] = ()) -> 
 
 def _part(folder: Path, name: str, types: int) -> Sentences:
     files = FILES[name]
-    part = Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
+    ids = read_npy(folder / files.ids, "int32", mapped=True)
+    part = Sentences(ids, read_npy(folder / files.offsets, "int64"))
     if len(part.ids) != part.offsets[-1]:
         raise ValueError(
             f"{name} has {len(part.ids)} words, but its offsets end at {part.offsets[-1]}"
         )
-    largest = max((int(ids.max()) for ids in part.chunks()), default=-1)
-    if largest >= types:
-        raise ValueError(f"{name} has a word of type {largest}, but types.txt has {types} types")
+    if part.offsets[0] != 0 or (part.lengths < 0).any():
+        raise ValueError(f"{name} has offsets that are not ascending from 0")
+    for ids in part.chunks():
+        smallest, largest = int(ids.min()), int(ids.max())
+        if smallest < 0 or largest >= types:
+            wrong = smallest if smallest < 0 else largest
+            raise ValueError(f"{name} has a word of type {wrong}, but types.txt has {types} types")
     return part
 
 

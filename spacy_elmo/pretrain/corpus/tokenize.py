@@ -51,13 +51,13 @@ class DocumentTokenizer:
     """
 
     def __init__(self, settings: Prepare, spelling: Spelling = AS_GIVEN) -> None:
-        self._settings = settings
-        self._spelling = spelling
+        self.settings = settings
+        self.spelling = spelling
         self._nlp = None if settings.tokenized else _blank(settings)
 
     def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare, Spelling]]:
         # A new process creates its own tokenizer.
-        return DocumentTokenizer, (self._settings, self._spelling)
+        return DocumentTokenizer, (self.settings, self.spelling)
 
     def __call__(self, documents: Sequence[Document]) -> TokenizedText:
         """Return the sentences of some documents, concatenated."""
@@ -73,7 +73,7 @@ class DocumentTokenizer:
         type_kinds = word_kinds(types)
         is_space_type = type_kinds & SPACE > 0
         kinds, is_word = type_kinds[words], ~is_space_type[words]
-        if self._settings.tokenized:
+        if self.settings.tokenized:
             # A line is a sentence, so its words must not start another one. Kind 0 starts none.
             is_lines = np.array([not document.words for document in documents], dtype=bool)
             kinds[np.repeat(is_lines, sizes) & is_word] = 0
@@ -85,7 +85,7 @@ class DocumentTokenizer:
         index_of_type = np.zeros(len(types), dtype=np.int32)
         index_of_type[~is_space_type] = [
             spelled[word]
-            for word in self._spelling([types[i] for i in np.flatnonzero(~is_space_type)])
+            for word in self.spelling([types[i] for i in np.flatnonzero(~is_space_type)])
         ]
         return _with_digests(
             [*spelled],

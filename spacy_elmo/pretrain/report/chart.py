@@ -140,11 +140,16 @@ def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def short(value: float) -> str:
-    """Return a number as an axis shows it: 0.003, 800, 25k, 1.5M."""
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / min(size, size if letter != 'k' else 1e3):.4g}{letter}"
+def short(value: float, beside: float | None = None) -> str:
+    """Return a number as an axis shows it: 0.003, 800, 25k, 1.5M.
+
+    Args:
+        beside: the largest number of the axis, whose unit all others have: 0.5M beside 1.5M.
+    """
+    largest = abs(value if beside is None else beside)
+    for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if largest >= least:
+            return f"{value / unit:.4g}{letter}" if value else "0"
     return f"{value:,.4g}"
 
 
@@ -166,7 +171,9 @@ class _Axis:
 
     def ticks(self) -> list[Tick]:
         numbers = round_numbers(self._low, self._high, log=self._log)
-        return [Tick(self(number), short(number)) for number in numbers]
+        # On a logarithmic axis the smallest would have too many zeros in the unit of the largest.
+        largest = None if self._log else max(map(abs, numbers))
+        return [Tick(self(number), short(number, largest)) for number in numbers]
 
 
 def _drawable(value: float, log: bool) -> bool:

@@ -55,11 +55,8 @@ def estimate(
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         config = config.model_copy(update={"training": trial})
-        rows = [
-            *itertools.islice(
-                pretrain(config, corpus, Path(folder), initial=initial, device=device), steps
-            )
-        ]
+        run = pretrain(config, corpus, Path(folder), initial=initial, device=device)
+        rows = [*itertools.islice((row for row in run if row.step), steps)]
     first, last = rows[0], rows[-1]
     # The first step is left out, because it also fills caches and allocates memory.
     if last.step > 1:

@@ -101,6 +101,7 @@ def _speed(row: Row) -> float:
 
 def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
     scored = [row for row in rows if row["dev"] is not None]
+    trained = [row for row in rows if row["step"]]
 
     def perplexities(number: int) -> str:
         dev = scored[number]["dev"]
@@ -110,9 +111,9 @@ def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
         return chart.line_chart(
             title,
             unit,
-            [row["tokens"] for row in rows],
-            {field: [row[field] for row in rows]},
-            lambda number: f"{rows[number][field]:,.4g}, {_position(rows[number])}",
+            [row["tokens"] for row in trained],
+            {field: [row[field] for row in trained]},
+            lambda number: f"{trained[number][field]:,.4g}, {_position(trained[number])}",
             **options,
         )
 

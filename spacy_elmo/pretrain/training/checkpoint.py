@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
 from ...files import atomic_file, remove_partial
+from ...output_file import OutputFile
 
 _CURRENT, _PREVIOUS = "current.pt", "previous.pt"
 
@@ -22,13 +24,12 @@ def save(state: dict[str, Any], folder: Path) -> None:
     remove_partial(folder)
     try:
         with atomic_file(folder / _CURRENT, previous=folder / _PREVIOUS) as partial:
-            with partial.open("wb") as file:
+            with OutputFile(partial, "wb") as file:
                 torch.save(state, file)
-    except (OSError, RuntimeError) as error:
-        # torch reports a failed write of its zip archive as a RuntimeError; the cause is the error before it.
-        cause = error.__context__ if isinstance(error.__context__, OSError) else error
+                file.raise_error()
+    except OSError as error:
         raise OSError(
-            f"Cannot write a checkpoint to {folder}, the one before it is kept: {cause}"
+            f"Cannot write a checkpoint to {folder}, the one before it is kept: {error}"
         ) from error
 
 
@@ -47,6 +48,7 @@ def load(folder: Path) -> dict[str, Any] | None:
             continue
         with file:
             try:
+                _check_members(file)
                 # To the CPU first: a run may be resumed on a machine with another GPU, or none.
                 return torch.load(file, map_location="cpu", weights_only=True)
             # A damaged zip archive raises any of a dozen types, including OSError.
@@ -55,3 +57,15 @@ def load(folder: Path) -> dict[str, Any] | None:
     if problems:
         raise ValueError("No readable checkpoint:\n  " + "\n  ".join(problems))
     return None
+
+
+def _check_members(file: BinaryIO) -> None:
+    """Compare the members of the zip archive with their checksums, which `torch.load` does not.
+
+    Raises:
+        ValueError: a member is damaged. The parser raises other errors for a damaged archive.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if (damaged := archive.testzip()) is not None:
+            raise ValueError(f"{damaged} does not fit its checksum")
+    file.seek(0)

@@ -22,9 +22,9 @@ class Progress:
     """Passes over the corpus so far."""
     tokens: int
     """Training words processed so far."""
-    loss: float
+    loss: float | None
     """Mean training loss since the last row, in nats; that of the sampled softmax is not comparable with a held-out
-    perplexity."""
+    perplexity. None at step 0."""
     learn_rate: float
     grad_norm: float
     """Gradient norm of the last step, before clipping."""

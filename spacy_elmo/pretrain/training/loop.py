@@ -43,6 +43,8 @@ def pretrain(
     alone. A run that was killed and resumed therefore ends with the weights of an unbroken one, bit for bit, on the
     same machine with the same number of threads and processes.
 
+    The weights of `paths.init` are evaluated first, so `model-best` is never worse than they are.
+
     Args:
         initial: the weights of `paths.init`, if they have been read; None: they are read here.
         resume: continue from the checkpoint in `out`, if there is one.
@@ -60,18 +62,23 @@ def pretrain(
     state = checkpoint.load(out / _CHECKPOINT) if resume else None
     if state is not None:
         trainer.load_state(state, out / _CHECKPOINT)
+    is_start = state is None
     del initial, state  # each is as large as the model
     if ranks.first:
-        log.truncate(out / _LOG, trainer.position.step)
+        log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
+    if is_start and config.paths.init is not None:
+        progress = trainer.evaluate_start()
+        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
+        yield progress
     while not trainer.is_finished:
-        progress = trainer.advance()
+        row = trainer.advance()
         step, is_finished = trainer.position.step, trainer.is_finished
         is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
         save = is_stopped or is_finished or step % config.training.save_every == 0
-        if save or progress is not None:
-            ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save))
-        if progress is not None:
-            yield progress
+        if save or row is not None:
+            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
+        if row is not None:
+            yield row
         if is_stopped:
             raise Stopped(f"Stopped after step {step:,}, which the checkpoint contains")
 

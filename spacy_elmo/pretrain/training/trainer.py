@@ -107,6 +107,12 @@ class Trainer:
                 return self._report(rate, self._held_out_perplexity() if evaluate else None)
         return None
 
+    def evaluate_start(self) -> Progress:
+        """Evaluate the initial weights, which are the best until others have a lower perplexity."""
+        with reproducible(self._bilm.device):
+            rate = learn_rate(self._settings, 0, self._steps)
+            return self._report(rate, self._held_out_perplexity())
+
     def _take_step(self, rate: float) -> None:
         position, interval = self.position, self._interval
         rows = self._batches[position.batch]
@@ -150,7 +156,7 @@ class Trainer:
             steps=self._steps,
             epoch=position.epoch + position.batch / len(self._batches),
             tokens=position.tokens,
-            loss=float(np.mean(interval.losses)),
+            loss=float(np.mean(interval.losses)) if interval.losses else None,
             learn_rate=rate,
             grad_norm=interval.grad_norm,
             tokens_per_second=interval.tokens / max(interval.seconds, 1e-9),

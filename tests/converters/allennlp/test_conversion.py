@@ -104,7 +104,7 @@ def test_damaged_mix(tmp_path, name, value):
         state[foreign_allennlp.PREFIX + name] = value
     foreign_allennlp.write(tmp_path, state)
     with pytest.raises(ValueError, match="scalar_mix_0 is no mix of 3 layers"):
-        convert(tmp_path)
+        convert(tmp_path, accept=True)
 
 
 def test_layer_norm_over_the_batch(tmp_path):
@@ -193,7 +193,10 @@ def test_without_options(tmp_path, layers, highways):
     model = model_of(layers=layers, highways=highways, cell_clip=3.0, proj_clip=3.0)
     folder = foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(model))
     (tmp_path / "broken.json").write_text("{", "utf8")
-    conversion = convert(folder)
+    with pytest.raises(ValueError, match="no options file of its ELMo.* --options; --accept assum"):
+        convert(folder)
+    conversion = convert(folder, accept=True)
+    assert "relu, clips of 3" in conversion.weights.card["assumed_options"]
     assert_same_model(conversion.weights, model)
     assert any("assumed" in note and "clips of 3" in note for note in conversion.notes)
 
@@ -207,7 +210,9 @@ def test_every_prefix(tmp_path, prefix):
         for name, tensor in foreign_allennlp.state_of(model).items()
     }
     torch.save(state, tmp_path / "epoch_3.th")
-    assert_same_model(convert(tmp_path / "epoch_3.th").weights, model)
+    with pytest.raises(ValueError, match="no options file of its ELMo.* --options; --accept assum"):
+        convert(tmp_path / "epoch_3.th")
+    assert_same_model(convert(tmp_path / "epoch_3.th", accept=True).weights, model)
     with pytest.raises(ValueError, match=r"no weights.th or best.th.*here: epoch_3.th"):
         convert(tmp_path)
 
@@ -242,7 +247,7 @@ def test_what_is_left_out_is_said(tmp_path):
     state[BILM + "_word_embedding.weight"] = torch.ones(4, 5)
     projection = foreign_allennlp.PREFIX.removesuffix("_elmo.") + "_projection.weight"
     state[projection] = torch.ones(3, 10)
-    conversion = convert(foreign_allennlp.write(tmp_path, state))
+    conversion = convert(foreign_allennlp.write(tmp_path, state), accept=True)
     assert {
         "_word_embedding.weight left out: vectors of 4 words, cached from their characters",
         "left out: 2 parameters of the model around the ELMo",
@@ -298,7 +303,7 @@ def test_damaged_parameters_without_options(tmp_path, name, value, problem):
         state[name] = value
     foreign_allennlp.write(tmp_path, state)
     with pytest.raises(ValueError, match=problem) as error:
-        convert(tmp_path)
+        convert(tmp_path, accept=True)
     assert "weights.th" in str(error.value)
 
 

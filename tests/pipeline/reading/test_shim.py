@@ -280,16 +280,3 @@ def test_device(shim, monkeypatch, loaded):
     shim.bilm  # noqa: B018
     shim.to_device("cpu", -1)
     assert moves == [torch.device("cuda", 1), torch.device("cpu")]
-
-
-def test_another_language_warns_and_names_the_option(shim):
-    shim.configure(shim.options, "fi")
-    with pytest.warns(UserWarning, match=r"'en'.*'fi'.*weights=PATH"):
-        shim.bilm  # noqa: B018
-    shim.bilm  # noqa: B018 - once
-
-
-@pytest.mark.parametrize("lang", ["en", "xx", None])
-def test_no_warning_where_the_language_fits(shim, lang):
-    shim.configure(shim.options, lang)
-    shim.bilm  # noqa: B018

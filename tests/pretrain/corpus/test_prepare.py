@@ -4,6 +4,7 @@ import collections
 import json
 import random
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -192,7 +193,8 @@ def test_a_corpus_of_the_first_version_opens(tmp_path, corpus):
         "prepare": {"lang": "en", "tokenized": False, "encoding_errors": "strict", "seed": 0},
     }
     (folder / "corpus.json").write_text(json.dumps(statement), encoding="utf8")
-    old = Corpus.open(folder)
+    with pytest.warns(UserWarning, match="corpus was prepared by an earlier version, without dig"):
+        old = Corpus.open(folder)
     assert (old.tokenizer, corpus.tokenizer) == ("spacy.blank('en')", "text as given")
     assert old.dropped == (0, 0) and sentences_of(old, "dev") == sentences_of(corpus, "dev")
 
@@ -264,14 +266,47 @@ def test_a_damaged_corpus_is_to_be_prepared_again(tmp_path, text_file, name, con
         Corpus.open(folder)
 
 
-def test_a_word_of_no_type_is_damage(tmp_path, text_file):
+@pytest.mark.parametrize("value", [1000, -1])
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_a_word_of_no_type_is_damage(tmp_path, corpus, value, part):
     folder = tmp_path / "corpus"
-    prepare(Paths(raw_text=str(text_file)), Prepare(tokenized=True), folder)
-    ids = np.load(folder / "train-ids.npy")
-    ids[7] = 1000
-    np.save(folder / "train-ids.npy", ids)
-    with pytest.raises(ValueError, match="train has a word of type 1000, but types.txt has"):
+    ids = np.load(folder / f"{part}-ids.npy")
+    ids[7] = value
+    np.save(folder / f"{part}-ids.npy", ids)
+    with pytest.raises(ValueError, match=f"{part} has a word of type {value}, but types.txt has"):
         Corpus.open(folder)
+
+
+def test_offsets_that_are_not_ascending_are_damage(tmp_path, corpus):
+    folder = tmp_path / "corpus"
+    offsets = corpus.train.offsets.copy()
+    offsets[3] = offsets[5] + 1
+    np.save(folder / "train-offsets.npy", offsets)
+    with pytest.raises(ValueError, match="train has offsets that are not ascending"):
+        Corpus.open(folder)
+
+
+def test_no_bit_of_a_corpus_changes_unnoticed(tmp_path, corpus):
+    folder, draw = tmp_path / "corpus", random.Random(0)
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        for _ in range(40):
+            bit = draw.randrange(8 * len(content))
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            with warnings.catch_warnings():
+                # The name of the entry of the digests can be what is damaged.
+                warnings.simplefilter("ignore")
+                try:
+                    opened = Corpus.open(folder)
+                except (ValueError, OSError) as error:
+                    assert str(folder) in str(error)
+                else:
+                    assert path.name == "corpus.json"
+                    assert opened.types == corpus.types and opened.lang == corpus.lang
+        path.write_bytes(content)
+    Corpus.open(folder)
 
 
 def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):

@@ -151,6 +151,19 @@ def test_short_numbers(value, shown):
     assert short(value) == shown
 
 
+@pytest.mark.parametrize(
+    "last, labels",
+    [
+        (15_000, ["0", "5k", "10k", "15k"]),
+        (1_600_000, ["0", "0.5M", "1M", "1.5M"]),
+        (4_000, ["0", "1,000", "2,000", "3,000", "4,000"]),
+    ],
+)
+def test_an_axis_has_one_unit(last, labels):
+    chart = line_chart("t", "", [0, last], {"a": [1.0, 2.0]}, str)
+    assert [tick.label for tick in chart.x_ticks][: len(labels)] == labels
+
+
 def test_figures_are_those_of_the_best_model():
     rows = [row(10, dev=perplexity(300.0), best=True), row(20, dev=perplexity(200.0), best=True)]
     rows.append(row(30, dev=perplexity(250.0)))

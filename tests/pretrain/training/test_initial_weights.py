@@ -1,6 +1,8 @@
 """Initial weights: rows of the head are copied by word, and the network must be the same."""
 
 import dataclasses
+import itertools
+import json
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretrain.report.report import write_report
 from spacy_elmo.pretrain.report.statistics import statistics
 from spacy_elmo.pretrain.run_folder import claim
 from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
@@ -99,7 +102,7 @@ def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_p
     ):
         claim(out, config, force=True)
     own = config.paths.model_copy(update={"init": str(out / "model-best.safetensors")})
-    with pytest.raises(ValueError, match="which --force would delete"):
+    with pytest.raises(ValueError, match="which --force would replace"):
         claim(out, config.model_copy(update={"paths": own}), force=True)
     (out / "model-best.safetensors").rename(given)
     given.write_bytes(given.read_bytes()[:-9])
@@ -113,7 +116,8 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
 ):
     config = make_config(vocab_size=None)
     list(pretrain(config, corpus, tmp_path / "unbroken"))
-    next(pretrain(config, corpus, tmp_path / "broken"))
+    broken = pretrain(config, corpus, tmp_path / "broken")
+    assert [next(broken).step for _ in range(3)] == [0, 5, 10]
     list(pretrain(config, corpus, tmp_path / "broken", resume=True))
     mine, theirs = (
         Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
@@ -128,7 +132,7 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
 def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):
     """A replaced file of `paths.init` would give the rows of the head to other words."""
     config = make_config(vocab_size=None)
-    next(pretrain(config, corpus, tmp_path / "run"))
+    list(itertools.islice(pretrain(config, corpus, tmp_path / "run"), 3))
     weights = Weights.load(given)
     dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).save(given)
     with pytest.raises(ValueError, match="belongs to another vocabulary"):
@@ -148,6 +152,29 @@ def test_the_file_is_read_once(make_config, corpus, given, tmp_path, monkeypatch
     assert statistics(config, corpus, initial).vocab_size == len(GIVEN)
     next(pretrain(config, corpus, tmp_path / "run", initial=initial))
     assert reads == [str(given)]
+
+
+def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tmp_path):
+    out, good = tmp_path / "run", tmp_path / "given.safetensors"
+    rows = list(pretrain(make_config(init=False, learn_rate=0.02), corpus, tmp_path / "first"))
+    (tmp_path / "first/model-best.safetensors").rename(good)
+    config = make_config(vocab_size=None, learn_rate=5.0)
+    run = pretrain(config, corpus, out)
+    start = next(run)
+    assert (start.step, start.tokens, start.loss, start.best) == (0, 0, None, True)
+    assert start.dev.mean == pytest.approx(min(row.dev.mean for row in rows if row.dev), rel=1e-6)
+    # Killed before the first checkpoint, the run starts again, and the log has the start once.
+    rest = list(pretrain(config, corpus, out, resume=True))
+    assert rest[0] == start and not any(row.best for row in rest[1:])
+    assert min(row.dev.mean for row in rest[1:] if row.dev) > start.dev.mean
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
+    assert [row["step"] for row in log] == [0, 5, 10, 15, 20]
+    best, initial = Weights.load(out / "model-best.safetensors"), Weights.load(good)
+    assert all(torch.equal(best.tensors[n], initial.tensors[n]) for n in initial.tensors)
+    assert best.card["steps"] == 0
+    claim(out, config, resume=True)
+    page = write_report(out).read_text("utf8")
+    assert "step 0, 0 words" in page
 
 
 def test_corpus_of_another_spelling(make_config, corpus):

@@ -146,7 +146,9 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
-                loop.log.json, "dumps", stopping(json.dumps, lambda row: row.get("step") == 20)
+                loop.log.json,
+                "dumps",
+                stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
             )
         elif moment == "checkpoint":
             save = stopping(checkpoint.save, lambda state, _: state["step"] == 20)

@@ -1,0 +1,57 @@
+"""The origin of an elmo's weights in the meta of its pipeline, which `spacy package` shows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+
+from ..bilm.weights import Weights
+from .weight_names import find_weights, ways_to_weights
+
+_FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
+"""A field of spaCy's sources -> the field of the weights' card."""
+
+
+def credit(nlp: Language, weights: str) -> None:
+    """Add the weights of an elmo to the sources of its pipeline, and their licence if the pipeline has none.
+
+    If the weights are of another language, warn. A saved pipeline names the weights already, and stays as it is.
+
+    Args:
+        weights: the option of the component, a name or a path.
+    """
+    try:
+        card = Weights.load_card(find_weights(weights))
+    except (OSError, ValueError):
+        return  # The error belongs to the loading of the weights, which may never be needed.
+    meta = nlp.meta
+    sources = list(meta.get("sources") or [])
+    name = f"biLM {card.get('name') or Path(weights).stem}"
+    if any(isinstance(source, Mapping) and source.get("name") == name for source in sources):
+        return
+    own = {field: str(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
+    meta["sources"] = [*sources, {"name": name, **own}, *_texts(card.get("sources"))]
+    meta["license"] = meta.get("license") or own.get("license", "")
+    language = card.get("language")
+    if language and nlp.lang and "xx" not in (language, nlp.lang) and language != nlp.lang:
+        # Without a stack level, so that the line shown is this one and not one of spaCy's.
+        warnings.warn(
+            f"The biLM of weights={weights!r} was trained on language {language!r}, and this pipeline's language is"
+            f" {nlp.lang!r}. {ways_to_weights(nlp.lang)}",
+            stacklevel=1,
+        )
+
+
+def _texts(sources: Any) -> list[dict[str, str]]:
+    """Return the texts that a card names as its sources, as entries of spaCy's sources."""
+    listed = sources if isinstance(sources, list) else [sources] if sources else []
+    return [
+        {key: str(value) for key, value in source.items()}
+        if isinstance(source, Mapping)
+        else {"name": str(source)}
+        for source in listed
+    ]

@@ -1,0 +1,84 @@
+"""Configs for `spacy train`: the shipped ones, and one for any components, each of which listens to an elmo."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.util import load_config
+
+FOLDER = Path(__file__).parent.parent / "configs"
+_KNOWLEDGE_BASE = "entity_linker"
+"""The component that cannot be trained without more than labelled text."""
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the shipped configs by name, sorted."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.cfg"))}
+
+
+def title(path: Path) -> str:
+    """Return the title of a shipped config, which its first comment begins with, up to a colon or a full stop."""
+    comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf8"))
+    text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
+    return re.split(r"[:.](?=\s|$)", text)[0]
+
+
+def add_listening(
+    nlp: Language, components: Iterable[str], *, accurate: bool = False, vectors: bool = False
+) -> None:
+    """Add components to a pipeline with an elmo, each with a listener to it.
+
+    Args:
+        components: names of factories. The settings of a component are those of its shipped config, if there is one.
+        accurate: each component also has an embedding and an encoder of its own, which reads both, [x ; ELMo].
+            Otherwise it reads the vectors of elmo alone.
+        vectors: the embedding includes the static vectors of the pipeline.
+
+    Raises:
+        ValueError: spaCy does not know a name, or the component needs more than labelled text.
+    """
+    for name in components:
+        if not nlp.has_factory(name):
+            raise ValueError(
+                f"spaCy has no component {name!r} for the language {nlp.lang!r}; it has for example ner, tagger, parser"
+                " and textcat"
+            )
+        if name == _KNOWLEDGE_BASE:
+            raise ValueError(
+                f"{name} also needs a knowledge base and sentences. Start from its shipped config, which says how to"
+                f" make them: --from {_KNOWLEDGE_BASE}_elmo"
+            )
+        settings = _settings(nlp, name)
+        model = settings.get("model")
+        if isinstance(model, dict) and "tok2vec" in model:
+            recipe = _recipe(name)
+            recipe["embed"]["include_static_vectors"] = vectors
+            model["tok2vec"] = recipe if accurate else recipe["input"]
+        nlp.add_pipe(name, config=settings)
+
+
+def _settings(nlp: Language, name: str) -> dict[str, Any]:
+    """Return the settings of a component: those of its shipped config, or spaCy's."""
+    if name in _shipped_components():
+        return _block(name)
+    return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
+
+
+def _recipe(name: str) -> dict[str, Any]:
+    """Return the block by which ELMo enters a component: that of its shipped config, or of NER's."""
+    return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
+
+
+def _shipped_components() -> set[str]:
+    names = shipped_configs()
+    return {name.removesuffix("_elmo") for name in names if name.endswith("_elmo")} - {"multi"}
+
+
+def _block(name: str) -> dict[str, Any]:
+    config = load_config(FOLDER / f"{name}_elmo.cfg").interpolate()
+    return {key: value for key, value in config["components"][name].items() if key != "factory"}

@@ -1,0 +1,113 @@
+"""The digest of a weights file: no change of a bit goes unnoticed, and what cannot be loaded is not written."""
+
+import json
+import re
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.start_state import StartState
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.weights_digest import DIGEST
+from tests import tiny
+
+
+def make(dtype=torch.float32):
+    torch.manual_seed(0)
+    return Weights.from_bilm(
+        tiny.bilm(tiny.config(words=8)),
+        Head(8, 5),
+        vocabulary=tiny.VOCABULARY,
+        card={"language": "en", "note": "naïve 鳥"},
+        start_state=StartState(torch.ones(2, 2, 5), torch.ones(2, 2, 7)),
+        dtype=dtype,
+    )
+
+
+CONTENT = make().to_bytes()
+HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")
+
+
+def header_of(content):
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + size])["__metadata__"]
+
+
+def without_digest(content):
+    header = header_of(content)
+    del header[DIGEST]
+    return safetensors.torch.save(safetensors.torch.load(content), header)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 8 * (len(CONTENT) - HEADER_BYTES) - 1))
+def test_every_bit_of_a_tensor_counts(tmp_path_factory, bit):
+    damaged = bytearray(CONTENT)
+    damaged[HEADER_BYTES + bit // 8] ^= 1 << bit % 8
+    path = tmp_path_factory.getbasetemp() / "flipped.safetensors"
+    path.write_bytes(damaged)
+    for read in (lambda: Weights.load(path), lambda: Weights.from_bytes(bytes(damaged))):
+        with pytest.raises(ValueError, match="damaged|do not fit the header"):
+            read()
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (b'\\"cell_clip\\": 0.3', b'\\"cell_clip\\": 0.9'),
+        (b'\\"forget_bias\\": 1.0', b'\\"forget_bias\\": 0.0'),
+        (b'\\"skip\\": true', b'\\"skip\\":false'),
+        (b'\\"language\\": \\"en', b'\\"language\\": \\"es'),
+    ],
+)
+def test_settings_and_the_card_count(before, after):
+    assert before in CONTENT
+    with pytest.raises(ValueError, match="damaged: it has changed since it was written"):
+        Weights.from_bytes(CONTENT.replace(before, after))
+
+
+def test_tensors_cannot_change_places():
+    tensors = safetensors.torch.load(CONTENT)
+    one, other = "lstm.0.bias", "lstm.1.bias"
+    tensors[one], tensors[other] = tensors[other] + 1, tensors[one]
+    assert tensors[one].shape == tensors[other].shape
+    with pytest.raises(ValueError, match="damaged"):
+        Weights.from_bytes(safetensors.torch.save(tensors, header_of(CONTENT)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_file_of_before(tmp_path, dtype):
+    """It is loaded with a note, and saving it again adds the digest."""
+    path = tmp_path / "old.safetensors"
+    path.write_bytes(without_digest(make(dtype).to_bytes()))
+    with pytest.warns(UserWarning, match=f"{re.escape(str(path))}.* without a digest"):
+        weights = Weights.load(path)
+    with pytest.warns(UserWarning, match="without a digest"):
+        Weights.from_bytes(path.read_bytes())
+    assert header_of(weights.to_bytes()) == header_of(make(dtype).to_bytes())
+    weights.save(path)
+    Weights.load(path)  # any warning is an error
+
+
+def test_the_order_of_the_tensors_in_the_file_is_free():
+    weights = make()
+    weights.tensors = dict(reversed(weights.tensors.items()))
+    assert header_of(weights.to_bytes()) == header_of(CONTENT)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_what_is_not_finite_is_not_written(tmp_path, value, dtype):
+    path = tmp_path / "w.safetensors"
+    weights = make(dtype)
+    weights.save(path)
+    before = path.read_bytes()
+    weights.tensors["lstm.1.recurrent"][1, 4, 27] = value
+    with pytest.raises(ValueError, match=r"not written: lstm.1.recurrent \(1 of \d+ tensors\)"):
+        weights.save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

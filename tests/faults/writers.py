@@ -1,0 +1,171 @@
+"""Everything of the package that writes a file or a folder, by the module that writes it.
+
+A writer replaces something that exists: `make` is called with 0 for what is there before, and with 1 for what comes.
+"""
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from confection import Config
+from spacy.language import Language
+
+from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.cli.output_files import write_json
+from spacy_elmo.converters.allennlp import export as allennlp
+from spacy_elmo.converters.bilm_tf import export as bilm_tf
+from spacy_elmo.converters.onnx import export as onnx
+from spacy_elmo.corpora import items
+from spacy_elmo.embedding.embed_corpus import embed
+from spacy_elmo.pipeline.keeping.layer_files import LayerFiles
+from spacy_elmo.pipeline.weights_package import write_package
+from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretrain.corpus.prepare import prepare
+from spacy_elmo.pretrain.report.report import write_report
+from spacy_elmo.pretrain.run_folder import claim
+from spacy_elmo.pretrain.training import checkpoint
+from tests import pipelines, tiny
+from tests.fuzz import own_files
+
+_MODEL = own_files.MODEL
+_CARD = {"language": "en", "licence": "CC0", "name": "x"}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A function that writes `folder / name`, which may be a file or a folder."""
+
+    module: str
+    name: str
+    write: Callable[[Path, int], object]
+    """Writes version 0 or 1."""
+    setup: Callable[[Path, int], object] | None = None
+    """Writes what the function reads in the same folder."""
+    resumable: bool = False
+    """True: after a failure, what is complete may stay beside the old, for --resume."""
+
+
+def weights_of(seed: int) -> Weights:
+    """Return small weights with a head."""
+    torch.manual_seed(seed)
+    model = tiny.bilm(tiny.config(layers=1, max_characters=50, square_projections=False), seed)
+    head = Head(len(tiny.VOCABULARY), model.config.projection)
+    return Weights.from_bilm(model, head, vocabulary=tiny.VOCABULARY, card=_CARD | {"seed": seed})
+
+
+def _save_checkpoint(path: Path, version: int) -> None:
+    checkpoint.save({"step": version, "tensor": torch.full((50,), float(version))}, path)
+
+
+def _prepare(path: Path, version: int) -> None:
+    text = _source(path, version)
+    if not version:
+        return  # it never replaces a corpus
+    prepare(Paths(raw_text=str(text), dev_text=str(text)), Prepare(tokenized=True), path)
+
+
+def _embed(format: str) -> Callable[[Path, int], None]:
+    def write(path: Path, version: int) -> None:
+        nlp = _pipeline(str(path.parent.with_name("w.safetensors")))
+        items.CHARACTERS_PER_SHARD = 30
+        run = embed(nlp, str(_source(path, version)), path, format=format, force=True)
+        for _ in run:
+            pass
+
+    return write
+
+
+def _index(method: str) -> Callable[[Path, int], None]:
+    def write(path: Path, version: int) -> None:
+        own_files.search_index(method, repeats=1 + version).to_disk(path)
+
+    return write
+
+
+def _package(path: Path, version: int) -> None:
+    write_package(weights_of(version), "x_v1", path.parent, version="1.0", force=True)
+
+
+def _layers(path: Path, version: int) -> None:
+    files = LayerFiles(str(path.parent), "k")
+    files._path = lambda key: path
+    files.write(b"k", np.full((3, 4), version, np.float32))
+
+
+def _claim(path: Path, version: int) -> None:
+    text = str(_source(path, 0))
+    claim(path.parent, _config(3 + version, raw_text=text, dev_text=text), resume=True)
+
+
+def _run_files(path: Path, version: int) -> None:
+    row = {
+        "step": 1 + version, "steps": 3, "epoch": 0.5, "tokens": 100, "loss": 3.0, "learn_rate": 0.1, "grad_norm": 1.0,
+        "tokens_per_second": 10.0, "minutes": 0.1, "dev": None, "best": False,
+    }  # fmt: skip
+    path.with_name("log.jsonl").write_text(json.dumps(row) + "\n", "utf8")
+    Config(_config(3).model_dump()).to_disk(path.with_name("config.cfg"))
+
+
+def _config(steps: int, **paths: str) -> PretrainConfig:
+    training = {"max_steps": steps, "vocab_size": 10, "negatives": 4}
+    return PretrainConfig.of({"model": _MODEL, "training": training, "paths": paths})
+
+
+def _figure(path: Path, version: int) -> None:
+    spec: dict[str, Any] = {
+        "data": {"values": [{"a": version, "b": 1}]}, "mark": "point",
+        "encoding": {"x": {"field": "a", "type": "quantitative"}},
+    }  # fmt: skip
+    save_figure(spec, path, title="t")
+
+
+def _source(path: Path, version: int) -> Path:
+    """Return a text beside the folder in which calls fail."""
+    file = path.parent.with_name(f"text-{version}.txt")
+    words = ["the cat sleeps .", "a dog barks .", "the river runs ."][: 2 + version]
+    file.write_text("\n\n".join(words * 4) + "\n", "utf8")
+    return file
+
+
+@functools.cache
+def _pipeline(weights: str) -> Language:
+    weights_of(0).save(weights)
+    nlp = pipelines.blank(weights)
+    nlp("Load the weights.")
+    return nlp
+
+
+WRITERS = {
+    "weights": Writer("bilm.weights", "w.safetensors", lambda p, v: weights_of(v).save(p)),
+    "checkpoint": Writer("pretrain.training.checkpoint", "checkpoint", _save_checkpoint),
+    "prepare": Writer("pretrain.corpus.prepare", "corpus", _prepare),
+    "embed": Writer("embedding.folder", "vectors", _embed("safetensors"), resumable=True),
+    "embed-hdf5": Writer("embedding.embed_corpus", "v.hdf5", _embed("hdf5"), resumable=True),
+    "embed-parquet": Writer("embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
+    "index-exact": Writer("search.index_files", "index", _index("exact")),
+    "index-hnsw": Writer("search.index_files", "index", _index("hnsw")),
+    "layers": Writer("pipeline.keeping.layer_files", "k.npy", _layers),
+    "package": Writer("pipeline.weights_package", "x", _package),
+    "bilm-hdf5": Writer(
+        "converters.bilm_tf.export", "m", lambda p, v: bilm_tf.export(weights_of(v), p, force=True)
+    ),
+    "allennlp": Writer(
+        "converters.allennlp.export", "m", lambda p, v: allennlp.export(weights_of(v), p, force=True)
+    ),
+    "onnx": Writer(
+        "converters.onnx.export", "m.onnx", lambda p, v: onnx.export(weights_of(v), p, force=True)
+    ),
+    "json": Writer("cli.output_files", "r.json", lambda p, v: write_json(p, {"a": [v] * 9})),
+    "figure": Writer("analysis.figures", "f.html", _figure),
+    "report": Writer(
+        "pretrain.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
+    ),
+    "claim": Writer("pretrain.run_folder", "config.cfg", _claim),
+}  # fmt: skip

@@ -1,0 +1,309 @@
+"""The files of this package: weights, checkpoints, prepared corpora, vectors, indexes, cached layers."""
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.start_state import StartState
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.corpora.items import Shard
+from spacy_elmo.embedding import shard_file
+from spacy_elmo.embedding.folder import VectorFolder
+from spacy_elmo.embedding.hdf5 import read_hdf5_settings, write_hdf5
+from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
+from spacy_elmo.embedding.shard_file import encode_shard
+from spacy_elmo.embedding.vectors import index_digest, open_vectors
+from spacy_elmo.pipeline.keeping.extensions import install_extensions
+from spacy_elmo.pipeline.keeping.layer_files import LayerFiles
+from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretrain.corpus.prepare import prepare
+from spacy_elmo.pretrain.corpus.prepared import Corpus
+from spacy_elmo.pretrain.training import checkpoint
+from spacy_elmo.pretrain.training.distributed import Ranks
+from spacy_elmo.pretrain.training.trainer import Trainer
+from spacy_elmo.search.index import SearchIndex
+from tests import tiny
+from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text, with_length
+from tests.fuzz.containers import damaged_npy, damaged_safetensors, damaged_torch_zip
+from tests.fuzz.target import Target
+
+MODEL = {
+    "dim": 8, "projection": 4, "char_dim": 4, "filters": [[1, 4], [3, 4]], "highways": 1, "max_characters": 12,
+}  # fmt: skip
+_LINES = ["the cat sleeps .", "a dog barks and sleeps .", "the river runs in the rain ."]
+
+
+# Weights
+
+
+def make_weights(folder: Path) -> None:
+    """Write weights with everything that they can have, in two number types."""
+    torch.manual_seed(0)
+    model = tiny.bilm(tiny.lexicon_config())
+    head = Head(len(tiny.LEXICON), model.config.projection)
+    start = StartState(torch.randn(2, 2, 5), torch.randn(2, 2, 7))
+    content = Weights.from_bilm(
+        model, head, vocabulary=tiny.LEXICON, card={"language": "en", "n": [1, {"a": None}]}, start_state=start
+    )  # fmt: skip
+    content.save(folder / "w.safetensors")
+
+
+def load_weights(folder: Path) -> object:
+    """Load weights and build their network."""
+    weights = Weights.load(folder / "w.safetensors")
+    weights.build_bilm()
+    weights.build_head()
+    return weights
+
+
+def load_weights_bytes(folder: Path) -> object:
+    """Load weights from the bytes that a pipeline contains."""
+    return Weights.from_bytes((folder / "w.safetensors").read_bytes())
+
+
+def remove_weights_digest(folder: Path) -> None:
+    """Make weights those of an earlier version, which had no digest."""
+    path = folder / "w.safetensors"
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    del header["__metadata__"]["digest"]
+    path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
+
+
+# Checkpoints
+
+
+def _trainer(corpus: Corpus) -> Trainer:
+    training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
+    sections = {"model": MODEL, "training": training, "prepare": {"tokenized": True}}
+    return Trainer(PretrainConfig.of(sections), corpus, torch.device("cpu"), Ranks())
+
+
+def make_corpus(folder: Path) -> Corpus:
+    """Prepare a corpus of some sentences."""
+    text = folder / "raw.txt"
+    text.write_text("\n".join((line + "\n") * 2 for line in _LINES * 30), "utf8")
+    corpus = prepare(
+        Paths(raw_text=str(text), dev_text=str(text)), Prepare(tokenized=True), folder / "corpus"
+    )
+    text.unlink()
+    return corpus
+
+
+def make_checkpoint(folder: Path) -> None:
+    """Train a step, and write its checkpoint."""
+    trainer = _trainer(make_corpus(folder))
+    trainer.advance()
+    checkpoint.save(trainer.state(), folder / "checkpoint")
+    (folder / "checkpoint" / "current.pt").rename(folder / "current.pt")
+
+
+def load_checkpoint(folder: Path) -> object:
+    """Resume a run from its checkpoint."""
+    trainer = _trainer(Corpus.open(folder / "corpus"))
+    state = checkpoint.load(folder)
+    assert state is not None
+    trainer.load_state(state, folder)
+    return trainer.state()
+
+
+def load_corpus(folder: Path) -> object:
+    """Open a prepared corpus, and read all of it."""
+    corpus = Corpus.open(folder / "corpus")
+    parts = [np.concatenate([*part.chunks()]) for part in (corpus.train, corpus.dev)]
+    return corpus, parts, corpus.vocabulary(100)
+
+
+def remove_corpus_digests(folder: Path) -> None:
+    """Make a prepared corpus one of an earlier version, which had no digests."""
+    path = folder / "corpus" / "corpus.json"
+    description = json.loads(path.read_text("utf8"))
+    del description["digests"]
+    path.write_text(json.dumps(description), "utf8")
+
+
+# Vectors
+
+
+def make_vectors(folder: Path) -> None:
+    """Write a folder of vectors: two shards, an item without tokens."""
+    random = np.random.default_rng(0)
+    vectors = VectorFolder(folder / "vectors")
+    vectors.begin({"text": "t.txt", "layers": "all"}, resume=False, force=False)
+    items = ([["the", "cat"], [], ["naïve"]], [["鳥", "x" * 9, "a"]])
+    shards = [Shard(number, "t.txt", 3 * number, words) for number, words in enumerate(items)]
+    for shard in vectors.missing(shards):
+        rows = random.standard_normal((3, sum(map(len, shard.items)), 4)).astype(np.float32)
+        vectors.write(shard, encode_shard(shard, rows, shard.items, pooled=False))
+    vectors.finish()
+    opened = open_vectors(folder / "vectors")
+    write_hdf5(opened, folder / "v.hdf5")
+    write_parquet(opened, folder / "v.parquet")
+
+
+def load_vectors(folder: Path) -> object:
+    """Open a folder of vectors, and read all of it."""
+    vectors = open_vectors(folder / "vectors")
+    items = [(np.array(vectors[i]), vectors.tokens(i)) for i in range(len(vectors))]
+    return vectors.settings, items
+
+
+def seal_vectors(folder: Path) -> None:
+    """Make the digests of a folder of vectors right."""
+    folder = folder / "vectors"
+    index = json.loads((folder / "index.json").read_text("utf8"))
+    index["digest"] = index_digest(index)
+    for path in folder.glob("*.safetensors"):
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        metadata = json.loads(header["__metadata__"]["shard"])
+        metadata.pop("checksum")
+        tensors = safetensors.numpy.load(data)
+        metadata["checksum"] = shard_file._checksum(
+            metadata, (tensors[name] for name in shard_file._TENSORS)
+        )
+        header["__metadata__"]["shard"] = json.dumps(metadata)
+        path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
+    (folder / "index.json").write_text(json.dumps(index), "utf8")
+
+
+# Indexes
+
+
+@functools.cache
+def _docs() -> list[Doc]:
+    install_extensions()
+    vocab, random = spacy.blank("en").vocab, np.random.default_rng(0)
+    docs = []
+    for line in _LINES * 4:
+        doc = Doc(vocab, words=line.split())
+        doc._.elmo_layers = random.standard_normal((3, len(doc), 8)).astype(np.float32)
+        docs.append(doc)
+    return docs
+
+
+def search_index(method: str, *, repeats: int = 1) -> SearchIndex:
+    """Return an index of some Docs."""
+    index = SearchIndex(method=method, about={"source": "x"})
+    for number, doc in enumerate(_docs() * repeats):
+        index.add(f"d{number}", [doc[:2], doc[2:]])
+    return index
+
+
+def make_index(folder: Path, method: str) -> None:
+    """Write a search index."""
+    search_index(method).to_disk(folder / "index")
+
+
+def load_index(folder: Path) -> object:
+    """Load an index and search it."""
+    index = SearchIndex.from_disk(folder / "index")
+    return [index.search(doc[1:3], 5) for doc in _docs()[:3]], index.about, index.layer
+
+
+def seal_index(folder: Path) -> None:
+    """Make the digests of an index right."""
+    folder = folder / "index"
+    settings = json.loads((folder / "index.json").read_text("utf8"))
+    settings.pop("digests")
+    digests = {
+        name: hashlib.blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
+        for name in ("vectors", "spans.jsonl")
+    }
+    text = json.dumps(settings, sort_keys=True).encode()
+    digests["index.json"] = hashlib.blake2b(text, digest_size=16).hexdigest()
+    (folder / "index.json").write_text(json.dumps({**settings, "digests": digests}), "utf8")
+
+
+# Cached layers
+
+_KEY = b"\x01" * 8
+
+
+def make_layers(folder: Path) -> None:
+    """Write the layers of a Doc as the cache does."""
+    LayerFiles(str(folder), "k").write(_KEY, np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    (path,) = folder.rglob("*.npy")
+    path.rename(folder / "layers.npy")
+    path.parent.rmdir()
+
+
+def load_layers(folder: Path) -> object:
+    """Read the layers of a Doc; damaged ones are none, and are computed again."""
+    files = LayerFiles(str(folder), "k")
+    path = files._path(_KEY)
+    path.parent.mkdir()
+    (folder / "layers.npy").rename(path)
+    layers = files.read(_KEY)
+    if layers is None:
+        raise ValueError(f"{folder}: no layers")
+    return layers
+
+
+_SHARDS = {f"vectors/shard-{number:06}.safetensors": damaged_safetensors for number in (0, 1)}
+_VECTORS = {"vectors/index.json": damaged_json, **_SHARDS}
+_INDEX = {
+    "index/index.json": damaged_json,
+    "index/spans.jsonl": damaged_text,
+}
+_CORPUS = {
+    "corpus/corpus.json": damaged_json,
+    "corpus/types.txt": damaged_text,
+    **{
+        f"corpus/{name}.npy": damaged_npy
+        for name in ("counts", "train-ids", "train-offsets", "dev-ids", "dev-offsets")
+    },
+}
+
+TARGETS = (
+    Target("weights", make_weights, load_weights, {"w.safetensors": damaged_safetensors}, digests=True),
+    Target(
+        "weights-sealed", make_weights, load_weights, {"w.safetensors": damaged_safetensors}, digests=True,
+        seal=remove_weights_digest,
+    ),
+    Target(
+        "weights-bytes", make_weights, load_weights_bytes, {"w.safetensors": damaged_safetensors}, digests=True,
+        names_path=False,
+    ),
+    Target("checkpoint", make_checkpoint, load_checkpoint, {"current.pt": damaged_bytes}, digests=True),
+    # With right checksums.
+    Target("checkpoint-sealed", make_checkpoint, load_checkpoint, {"current.pt": damaged_torch_zip}),
+    Target("corpus", make_corpus, load_corpus, _CORPUS, digests=True),
+    Target(
+        "corpus-sealed", make_corpus, load_corpus, _CORPUS, digests=True, seal=remove_corpus_digests
+    ),
+    Target("vectors", make_vectors, load_vectors, _VECTORS, digests=True),
+    Target("vectors-sealed", make_vectors, load_vectors, _VECTORS, digests=True, seal=seal_vectors),
+    Target(
+        "vectors-hdf5", make_vectors, lambda folder: read_hdf5_settings(folder / "v.hdf5"),
+        {"v.hdf5": damaged_bytes},
+    ),
+    Target(
+        "vectors-parquet", make_vectors, lambda folder: read_parquet_settings(folder / "v.parquet"),
+        {"v.parquet": damaged_bytes},
+    ),
+    Target(
+        "index-exact", functools.partial(make_index, method="exact"), load_index,
+        _INDEX | {"index/vectors": damaged_npy}, digests=True,
+    ),
+    Target(
+        "index-exact-sealed", functools.partial(make_index, method="exact"), load_index,
+        _INDEX | {"index/vectors": damaged_npy}, digests=True, seal=seal_index,
+    ),
+    # Not sealed: usearch trusts its graph, so an index from a stranger is not safe; see SECURITY.md.
+    Target(
+        "index-hnsw", functools.partial(make_index, method="hnsw"), load_index,
+        _INDEX | {"index/vectors": damaged_bytes}, digests=True,
+    ),
+    Target("layers", make_layers, load_layers, {"layers.npy": damaged_npy}, digests=True),
+)  # fmt: skip

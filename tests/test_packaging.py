@@ -1,0 +1,95 @@
+"""What pip installs: the tags of the wheels, the files inside, and the metadata that the package index shows.
+
+The wheels are built by setup.py from a small tree, with one C file that takes no time to compile.
+"""
+
+import email
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.pipeline.training_config import shipped_configs
+
+ROOT = Path(__file__).parent.parent
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+LIBRARY = re.compile(r"spacy_elmo/bilm/kernels/_native\.(so|dll)")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The files of which the build reads the content."""
+    root = tmp_path / "tree"
+    kernels = root / "spacy_elmo" / "bilm" / "kernels"
+    kernels.mkdir(parents=True)
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, root)
+    for name in ("about.py", "py.typed"):
+        shutil.copy(ROOT / "spacy_elmo" / name, root / "spacy_elmo")
+    shutil.copytree(ROOT / "spacy_elmo" / "configs", root / "spacy_elmo" / "configs")
+    shutil.copy(ROOT / "spacy_elmo" / "bilm" / "kernels" / "abi.py", kernels)
+    (kernels / "a.c").write_text("int one(void) { return 1; }\n")
+    return root
+
+
+def wheel(tree, monkeypatch, compiler=None):
+    """Build a wheel, and return its name and the text of its files by their names."""
+    if compiler:
+        monkeypatch.setenv("CC", compiler)
+    out = tree.parent / "dist"
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(out)], cwd=tree, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = out.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        return path.name, {name: archive.read(name) for name in archive.namelist()}
+
+
+def metadata(files):
+    (name,) = (name for name in files if name.endswith(".dist-info/METADATA"))
+    return email.message_from_bytes(files[name])
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+def test_a_compiled_wheel_is_for_a_platform_and_for_every_python(tree, monkeypatch):
+    name, files = wheel(tree, monkeypatch)
+    assert re.fullmatch(r"spacy_elmo-[\d.]+-py3-none-(?!any)\w+\.whl", name)
+    assert len([file for file in files if LIBRARY.fullmatch(file)]) == 1
+    # Sources stay in the source distribution.
+    assert not [file for file in files if file.endswith((".c", ".h"))]
+
+
+def test_a_wheel_without_a_compiler_is_for_all_platforms(tree, monkeypatch):
+    name, files = wheel(tree, monkeypatch, compiler="false")
+    assert re.fullmatch(r"spacy_elmo-[\d.]+-py3-none-any\.whl", name)
+    assert not [file for file in files if LIBRARY.fullmatch(file)]
+    configs = {Path(file).name for file in files if file.startswith("spacy_elmo/configs/")}
+    assert configs == {path.name for path in shipped_configs().values()}
+    assert {file.partition("/")[0] for file in files} == {
+        "spacy_elmo",
+        name[: -len("-py3-none-any.whl")] + ".dist-info",
+    }
+
+
+def test_metadata(tree, monkeypatch):
+    """Every link of the README leads somewhere from anywhere, to the files of this version."""
+    found = metadata(wheel(tree, monkeypatch, compiler="false")[1])
+    urls = dict(entry.split(", ") for entry in found.get_all("Project-URL"))
+    assert set(urls) == {"Source", "Documentation", "Changelog", "Issues"}
+    assert found["Description-Content-Type"] == "text/markdown"
+    description = found.get_payload()
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]*)\)", description)
+    inside = {target for _, target in links if target.startswith(urls["Source"])}
+    assert len(links) > 20 and len(inside) > 20
+    assert all(target.startswith("https://") for _, target in links)
+    version = f"v{found['Version']}"
+    for image, target in links:
+        if target in inside:
+            place = f"{urls['Source']}/{'raw' if image else 'blob'}/{version}/"
+            assert target.startswith(place)
+            assert (ROOT / target.removeprefix(place).partition("#")[0]).exists()
