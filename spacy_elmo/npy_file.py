@@ -25,11 +25,10 @@ def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> 
     """
     with path.open("rb") as file:
         try:
-            version = npy.read_magic(file)
-            read_header = (
-                npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            )
-            shape, by_columns, kind = read_header(file)
+            # NumPy writes no other version for these types, and later ones may claim headers of 4 GB.
+            if (version := npy.read_magic(file)) != (1, 0):
+                raise ValueError(f"version {version}, expected (1, 0)")
+            shape, by_columns, kind = npy.read_array_header_1_0(file)
         except (
             Exception
         ) as error:  # the parser raises many classes, from SyntaxError to OverflowError

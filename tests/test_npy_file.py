@@ -21,6 +21,12 @@ def with_header(path, header):
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24))
 
 
+def test_a_header_of_4_gb(tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x02\x00" + b"\xff" * 4 + bytes(100))
+    with pytest.raises(ValueError, match="a.npy .*version"):
+        read_npy(tmp_path / "a.npy", "float32")
+
+
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize(
     "header",

@@ -26,7 +26,7 @@ class MatrixProducts:
 
     Args:
         bilm: the network whose matrices are multiplied.
-        precision: of the LSTM, "float32" or "bfloat16". In "int8" a product includes the quantization of its rows.
+        precision: see `BiLM.prepare_for_inference`. In "int8" a product includes the quantization of its rows.
     """
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
@@ -36,6 +36,11 @@ class MatrixProducts:
         for layer in bilm.lstm:
             for pair in (layer.input, layer.recurrent, layer.projection):
                 for matrix in () if pair is None else pair.detach():
+                    self._matrices[matrix.data_ptr()] = prepack(matrix, precision)
+        if precision == "bfloat16":
+            for module in bilm.encoder.modules():
+                if isinstance(module, Dense):
+                    matrix = module.weight.detach()
                     self._matrices[matrix.data_ptr()] = prepack(matrix, precision)
 
     def clear_cache(self) -> None:
@@ -51,7 +56,7 @@ class MatrixProducts:
         left = {k: torch.randn(rows, k) for k, rows in most_rows.items()}
         operands = []
         for rows, matrix in products:
-            plain = PlainWeight(matrix, torch.float32)  # as the token encoder multiplies
+            plain = PlainWeight(matrix, torch.float32)  # as the convolutions are
             right = self._matrices.get(matrix.data_ptr(), plain)
             operands.append((left[len(matrix)][:rows].to(right.dtype), right))
         return operands

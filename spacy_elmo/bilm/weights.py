@@ -6,7 +6,6 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,13 @@ from .head import Head
 from .meta import on_meta_device
 from .model import BiLM
 from .start_state import StartState
-from .weights_digest import DIGEST, check_digest, file_digest, read_tensor, tensor_digest
+from .weights_digest import DIGEST, check_digest, file_digest, read_tensors, tensor_digest
 from .words.alphabet import N_MARKS
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
-_DTYPE_NAMES = {
-    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
-}  # fmt: skip
-"""The types that a weights file contains, by their names in its header."""
 
 
 @dataclass
@@ -185,7 +180,7 @@ class Weights:
         try:
             # Opened here first, because safetensors raises errors of its own for a missing or unreadable file.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
-                header, (tensors, digests) = layout.metadata() or {}, _read_tensors(file, layout)
+                header, (tensors, digests) = layout.metadata() or {}, read_tensors(file, layout)
         except (safetensors.SafetensorError, EOFError) as error:
             raise ValueError(_unreadable(str(path), error)) from error
         return cls._checked(header, tensors, digests, str(path))
@@ -309,34 +304,6 @@ class Weights:
             shapes[_START_H] = torch.Size((layers, 2, self.config.projection))
             shapes[_START_C] = torch.Size((layers, 2, self.config.dim))
         return shapes
-
-
-def _read_tensors(file: BufferedReader, layout: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the tensors into memory of their own, so that later changes of the file do not affect them.
-
-    The tensors of safetensors are views of the mapped file, and copying them would take the memory of the file twice.
-
-    Args:
-        file: positioned at its start.
-        layout: the same file opened by safetensors, which has validated its header.
-
-    Returns:
-        The tensors, and the digests of their bytes.
-
-    Raises:
-        EOFError: the file has become shorter since.
-    """
-    tensors, digests = {}, {}
-    size = int.from_bytes(file.read(8), "little")
-    entries = json.loads(file.read(size))
-    entries.pop("__metadata__", None)
-    for name, entry in entries.items():
-        # Not `empty_like(get_tensor(...))` alone: a view of the file takes longer than reading a small tensor.
-        dtype = _DTYPE_NAMES.get(entry["dtype"]) or layout.get_tensor(name).dtype
-        tensors[name] = torch.empty(entry["shape"], dtype=dtype)
-        file.seek(8 + size + entry["data_offsets"][0])
-        digests[name] = read_tensor(file, tensors[name])
-    return tensors, digests
 
 
 def _as_bytes(text: str) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,10 @@ from .models import RemoteFile
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 _SECONDS_OF_SILENCE = 30.0
 _CHUNK_BYTES = 1 << 20
+
+
+class _Interrupted(Exception):
+    """Failure of the network; no OSError, which in `atomic_file` is one of writing the file."""
 
 
 def cache_folder() -> Path:
@@ -69,10 +74,8 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
                 sha256 = _transfer(file.url, target, progress)
             if expected is not None and sha256 != expected.lower():
                 raise ValueError(_mismatch(file, path, expected, sha256))
-    except requests.RequestException as error:
-        raise OSError(
-            f"{file.url} could not be downloaded, and nothing was kept: {error}"
-        ) from error
+    except _Interrupted as error:
+        raise OSError(str(error)) from error
     _keep_checksum(path)
     return path
 
@@ -100,21 +103,36 @@ def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
     The bytes are counted after decompression, which the server may ask for and which can multiply them.
     """
     digest, size = hashlib.sha256(), 0
-    with requests.get(url, stream=True, timeout=_SECONDS_OF_SILENCE) as response:
-        response.raise_for_status()
-        length = response.headers.get("Content-Length", "")
-        total = int(length) if length.isdecimal() else None
-        with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
-            for chunk in response.iter_content(_CHUNK_BYTES):
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    raise ValueError(
-                        f"{url} has more than {MAX_BYTES:,} bytes, too many for a model; nothing was kept"
-                    )
-                target.write(chunk)
-                digest.update(chunk)
-                bar.update(len(chunk))
+    for chunk in _chunks(url, progress):
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise ValueError(
+                f"{url} has more than {MAX_BYTES:,} bytes, too many for a model; nothing was kept"
+            )
+        target.write(chunk)
+        digest.update(chunk)
     return digest.hexdigest()
+
+
+def _chunks(url: str, progress: bool) -> Iterator[bytes]:
+    """Yield the content of an address.
+
+    Raises:
+        _Interrupted: it could not be downloaded.
+    """
+    try:
+        with requests.get(url, stream=True, timeout=_SECONDS_OF_SILENCE) as response:
+            response.raise_for_status()
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else None
+            with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
+                for chunk in response.iter_content(_CHUNK_BYTES):
+                    yield chunk
+                    bar.update(len(chunk))
+    except requests.RequestException as error:
+        raise _Interrupted(
+            f"{url} could not be downloaded, and nothing was kept: {error}"
+        ) from error
 
 
 def _mismatch(file: RemoteFile, path: Path, expected: str, sha256: str) -> str:

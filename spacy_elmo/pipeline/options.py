@@ -66,7 +66,7 @@ class BiLMOptions(Unsaved):
     """State at the start of every sequence: "zero", as `pretrain` trains; or "warm", a mean state that `spacy elmo
     convert --warm` has stored in the weights file, for a biLM that was trained with its state carried on."""
     precision: Precision = "float32"
-    """Number type of the LSTM's matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
+    """Number type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
     also "int8", on a GPU "float16". A frozen biLM uses it in training too. docs/speed.md lists the cost of each; the
     prepacked weights need memory beside the weights."""
 

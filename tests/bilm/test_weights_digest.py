@@ -111,3 +111,10 @@ def test_what_is_not_finite_is_not_written(tmp_path, value, dtype):
         weights.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]
+
+
+def test_a_damaged_name_of_the_digest():
+    damaged = CONTENT.replace(b'"digest"', b'"dIgest"', 1)
+    assert damaged != CONTENT
+    with pytest.raises(ValueError, match=r"damaged: unknown entries \['dIgest'\]"):
+        Weights.from_bytes(damaged)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +11,8 @@ from ..config import BiLMConfig
 from ..kernels import convolution
 from ..kernels.matmul import matmul, matmul_dtype
 from ..kernels.pooling import maximum
+from ..kernels.prepacked import prepack
+from ..matmul_precision import Precision
 
 TYPES_PER_BLOCK = 32
 
@@ -32,6 +36,29 @@ class Dense(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return matmul(x, self.weight) + self.bias
+
+
+class PrepackedDense(nn.Module):
+    """A dense layer for inference alone: its matrix is converted to the type of its products and prepacked."""
+
+    def __init__(self, dense: Dense, precision: Precision) -> None:
+        super().__init__()
+        self.bias = dense.bias.detach()
+        self._weight = prepack(dense.weight.detach(), precision)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
+
+
+def prepack_dense(module: nn.Module, precision: Precision) -> nn.Module:
+    """Return a copy of a module with its dense layers prepacked; it shares all other parameters."""
+    if isinstance(module, Dense):
+        return PrepackedDense(module, precision)
+    other = copy.copy(module)
+    other._modules = {
+        name: child and prepack_dense(child, precision) for name, child in module._modules.items()
+    }
+    return other
 
 
 class Highway(nn.Module):

@@ -171,7 +171,7 @@ class LexiconEncoder(nn.Module):
             features.append(nn.functional.embedding(ids[:, 0], self.words))
         if self.cnn is not None:
             features.append(self.cnn(ids[:, -self.config.max_characters :]))
-        return self.projection(torch.cat(features, 1)).to(self.projection.weight.dtype)
+        return self.projection(torch.cat(features, 1)).to(self.projection.bias.dtype)
 
 
 def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str, int]:
