@@ -96,7 +96,9 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; give a folder to export to")
     if not folder.parent.is_dir():
-        raise FileNotFoundError(f"{folder.parent}, the folder of {folder.name}, does not exist")
+        raise FileNotFoundError(
+            f"The folder {folder.parent}, in which {folder.name} is to be made, does not exist"
+        )
     if present := [name for name in names if (folder / name).exists()]:
         if not force:
             raise FileExistsError(f"{folder} has {', '.join(present)}; --force overwrites them")

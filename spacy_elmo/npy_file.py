@@ -32,7 +32,7 @@ def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> 
         except (
             Exception
         ) as error:  # the parser raises many classes, from SyntaxError to OverflowError
-            raise ValueError(f"{path} is damaged, or no file of NumPy ({error})") from error
+            raise ValueError(f"{path} is damaged, or is not a .npy file ({error})") from error
         if kind != np.dtype(dtype) or len(shape) != axes or by_columns:
             raise ValueError(
                 f"{path}: expected an array of {dtype} with {axes} axes, but got {kind} {list(shape)}"

@@ -67,7 +67,7 @@ class BiLMConfig:
     )  # fmt: skip
     """(width in characters, number) of each group of convolution filters, in the order of their concatenation."""
     activation: str = "relu"
-    """Activation after the maximum over time: "relu" or "tanh"."""
+    """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
     highways: int = 2
     """Number of highway layers between convolutions and projection."""
     max_characters: int = 50

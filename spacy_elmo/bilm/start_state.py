@@ -63,8 +63,8 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
     """
     if len(sentences) <= BURN_IN:
         raise ValueError(
-            f"too few sentences for a start state: {len(sentences)}, and the first {BURN_IN} of a text do not count."
-            " Give a text of some hundreds"
+            f"too few sentences for a start state: {len(sentences)}, of which the first {BURN_IN} are skipped. Give a"
+            " text of some hundreds of sentences"
         )
     total_h, total_c = (
         torch.zeros(bilm.config.layers, 2, size, dtype=torch.float64)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print the sizes of a corpus, and its statistics under the settings of a run with these initial weights."""
+    """Print the sizes of a corpus, and what a run with this config and these initial weights would see of it."""
     from ..pretrain.report.statistics import statistics
 
     stats = statistics(config, corpus, initial)

@@ -76,7 +76,7 @@ class Explorer:
         )
 
     def corpus(self) -> Answer:
-        """Return the size of the corpus and the name of the weights."""
+        """Return what the page shows at its start: the weights, the size of the corpus, and what can be asked."""
         return {
             "weights": self._name,
             "tokens": self._index.tokens,
@@ -90,7 +90,7 @@ class Explorer:
         """Return the tokens of one or two sentences, with their surprise.
 
         Raises:
-            ValueError: there are no or more sentences, or one is too long.
+            ValueError: there is no sentence, there are more than two, or one is too long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 

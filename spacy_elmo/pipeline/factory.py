@@ -1,4 +1,4 @@
-"""The `elmo` factory: what spaCy registers before any component is made."""
+"""The `elmo` factory, which spaCy registers before any component is made. Its options are those of `options.py`."""
 
 import dataclasses
 from typing import TYPE_CHECKING

@@ -96,7 +96,7 @@ class BiLMOptions(Unsaved):
 class ElmoOptions(BiLMOptions):
     """Options of the `elmo` component: those of its biLM, and what is kept of the layers.
 
-    A new option that changes no vector must also be listed in `corpora.pipelines.fingerprint`.
+    A new option that changes no vector, here or in `BiLMOptions`, must be removed in `corpora.pipelines.fingerprint`.
     """
 
     store: Store = "layers"

@@ -65,7 +65,7 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a sentence that names the weights of a language that are here, or the ways to get some."""
+    """Return a sentence for an error message: the installed weights of a language, or how to get some."""
     if lang == "en":
         return f'The bundled biLM of the language is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):

@@ -75,7 +75,7 @@ def write_package(
     Args:
         weights: the biLM; its card must name language and licence.
         name: what users write as `weights = NAME`, with the version of the model at its end: `la_elmo_mini_v1`. The
-            package is called by the part before the version.
+            name of the package is the part before the version.
         out: the folder in which the package's folder is made.
         version: version of the package.
         force: replace the package's folder if it exists.

@@ -47,7 +47,12 @@ class Batcher:
         self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
-        """Return the batch of (N,) `ids` in sentences of (B,) `lengths`."""
+        """Build a batch.
+
+        Args:
+            ids: (N,) types of the words of B sentences, one sentence after the other.
+            lengths: (B,) number of words of each.
+        """
         types, words = np.unique(ids, return_inverse=True)
         rows = types.astype(np.int64)
         classes = np.append(self._classes[rows], self._classes[-2:])

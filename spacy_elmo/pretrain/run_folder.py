@@ -126,7 +126,8 @@ def _check_sources(
             Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
         ):
             raise ValueError(
-                f"paths.{name} = {source} belongs to the run in {out}, which --force would replace"
+                f"paths.{name} = {source} belongs to the run in {out}, which --force would replace. Copy it"
+                " elsewhere, or choose another folder for the run"
             )
     if paths.corpus is not None:
         Corpus.open(paths.corpus)

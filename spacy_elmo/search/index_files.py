@@ -206,7 +206,7 @@ def _check_digests(folder: Path, kind: IndexFormat, settings: Mapping[str, Any])
     if digests is None:
         if settings.get("method") != "exact":
             raise ValueError(
-                f"{folder / _SETTINGS} has no digests (damage would not be detected), and a damaged graph crashes"
+                f"{folder / _SETTINGS} has no digests, so damage cannot be detected, and a damaged graph crashes"
                 " the process: make the index again"
             )
         warnings.warn(
@@ -243,6 +243,6 @@ def _entry(row: object) -> IndexEntry:
     if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
         return IndexEntry(*row)
     raise ValueError(
-        "expected [name of a Doc, first token, token after the last, text], but got"
-        f" {json.dumps(row):.100}: the index is damaged, make it again"
+        "the index is damaged, make it again: expected [name of a Doc, first token, end token, text], but got"
+        f" {json.dumps(row):.100}"
     )

@@ -163,7 +163,7 @@ def test_index_of_an_earlier_version(docs, tmp_path):
     assert warned[0].filename == __file__
     filled(docs, method="hnsw").to_disk(tmp_path / "hnsw")
     without_digests(tmp_path / "hnsw")
-    with pytest.raises(ValueError, match="has no digests .* make the index again"):
+    with pytest.raises(ValueError, match="has no digests, .* make the index again"):
         SearchIndex.from_disk(tmp_path / "hnsw")
 
 

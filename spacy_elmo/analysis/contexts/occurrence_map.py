@@ -15,7 +15,7 @@ _TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Plane:
-    """Projection of the occurrences in one view."""
+    """The occurrences in one view, a layer or the average, projected to two dimensions."""
 
     view: str
     points: np.ndarray

@@ -37,7 +37,7 @@ def write_occurrences(
         text: see `read_docs`.
         about: metadata to store with the index; see `corpus_source`.
         tokenized: texts are words separated by spaces.
-        max_occurrences: occurrences of a word that get vectors.
+        max_occurrences: number of occurrences of each word, at most, that get vectors.
 
     Yields:
         The number of tokens that the biLM has processed since the last one. The index is complete after the last.

@@ -254,7 +254,7 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the rows without the padding after them, contiguous."""
+    """Return the first columns of each row, contiguous: the rest is padding."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 

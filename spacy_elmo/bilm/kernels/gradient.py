@@ -162,7 +162,7 @@ def _steps(ctx: Any) -> Iterator[_Steps]:
 
 
 def _step_before(batch_sizes: list[int], device: torch.device) -> Tensor:
-    """Return the packed row, one step before, of every row that is not of the first step."""
+    """Return, for each packed row after the first step, the row of the same sequence one step earlier."""
     starts = itertools.accumulate(batch_sizes, initial=0)
     before = [
         torch.arange(start, start + n) for start, n in zip(starts, batch_sizes[1:], strict=False)

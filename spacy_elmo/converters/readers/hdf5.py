@@ -122,7 +122,7 @@ def _datasets(file: Any) -> dict[str, Any]:
         text = name if isinstance(name, str) else name.decode("utf8", "backslashreplace")
         members += 1
         if members > MAX_MEMBERS:
-            raise ValueError(f"more than {MAX_MEMBERS:,} groups and arrays")
+            raise ValueError(f"it has more than {MAX_MEMBERS:,} groups and arrays, the limit")
         if text.count("/") >= MAX_DEPTH:
             raise ValueError(f"groups nested deeper than {MAX_DEPTH} levels")
         if getattr(node, "shape", None) is not None:  # an array; the rest are groups and types

@@ -1,4 +1,4 @@
-"""A reader of other programs' options that collects missing, impossible, assumed and ignored ones."""
+"""A reader of other programs' options that keeps lists of the missing, impossible, assumed and ignored ones."""
 
 from __future__ import annotations
 

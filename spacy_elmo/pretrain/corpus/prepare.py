@@ -226,10 +226,12 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
 
 
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return (sentences,) bool, true for the documents with the smallest seeded hashes, as many as both minima require.
+    """Return (sentences,) bool, true for the sentences of the held-out documents.
+
+    These are the documents with the smallest seeded hashes, until there are enough of them and enough sentences.
 
     Args:
-        is_new: (sentences,) bool, true for the sentences that count.
+        is_new: (sentences,) bool, true for the sentences that count towards the minimum.
     """
     document_of_sentence = np.repeat(np.arange(len(text.sizes)), text.sizes)
     sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sizes))

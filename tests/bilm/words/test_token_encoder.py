@@ -155,7 +155,10 @@ def test_boundaries_have_names_of_their_own():
 def test_names_that_do_not_fit_the_tables(fields):
     model = tiny.bilm(tiny.lexicon_config(**fields))
     if model.encoder.cnn is not None:
-        with pytest.raises(ValueError, match="1 characters and 6 marks for a table of 18 rows"):
+        with pytest.raises(
+            ValueError,
+            match="1 characters, with 6 marks 7, but the table of characters has 18 rows",
+        ):
             model.set_vocabulary(tiny.LEXICON, "a")
         if model.encoder.words is None:
             return

@@ -289,9 +289,9 @@ def test_every_mismatch_is_named(tmp_path):
 @pytest.mark.parametrize(
     "name, value, problem",
     [
-        (CELL + "state_projection.weight", None, "state_projection.weight: missing"),
-        (CELL + "state_projection.weight", torch.zeros(3), r"state_projection.weight: shape \[3\]"),
-        (BILM + "_token_embedder.char_conv_0.weight", None, "char_conv_2.weight: missing|char_conv_0"),
+        (CELL + "state_projection.weight", None, "state_projection.weight: expected .* no such tensor"),
+        (CELL + "state_projection.weight", torch.zeros(3), r"state_projection.weight: .* 2 axes, but got shape \[3\]"),
+        (BILM + "_token_embedder.char_conv_0.weight", None, "char_conv_2.weight: expected|char_conv_0"),
         (BILM + "_token_embedder._char_embedding_weights", torch.zeros(261, 3), r"expected \[262, 3\]"),
         (BILM + "_token_embedder._char_embedding_weights", torch.zeros(262, 0), "char_dim = 0"),
     ],
