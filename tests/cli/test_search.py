@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
+from spacy_elmo.run_lock import LOCK
 from tests import pipelines, tiny
 
 TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\n"
@@ -69,6 +70,13 @@ def test_overwriting(folder):
     assert make(folder, "--force")[0] == 0
     code, output = run("query", folder / "index", "The bank", "--json")
     assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
+
+
+@pytest.mark.parametrize("unit", ["sentence", "word"])
+def test_what_a_killed_run_leaves_is_no_index(folder, unit):
+    (folder / "index").mkdir()
+    (folder / "index" / LOCK).write_text("process 1")
+    assert make(folder, "--unit", unit)[0] == 0
 
 
 def test_moved_pipeline(folder):
