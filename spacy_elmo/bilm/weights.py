@@ -146,7 +146,7 @@ class Weights:
         header = {
             "format": FORMAT,
             "config": json.dumps(self.config.to_dict()),
-            "card": json.dumps(self.card, ensure_ascii=False),
+            "card": json.dumps(self.card),
         }
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}

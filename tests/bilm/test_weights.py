@@ -10,7 +10,7 @@ import re
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
@@ -282,6 +282,15 @@ def test_vocabulary_keeps_odd_words():
     words = ["<S>", "</S>", "<UNK>", "", "\ud800", "\u2028", "\x85", "a\tb"]
     weights = dataclasses.replace(make(words=8), vocabulary=words)
     assert Weights.from_bytes(weights.to_bytes()).vocabulary == words
+
+
+@settings(max_examples=20, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=())))
+@example("\udcff")
+def test_any_text_in_a_card(text):
+    """Also half of a surrogate pair, as in the name of a file that is not in UTF-8."""
+    weights = Weights.from_bilm(tiny.bilm(tiny.config()), card={text: [text]})
+    assert Weights.from_bytes(weights.to_bytes()).card == {text: [text]}
 
 
 LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
