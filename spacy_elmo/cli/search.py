@@ -13,6 +13,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from ..files import remove_partial
 from .arguments import (
     CodeOption,
     CorpusArgument,
@@ -91,6 +92,8 @@ def index_cli(
         from ..run_lock import exclusive
 
         with exclusive(out_dir):
+            for folder, name in ((out_dir.parent, out_dir.name), (out_dir, None)):
+                remove_partial(folder, name)
             _check_is_new(out_dir, force)
             if words:
                 tokens = make_word_index(

@@ -72,11 +72,28 @@ def test_overwriting(folder):
     assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
 
 
+def test_overwriting_with_an_index_of_another_unit(folder):
+    """Nothing is left of the first one."""
+    files = {}
+    for unit in ("sentence", "word", "sentence", "sentence"):
+        assert make(folder, "--unit", unit, "--force")[0] == 0
+        names = {path.name for path in (folder / "index").iterdir()}
+        settings = json.loads((folder / "index" / "index.json").read_text())
+        assert names == set(settings["digests"])
+        files[unit] = len(names)
+    assert files == {"sentence": 3, "word": 7}
+    assert run("query", folder / "index", "The bank")[0] == 0
+
+
 @pytest.mark.parametrize("unit", ["sentence", "word"])
 def test_what_a_killed_run_leaves_is_no_index(folder, unit):
     (folder / "index").mkdir()
     (folder / "index" / LOCK).write_text("process 1")
+    remains = [folder / "index" / ".tmp1.partial", folder / ".index.1-1.partial"]
+    for path in remains:
+        path.mkdir()
     assert make(folder, "--unit", unit)[0] == 0
+    assert not any(path.exists() for path in remains)
 
 
 def test_moved_pipeline(folder):
