@@ -386,6 +386,14 @@ def test_damaged_header(tmp_path, header, problem):
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize("card", ["{", "[1]", '{"a":' * 100_000, None])
+def test_a_damaged_card_alone(tmp_path, card):
+    path = rewritten(tmp_path / "w.safetensors", card=card)
+    with pytest.raises(ValueError, match="not a readable weights file") as error:
+        Weights.load_card(path)
+    assert str(path) in str(error.value)
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Weights.load(tmp_path / "nowhere.safetensors")
