@@ -89,12 +89,13 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Name the folder in errors of NumPy and usearch, which name no file."""
+    """Name the folder in errors that name no file: those of NumPy and usearch, and of writing to an open file."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
             raise OSError(f"{folder} cannot be written ({error})") from error
+        error.filename = error.filename or str(folder)
         raise
 
 

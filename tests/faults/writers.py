@@ -24,6 +24,7 @@ from spacy_elmo.converters.bilm_tf import export as bilm_tf
 from spacy_elmo.converters.onnx import export as onnx
 from spacy_elmo.corpora import items
 from spacy_elmo.embedding.embed_corpus import embed
+from spacy_elmo.explore.page import save_map
 from spacy_elmo.pipeline.keeping.layer_files import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
 from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
@@ -164,6 +165,7 @@ WRITERS = {
     ),
     "json": Writer("cli.output_files", "r.json", lambda p, v: write_json(p, {"a": [v] * 9})),
     "figure": Writer("analysis.figures", "f.html", _figure),
+    "map": Writer("explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
     "report": Writer(
         "pretrain.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),
