@@ -146,7 +146,7 @@ class Weights:
         header = {
             "format": FORMAT,
             "config": json.dumps(self.config.to_dict()),
-            "card": json.dumps(self.card, ensure_ascii=False),
+            "card": json.dumps(self.card),
         }
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}
@@ -195,7 +195,9 @@ class Weights:
         try:
             with Path(path).open("rb"), safetensors.safe_open(path, "pt") as layout:
                 return dict(json.loads((layout.metadata() or {})["card"]))
-        except (safetensors.SafetensorError, KeyError, TypeError, RecursionError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
             raise ValueError(_unreadable(str(path), error)) from error
 
     @classmethod

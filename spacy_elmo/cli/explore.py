@@ -36,11 +36,11 @@ def explore_cli(
     lang: LanguageOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Open a page that shows what contextual vectors know: type a sentence, and choose a word.
+    """Open a page that shows a biLM at work.
 
-    It shows the nearest uses of the word in the corpus by layer, a map of its uses, words of similar spelling, what the
-    language model expects in its place, and the surprise of each word. The server is reachable from this machine alone;
-    Ctrl-C ends it.
+    Type a sentence, and choose a word. The page shows the nearest uses of the word in the corpus by layer, a map of its
+    uses, words of similar spelling, what the language model expects in its place, and the surprise of each word. The
+    server is reachable from this machine alone; Ctrl-C ends it.
     """
     with one_message():
         try:

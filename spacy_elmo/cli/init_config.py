@@ -42,11 +42,13 @@ def init_config_cli(
         typer.Option("--pipeline", "-p", help="Components to train after elmo: tagger,ner"),
     ] = "",
     optimize: Annotated[
-        OptimizeChoice,
+        OptimizeChoice | None,
         typer.Option(
-            "--optimize", "-o", help="ELMo alone, or beside an embedding of each component's own"
+            "--optimize",
+            "-o",
+            help="ELMo alone, or beside an embedding of each component's own; by default efficiency",
         ),
-    ] = OptimizeChoice.efficiency,
+    ] = None,
     vectors: Annotated[
         str | None,
         typer.Option(help="Static vectors for the embedding of accuracy: pipeline or folder"),
@@ -81,7 +83,7 @@ def init_config_cli(
         if to_file:
             check_output_file(config_path, "CONFIG", force=force)
         if shipped is not None:
-            if lang or pipeline or vectors or weights:
+            if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(
                     "--from copies a config as it is; change its settings where it is used, for example with"
                     " --nlp.lang de --components.elmo.weights WEIGHTS"
@@ -129,7 +131,9 @@ def _blank(weights: str | None, lang: str | None) -> Language:
     return nlp
 
 
-def _config(nlp: Language, names: list[str], optimize: OptimizeChoice, vectors: str | None) -> str:
+def _config(
+    nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
+) -> str:
     """Return the text of the config of a pipeline with further components."""
     from spacy.util import load_config_from_str
 

@@ -13,6 +13,7 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
+from ..files import remove_partial
 from .arguments import (
     CodeOption,
     CorpusArgument,
@@ -83,23 +84,27 @@ def index_cli(
     with one_message():
         import_code(code)
         use_gpu(gpu_id)
-        _check_out_dir(out_dir, force)
-        if unit == UnitChoice.word:
-            if layer is not None or method != MethodChoice.exact:
-                raise ValueError(
-                    "--layer and --method are for --unit sentence: words have all layers"
-                )
-            tokens = make_word_index(
-                out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet
-            )
-            msg.good(f"Index: {out_dir}, {tokens:,} tokens")
-            return
-        from ..corpora.items import corpus_files
+        words = unit == UnitChoice.word
+        if words and (layer is not None or method != MethodChoice.exact):
+            raise ValueError("--layer and --method are for --unit sentence: words have all layers")
+        if out_dir.is_file():
+            raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to create")
         from ..run_lock import exclusive
-        from ..search.corpus_index import add_corpus, corpus_source
-        from ..search.index import SearchIndex
 
         with exclusive(out_dir):
+            for folder, name in ((out_dir.parent, out_dir.name), (out_dir, None)):
+                remove_partial(folder, name)
+            _check_is_new(out_dir, force)
+            if words:
+                tokens = make_word_index(
+                    out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet
+                )
+                msg.good(f"Index: {out_dir}, {tokens:,} tokens")
+                return
+            from ..corpora.items import corpus_files
+            from ..search.corpus_index import add_corpus, corpus_source
+            from ..search.index import SearchIndex
+
             nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
             about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
             index = SearchIndex(layer=layer, method=method.value, about=about)
@@ -151,10 +156,12 @@ def query_cli(
                 _show(text, result, json)
 
 
-def _check_out_dir(out_dir: Path, force: bool) -> None:
-    if out_dir.is_file():
-        raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to create")
-    if out_dir.is_dir() and any(out_dir.iterdir()) and not force:
+def _check_is_new(out_dir: Path, force: bool) -> None:
+    """Check that a folder, whose lock this process holds, contains nothing else."""
+    from ..run_lock import LOCK
+
+    is_new = not out_dir.is_dir() or {path.name for path in out_dir.iterdir()} <= {LOCK}
+    if not (is_new or force):
         raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index in it")
 
 

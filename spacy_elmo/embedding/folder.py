@@ -16,7 +16,7 @@ from ..corpora.items import Shard
 from ..files import atomic_write, flush_folder, remove_folder, remove_partial
 from ..run_lock import LOCK
 from ..text.json_object import read_json_object
-from .shard_file import ShardFile
+from .shard_file import ShardFile, shard_name
 from .vectors import FORMAT, INDEX, index_digest
 
 _NEW = ".new"
@@ -150,7 +150,7 @@ class VectorFolder:
         (self.path / _SETTINGS).unlink(missing_ok=True)
 
     def _file(self, number: int) -> Path:
-        return self._target / f"shard-{number:06}.safetensors"
+        return self._target / shard_name(number)
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -19,6 +19,11 @@ _TENSORS = ("offsets", "token_bytes", "token_offsets", "vectors")
 _METADATA = {"source": str, "first": int, "items": int, "rows": int, "pooled": bool, "digest": str}
 
 
+def shard_name(number: int) -> str:
+    """Return the name of the file of a shard, which begins with its number in six digits or more."""
+    return f"shard-{number:06}.safetensors"
+
+
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import operator
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..text.json_object import read_json_object
-from .shard_file import ShardFile
+from .shard_file import ShardFile, shard_name
 
 FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
-_FILE_NAME = re.compile(r"shard-\d{6,}\.safetensors")
 
 
 def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
@@ -141,11 +139,11 @@ def _check_index(path: Path, index: Mapping[str, Any]) -> None:
     ):
         raise ValueError(f"{path} is damaged: expected settings and a list of shards")
     first = 0
-    for entry in shards:
+    for number, entry in enumerate(shards):
         if (
             not isinstance(entry, dict)
             or any(type(entry.get(name)) is not kind for name, kind in _ENTRY.items())
-            or not _FILE_NAME.fullmatch(entry["file"])
+            or entry["file"] != shard_name(number)
             or entry["first"] != first
             or min(entry["items"], entry["rows"]) < 0
         ):

@@ -186,14 +186,13 @@ class Elmo(Upstream, TrainablePipe):
             self._warn_of_no_listener(nlp)
 
     def _warn_of_no_listener(self, nlp: Language) -> None:
-        deaf = [name for name in nlp.pipe_names if _could_listen(nlp, name)]
-        if deaf:
+        if others := [name for name in nlp.pipe_names if _could_listen(nlp, name)]:
             self.warn_once(
                 "no listener",
-                f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(deaf)}. In the"
-                f" config, [components.{deaf[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or inside"
-                f" spacy-elmo.ElmoEnhanced.v1; `python -m spacy elmo init-config --pipeline {','.join(deaf)}` writes"
-                " such a config",
+                f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(others)}. In"
+                f" the config, [components.{others[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or"
+                f" inside spacy-elmo.ElmoEnhanced.v1; `python -m spacy elmo init-config --pipeline {','.join(others)}`"
+                " writes such a config",
             )
 
     def update(

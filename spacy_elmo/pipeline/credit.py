@@ -30,12 +30,12 @@ def credit(nlp: Language, weights: str) -> None:
         return  # The error belongs to the loading of the weights, which may never be needed.
     meta = nlp.meta
     sources = list(meta.get("sources") or [])
-    name = f"biLM {card.get('name') or Path(weights).stem}"
+    name = _text(f"biLM {card.get('name') or Path(weights).stem}")
     if any(isinstance(source, Mapping) and source.get("name") == name for source in sources):
         return
-    own = {field: str(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
-    meta["sources"] = [*sources, {"name": name, **own}, *_texts(card.get("sources"))]
-    meta["license"] = meta.get("license") or own.get("license", "")
+    fields = {field: _text(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
+    meta["sources"] = [*sources, {"name": name, **fields}, *_corpus_sources(card.get("sources"))]
+    meta["license"] = meta.get("license") or fields.get("license", "")
     language = card.get("language")
     if language and nlp.lang and "xx" not in (language, nlp.lang) and language != nlp.lang:
         # Without a stack level, so that the line shown is this one and not one of spaCy's.
@@ -46,12 +46,17 @@ def credit(nlp: Language, weights: str) -> None:
         )
 
 
-def _texts(sources: Any) -> list[dict[str, str]]:
-    """Return the texts that a card names as its sources, as entries of spaCy's sources."""
+def _corpus_sources(sources: Any) -> list[dict[str, str]]:
+    """Return the sources of the biLM's corpus, as its card names them, in the form of spaCy's sources."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
-        {key: str(value) for key, value in source.items()}
+        {_text(key): _text(value) for key, value in source.items()}
         if isinstance(source, Mapping)
-        else {"name": str(source)}
+        else {"name": _text(source)}
         for source in listed
     ]
+
+
+def _text(value: Any) -> str:
+    """Return a value as text that spaCy can write; a card may also contain half of a surrogate pair."""
+    return str(value).encode("utf8", "replace").decode("utf8")

@@ -164,7 +164,10 @@ class SearchIndex:
         """
         folder = Path(folder)
         settings, files = open_index(folder, SENTENCES)
-        index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
+        try:
+            index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
+        except ValueError as error:
+            raise ValueError(f"{folder}: {error}") from error
         index._width = settings["width"]
         index._neighbours = index._neighbours_class.from_disk(files[_VECTORS])
         index._entries = read_entries(files[_SPANS])

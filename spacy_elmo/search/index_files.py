@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,8 +55,9 @@ class IndexEntry(NamedTuple):
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a folder to which the files of an index are to be written, and write its settings after them.
 
-    An earlier index in `folder` is replaced when all files are complete. For that the new files get their other names
-    (see `_other_name`), and the new settings, which contain these names, replace the old ones in one step.
+    An earlier index in `folder`, of any kind, is replaced when all files are complete. For that the new files get their
+    other names (see `_other_name`) if the old ones have the first, and the new settings, which contain these names,
+    replace the old ones in one step.
 
     Raises:
         OSError: a file cannot be written.
@@ -67,10 +68,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
                 yield new
             srsly.write_json(new / _SETTINGS, _with_digests(new, kind, kind.files, settings))
         return
-    has_index = (folder / _SETTINGS).exists()
-    other = tuple(map(_other_name, kind.files))
-    old = _names(kind, _digests(folder)) if has_index else other
-    names = kind.files if old == other else other
+    old = _present_files(folder, kind) if is_index(folder) else set()
+    names = tuple(map(_other_name, kind.files)) if old.intersection(kind.files) else kind.files
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as partial:
             with _named_errors(folder):
@@ -81,10 +80,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
         content = json.dumps(_with_digests(folder, kind, names, settings))
         atomic_write(folder / _SETTINGS, content.encode())
     except BaseException:
-        digests = _digests(folder)
-        if (
-            digests is None or _names(kind, digests) != names
-        ):  # the settings still name the old ones
+        # The new settings may be in place, if the error came after them.
+        if not is_index(folder) or _present_files(folder, kind) != set(names):
             _remove(folder, names)
         raise
     _remove(folder, old)
@@ -121,15 +118,17 @@ def _with_digests(
     return {**described, "digests": {**digests, _SETTINGS: _settings_digest(described)}}
 
 
-def _digests(folder: Path) -> Any:
-    """Return the entry `digests` of the settings, unchecked; None: there is none."""
+def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
+    """Return the names of the files of the index in a folder: those in its settings, or the first ones of `kind`."""
     try:
-        return read_json_object(folder / _SETTINGS).get("digests")
-    except (OSError, ValueError):
-        return None
+        digests = read_json_object(folder / _SETTINGS)["digests"]
+        # Damaged settings must not name files elsewhere, which would be removed.
+        return {name for name in digests if Path(name).name == name} - {_SETTINGS}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set(kind.files)
 
 
-def _remove(folder: Path, names: Sequence[str]) -> None:
+def _remove(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ import re
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
@@ -284,6 +284,15 @@ def test_vocabulary_keeps_odd_words():
     assert Weights.from_bytes(weights.to_bytes()).vocabulary == words
 
 
+@settings(max_examples=20, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=())))
+@example("\udcff")
+def test_any_text_in_a_card(text):
+    """Also half of a surrogate pair, as in the name of a file that is not in UTF-8."""
+    weights = Weights.from_bilm(tiny.bilm(tiny.config()), card={text: [text]})
+    assert Weights.from_bytes(weights.to_bytes()).card == {text: [text]}
+
+
 LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
 
 
@@ -374,6 +383,14 @@ def test_damaged_header(tmp_path, header, problem):
     path = rewritten(tmp_path / "w.safetensors", **header)
     with pytest.raises(ValueError, match=problem) as error:
         Weights.load(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("card", ["{", "[1]", '{"a":' * 100_000, None])
+def test_a_damaged_card_alone(tmp_path, card):
+    path = rewritten(tmp_path / "w.safetensors", card=card)
+    with pytest.raises(ValueError, match="not a readable weights file") as error:
+        Weights.load_card(path)
     assert str(path) in str(error.value)
 
 

@@ -175,6 +175,7 @@ def test_recipes(tmp_path):
         (["-p", "ner", "--vectors", "floret"], "add --pipeline NAMES --optimize accuracy"),
         (["--lang", "la"], "No biLM of the language 'la' is installed"),
         (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
+        (["--from", "ner_elmo", "--optimize", "accuracy"], "--from copies a config as it is"),
         (["--from", "ner"], "No shipped config is called 'ner'. There are entity_linker_elmo,"),
     ],
 )

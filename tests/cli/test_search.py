@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
+from spacy_elmo.run_lock import LOCK
 from tests import pipelines, tiny
 
 TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\n"
@@ -69,6 +70,30 @@ def test_overwriting(folder):
     assert make(folder, "--force")[0] == 0
     code, output = run("query", folder / "index", "The bank", "--json")
     assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
+
+
+def test_overwriting_with_an_index_of_another_unit(folder):
+    """Nothing is left of the first one."""
+    files = {}
+    for unit in ("sentence", "word", "sentence", "sentence"):
+        assert make(folder, "--unit", unit, "--force")[0] == 0
+        names = {path.name for path in (folder / "index").iterdir()}
+        settings = json.loads((folder / "index" / "index.json").read_text())
+        assert names == set(settings["digests"])
+        files[unit] = len(names)
+    assert files == {"sentence": 3, "word": 7}
+    assert run("query", folder / "index", "The bank")[0] == 0
+
+
+@pytest.mark.parametrize("unit", ["sentence", "word"])
+def test_what_a_killed_run_leaves_is_no_index(folder, unit):
+    (folder / "index").mkdir()
+    (folder / "index" / LOCK).write_text("process 1")
+    remains = [folder / "index" / ".tmp1.partial", folder / ".index.1-1.partial"]
+    for path in remains:
+        path.mkdir()
+    assert make(folder, "--unit", unit)[0] == 0
+    assert not any(path.exists() for path in remains)
 
 
 def test_moved_pipeline(folder):

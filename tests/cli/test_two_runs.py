@@ -39,6 +39,7 @@ batch_tokens = 16
         ["embed", "w.safetensors", "raw.txt", "out", "--lang", "en"],
         ["embed", "w.safetensors", "raw.txt", "out", "--lang", "en", "--format", "parquet"],
         ["search", "index", "w.safetensors", "raw.txt", "out", "--lang", "en"],
+        ["search", "index", "w.safetensors", "raw.txt", "out", "--lang", "en", "--unit", "word"],
     ],
     ids=lambda command: " ".join(command[:2] + command[-1:]),
 )

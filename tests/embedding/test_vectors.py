@@ -162,6 +162,23 @@ def test_a_mutated_folder_is_one_message(folder, name, changes, cut):
         (folder / name).write_bytes(content)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shard-" + "0" * 300 + ".safetensors",
+        "shard-000001.safetensors",
+        "../shard-000000.safetensors",
+    ],
+)
+def test_name_of_another_shard(folder, name):
+    """Also without a digest of the index, which earlier versions did not write."""
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0]["file"] = name
+    (folder / "index.json").write_bytes(of_an_earlier_version(json.dumps(index).encode()))
+    with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
+        open_vectors(folder)
+
+
 def test_vectors_of_an_earlier_version(folder):
     expected = used(folder)
     for path in folder.glob("shard-*"):

@@ -1,6 +1,7 @@
 """The origin of the weights in the meta of a pipeline, and a warning if they are of another language."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.weight_names import FOLDER
 from tests import pipelines, tiny
 
 CARD = {
@@ -69,6 +71,28 @@ def test_a_pipelines_own_licence_and_sources_stay(tmp_path, weights):
     nlp.add_pipe("elmo", config={"weights": str(weights)})
     assert nlp.meta["license"] == "MIT"
     assert nlp.meta["sources"] == [{"name": "my corpus"}, *SOURCES]
+    nlp.to_disk(tmp_path / "nlp")
+    assert spacy.load(tmp_path / "nlp").meta["sources"] == nlp.meta["sources"]
+
+
+def test_the_bundled_weights_credit_all_texts_of_their_corpus():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    page = (FOLDER / "en_mini_v3.md").read_text(encoding="utf8").partition("## Corpus")[2]
+    rows = re.findall(r"^\| (.+) \| (.+) \| [\d,]+ \|$", page, re.MULTILINE)
+    assert len(rows) == 25
+    bilm, *texts = nlp.meta["sources"]
+    assert (bilm["author"], bilm["license"]) == ("spacy-elmo contributors", "CC BY-SA 4.0")
+    assert [(text["name"], text["license"]) for text in texts] == rows
+
+
+def test_text_of_a_card_that_is_not_unicode(tmp_path):
+    card = {"name": "a\udce9", "author": "b\udce9", "sources": ["c\udce9", {"d\udce9": "e\udce9"}]}
+    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
+    nlp = pipelines.blank(tmp_path / "w.safetensors")
+    assert nlp.meta["sources"] == [
+        {"name": "biLM a?", "author": "b?"}, {"name": "c?"}, {"d?": "e?"},
+    ]  # fmt: skip
     nlp.to_disk(tmp_path / "nlp")
     assert spacy.load(tmp_path / "nlp").meta["sources"] == nlp.meta["sources"]
 

@@ -293,6 +293,15 @@ def test_damaged_settings(docs, tmp_path, name, value, found):
         SearchIndex.from_disk(tmp_path)
 
 
+def test_unknown_method(docs, tmp_path):
+    index = filled(docs)
+    index.method = "tree"  # of another version
+    index.to_disk(tmp_path)
+    with pytest.raises(ValueError) as raised:
+        SearchIndex.from_disk(tmp_path)
+    assert str(raised.value) == f"{tmp_path}: method = 'tree': choose exact or hnsw"
+
+
 @pytest.mark.filterwarnings("ignore:.*has no digests")
 @pytest.mark.parametrize(
     "row",

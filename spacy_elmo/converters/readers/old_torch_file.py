@@ -1,7 +1,7 @@
-"""Files of `torch.save` before PyTorch 1.6: the sizes of their storages, without loading them.
+"""Files of `torch.save` before PyTorch 1.6: the sizes of their storages and tensors, without loading them.
 
 Such a file is five pickles (magic number, protocol, system, content, names of the storages) and the numbers. PyTorch
-allocates every storage that the fourth names before it reads any number.
+allocates every storage that the fourth names before it reads any number, and enlarges it if a tensor claims more of it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import pickle
 import pickletools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -16,10 +17,12 @@ _PICKLES, _CONTENT = 5, 3
 _MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 _NOT_WRITTEN = ("BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER")
 """Opcodes that allocate whatever size they name, and that PyTorch never writes."""
+_TENSORS = {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor"}
+"""Functions of `torch._utils` that make a tensor of a storage, an offset, a size and strides."""
 
 
 def check_storages(path: Path) -> None:
-    """Check that the storages of a file are not larger than the file.
+    """Check that the storages of a file are not larger than the file, and its tensors no larger than their storages.
 
     Raises:
         OSError: the file cannot be read.
@@ -61,21 +64,43 @@ class _Anything:
 
     def extend(self, *_: Any) -> None: ...
 
-    def __setstate__(self, _: Any) -> None: ...
+    def __setstate__(self, state: Any) -> None:
+        if isinstance(state, tuple):  # of a tensor; others have dictionaries
+            _check_tensor(*state)
+
+
+def _check_tensor(
+    storage: int, offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
+) -> _Anything:
+    """Check that a tensor lies in its storage, of `storage` numbers; the arguments are those of PyTorch's functions.
+
+    Raises:
+        ValueError: it does not.
+    """
+    last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    if 0 not in shape and not 0 <= offset <= last < storage:
+        raise ValueError(
+            f"a tensor of shape {list(shape)} and strides {list(strides)} in a storage of {storage:,} numbers"
+        )
+    return _Anything()
 
 
 class _StorageReader(pickle.Unpickler):
-    """A reader of the fourth pickle that keeps the number of numbers of each storage."""
+    """A reader of the fourth pickle that keeps the number of numbers of each storage, and checks its tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)
         self.sizes: dict[Any, int] = {}
 
     def find_class(self, module: str, name: str, /) -> Any:
-        return _Anything
+        if name == "_rebuild_from_type_v2":  # calls one of the others
+            return lambda function, _, arguments, *__: function(*arguments)
+        return _check_tensor if name in _TENSORS else _Anything
 
-    def persistent_load(self, identity: Any, /) -> type[_Anything]:
-        if identity[0] == "storage":  # the others, of whole modules, PyTorch refuses
-            _, _, key, _, size, *_ = identity
-            self.sizes[key] = max(size, self.sizes.get(key, 0))
-        return _Anything
+    def persistent_load(self, identity: Any, /) -> Any:
+        if identity[0] != "storage":  # of a whole module, which PyTorch refuses
+            return _Anything
+        _, _, key, _, size, *view = identity
+        self.sizes[key] = max(size, self.sizes.get(key, 0))
+        # PyTorch 0.4 and earlier wrote views: a name, an offset and a size.
+        return view[0][2] if view and view[0] else size

@@ -5,6 +5,8 @@ import resource
 
 import pytest
 import torch
+from torch import _utils
+from torch._tensor import _rebuild_from_type_v2
 
 from spacy_elmo.converters.readers.old_torch_file import check_storages
 from spacy_elmo.converters.readers.torch_file import read_state_dict
@@ -47,3 +49,65 @@ def test_sizes_in_a_pickle(path, start):
     with pytest.raises(ValueError, match="weights.pkl: "):
         read_state_dict(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+class Rebuilt:
+    """An object that a pickle makes by a call of a function."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.call = (function, arguments, *([] if state is None else [state]))
+
+    def __reduce__(self):
+        return self.call
+
+
+def rebuilt(way, storage, offset, shape, strides):
+    arguments = (storage, offset, shape, strides)
+    if way == "v2":
+        return Rebuilt(_utils._rebuild_tensor_v2, *arguments, False, {})
+    if way == "v3":
+        return Rebuilt(_utils._rebuild_tensor_v3, *arguments, False, {}, torch.float32)
+    if way == "from type":
+        nested = (_utils._rebuild_tensor_v2, torch.Tensor, (*arguments, False, {}), {})
+        return Rebuilt(_rebuild_from_type_v2, *nested)
+    return Rebuilt(_utils._rebuild_tensor, storage, 0, (1,), (1,), state=arguments)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("way", ["v2", "v3", "from type", "state"])
+@pytest.mark.parametrize(
+    "offset, shape, strides",
+    [
+        (0, (1 << 34,), (1,)),
+        (0, (2, 2), (1, 1 << 34)),
+        (1 << 34, (1,), (1,)),
+        (0, (13,), (1,)),
+        (-1, (2,), (1,)),
+    ],
+)
+def test_a_tensor_larger_than_its_storage(tmp_path, way, offset, shape, strides):
+    """PyTorch would enlarge the storage, here by up to 64 GB."""
+    path = tmp_path / "weights.pkl"
+    tensor = rebuilt(way, torch.zeros(12).storage(), offset, shape, strides)
+    torch.save({"x": tensor}, path, _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match=r"weights.pkl: .*strides .* in a storage of 12 numbers"):
+        read_state_dict(path)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(12.0)[3:],
+        torch.arange(12.0).view(3, 4).T,
+        torch.arange(12.0)[::5],
+        torch.ones(1).expand(5),
+        torch.zeros(0, 4),
+        torch.tensor(3.0),
+        torch.nn.Parameter(torch.ones(2, 3)),
+    ],
+)
+def test_any_view_of_a_storage(tmp_path, tensor):
+    torch.save({"x": tensor}, tmp_path / "w.pkl", _use_new_zipfile_serialization=False)
+    check_storages(tmp_path / "w.pkl")
+    if tensor.shape != (5,):  # more than its data, which `read_state_dict` refuses
+        assert torch.equal(read_state_dict(tmp_path / "w.pkl")["x"], tensor)
