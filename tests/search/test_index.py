@@ -314,8 +314,8 @@ def test_damaged_spans(docs, tmp_path, row):
     (tmp_path / "spans.jsonl").write_text("".join([*spans[:2], row + "\n", *spans[3:]]))
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
-    assert "spans.jsonl, line 3: the index is damaged" in str(raised.value)
-    assert f"but got {row}: the index is damaged, make it again" in str(raised.value)
+    assert "spans.jsonl, line 3: the index is damaged, make it again" in str(raised.value)
+    assert str(raised.value).endswith(f"but got {row}")
 
 
 def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
