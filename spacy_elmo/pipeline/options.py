@@ -1,6 +1,7 @@
 """The options of `elmo`, each in one place: its name, type, default and reason.
 
-spaCy imports this module whenever it starts, so it imports nothing that takes time.
+A new option that changes no vector must be removed in `corpora.pipelines.fingerprint`, so that vectors and indexes on
+disk still match their pipeline. spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """
 
 import dataclasses
@@ -94,10 +95,7 @@ class BiLMOptions(Unsaved):
 
 @dataclass(frozen=True)
 class ElmoOptions(BiLMOptions):
-    """Options of the `elmo` component: those of its biLM, and what is kept of the layers.
-
-    A new option that changes no vector, here or in `BiLMOptions`, must be removed in `corpora.pipelines.fingerprint`.
-    """
+    """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
 
     store: Store = "layers"
     """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to

@@ -11,7 +11,8 @@ from thinc.types import Floats2d, Floats3d
 from ..options import flatten_options
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
-from .scalar_mix import MixOptions, scalar_mix
+from .mix_options import MixOptions
+from .scalar_mix import scalar_mix
 
 _SENTINEL = "elmo_listener"
 

@@ -14,7 +14,8 @@ from ..reading.encoder import configure, layers_and_width, shim_of
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
 from .listener import mix_of
-from .scalar_mix import MixOptions, scalar_mix
+from .mix_options import MixOptions
+from .scalar_mix import scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"

@@ -8,7 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters import detect
+from spacy_elmo.converters import formats
 from spacy_elmo.converters.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -205,7 +205,7 @@ def test_old_format(tmp_path, model, name):
             convert(path)
         assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
         with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
-            detect.convert(path)
+            formats.convert(path)
 
 
 def test_bfloat16_and_float16_checkpoints(tmp_path, model):
