@@ -87,7 +87,7 @@ def test_numbers_that_disagree_with_the_file(weights):
     nlp = spacy.blank("en")
     model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 9}
     nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
-    with pytest.raises(ValueError, match=r"dim = 9 \(it has 7\)"):
+    with pytest.raises(ValueError, match=r"dim = 9 \(not 7\)"):
         nlp("a")
 
 

@@ -112,7 +112,7 @@ class LayerCache:
         return layers
 
     def _put(self, key: bytes, layers: Floats3d | None) -> None:
-        """Store an entry, and remove the least recently used ones if there is no room."""
+        """Store an entry, and remove the least recently used ones if there is no space."""
         room = self.megabytes * 1e6
         if _size(layers) > room:
             return

@@ -75,7 +75,7 @@ class ListenerState(Unsaved):
             )
             raise ValueError(
                 f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must"
-                " stand before its component in the pipeline. To use a component without it, put the biLM"
+                " come before its component in the pipeline. To use a component without it, put the biLM"
                 " inside first: nlp.replace_listeners"
             )
         return upstream

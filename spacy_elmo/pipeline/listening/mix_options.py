@@ -11,7 +11,7 @@ LayerChoice = Literal["mix", "average", "top"] | int
 @dataclass(frozen=True)
 class MixOptions(Unsaved):
     """Options of a listener: how it combines the layers to one vector per token. They are not saved with the model,
-    because they stand in the config, and an old value would override it.
+    because the config contains them, and an old value would override it.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.

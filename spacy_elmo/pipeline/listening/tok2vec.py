@@ -104,7 +104,7 @@ class ReplaceListenerConfig:
     upstream: str
     """The name of the component."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of its biLM, as they stand in the config."""
+    """The options of its biLM, as in the config."""
     any_upstream: bool = True
     """True if a listener to "*" is linked to it. Otherwise those in a config belong to another elmo."""
 

@@ -283,7 +283,7 @@ def test_numbers_of_the_config(weights):
     assert layers_and_width(model) == (3, 10)
     model = BiLM_v1(cell_clip=0)
     configure(model, BiLMOptions(weights=str(weights)))
-    with pytest.raises(ValueError, match=r"cell_clip = None \(it has 0.3\)"):
+    with pytest.raises(ValueError, match=r"cell_clip = None \(not 0.3\)"):
         model.predict(docs_of())
 
 

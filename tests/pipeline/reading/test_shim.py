@@ -100,7 +100,7 @@ def test_initialize_reads_again(shim):
 def test_shape_of_the_config_disagrees(shim, weights, use):
     stated = BiLMShim({"dim": 8, "layers": 2, "filters": [[1, 2], [2, 3], [4, 4]]})
     stated.configure(BiLMOptions(weights=str(weights)))
-    with pytest.raises(ValueError, match=r"dim = 8 \(it has 7\)") as error:
+    with pytest.raises(ValueError, match=r"dim = 8 \(not 7\)") as error:
         stated.bilm if use == "weights" else stated.from_bytes(shim.to_bytes())
     assert "layers" not in str(error.value)
 

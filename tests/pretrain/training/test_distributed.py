@@ -171,7 +171,9 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(loop.pretrain(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
-    with pytest.warns(UserWarning, match="saved with 3 ranks and goes on with 1, .*nproc-per-node"):
+    with pytest.warns(
+        UserWarning, match="saved with 3 ranks and continues with 1, .*nproc-per-node"
+    ):
         next(loop.pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 
