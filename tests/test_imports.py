@@ -272,6 +272,11 @@ def test_package_keeps_the_rule(check):
     assert check(modules) == []
 
 
+@pytest.mark.parametrize("folder", ["evidence", "scripts", "tests"])
+def test_docstrings_outside_the_package(folder):
+    assert elliptic_docstrings(read_tree(ROOT / folder)) == []
+
+
 def _tree(root: Path, files: dict[str, str]) -> list[Module]:
     package = root / PACKAGE
     for name, text in {"__init__.py": "", **files}.items():

@@ -1,4 +1,4 @@
-"""What the scores say, in sentences."""
+"""The findings of the report: sentences that follow from the scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .results import Results, mean
 
 
 def gains(results: Results) -> str:
-    """Return a sentence on where ELMo helps, as far as the seeds can tell; an empty one if no set has both sides."""
+    """Return a sentence on the sets where ELMo helps beyond the spread of the seeds; empty if no set has both sides."""
     better, worse, mixed, higher, not_higher = [], [], [], [], []
     for task, data in results.sets:
         baseline, elmo = (

@@ -130,13 +130,13 @@ def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
     return [gains(results), rivals(results), text_read(results, size), one_answer]
 
 
-def write(found: Sequence[Section], folder: Path, said_first: str) -> None:
+def write(found: Sequence[Section], folder: Path, summary: str) -> None:
     """Write both forms of the report.
 
     Args:
-        said_first: a sentence on the whole of it.
+        summary: a sentence on the whole of it.
     """
-    texts = [f"# {TITLE}", said_first, *(section.markdown() for section in found)]
+    texts = [f"# {TITLE}", summary, *(section.markdown() for section in found)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -144,11 +144,11 @@ def write(found: Sequence[Section], folder: Path, said_first: str) -> None:
     with whole_file(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
     with whole_file(folder / "report.html") as file:
-        file.write_text(template.render(title=TITLE, said_first=said_first, sections=found), "utf8")
+        file.write_text(template.render(title=TITLE, summary=summary, sections=found), "utf8")
 
 
 def main() -> None:
-    """Parse, write, and say where it is."""
+    """Parse the arguments, write the report, and print its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")

@@ -1,4 +1,4 @@
-"""The files that the rivals of ELMo read, and the jobs that make them from raw text."""
+"""The files that the rivals of ELMo need, and the jobs that make them from raw text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .variants import Resources
 
 
 def resources(size: str, task: str) -> Resources:
-    """Return the files that the variants of a task read."""
+    """Return the files that the variants of a task need."""
     folder = Path("rivals", size)
     return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
 def absent_text(size: str, data_folder: Path) -> Path | None:
-    """Return the pattern of the raw text if no file matches it and nothing was made of one before, else None."""
+    """Return the pattern of the raw text if no file matches it and nothing was made from the text before, else None."""
     pattern = _raw_text(data_folder)
     there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
     return None if there else pattern

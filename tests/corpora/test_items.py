@@ -1,4 +1,4 @@
-"""Which items are in a file, and how they are cut into shards."""
+"""The items of files, and their division into shards."""
 
 import gzip
 import json

@@ -74,7 +74,7 @@ def embed(cluster, weights, code, tmp_path):
 
 @pytest.fixture
 def one_thread():
-    """As in a worker: the number of threads decides how float32 is rounded."""
+    """Use one thread, as a worker does: the number of threads decides how float32 is rounded."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

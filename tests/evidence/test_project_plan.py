@@ -1,4 +1,4 @@
-"""What a plan means: runs, their names and files, and how long they take."""
+"""The runs of a plan, their names, files and durations."""
 
 from pathlib import Path
 

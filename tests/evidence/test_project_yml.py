@@ -1,4 +1,4 @@
-"""The commands of the project: they exist, take what they are given, and leave the data folder alone."""
+"""The commands of the project: they exist, accept their arguments, and do not change the data folder."""
 
 import importlib
 import importlib.util
@@ -172,7 +172,7 @@ def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monk
 
 @pytest.mark.parametrize("module", ["run", "training", "budget", "report", "layers"])
 def test_an_error_is_one_message(module, tmp_path, monkeypatch):
-    """Of the modules that the commands call, where there is nothing to work on."""
+    """Every module that the commands call reports missing input by one message."""
     arguments = {
         "run": ["plan.yml", "small", "--data", "data"],
         "training": ["plan.yml", "small", "a/ner_elmo-0"],

@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What loading damaged files has led to."""
+    """The results of loading damaged files."""
 
     kind: str
     detail: str = ""

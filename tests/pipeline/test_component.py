@@ -92,7 +92,7 @@ def test_numbers_that_disagree_with_the_file(weights):
 
 
 def test_random_weights_need_initialize():
-    """Hazard 5: a naive component gives the vectors of random weights, and says nothing."""
+    """Hazard 5: a naive component returns vectors of random weights without an error."""
     model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 4, "projection": 3, "filters": [[1, 2]]}
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": None, "model": model})
@@ -243,7 +243,7 @@ def test_memory_zone(nlp):
 
 
 def test_training_in_a_memory_zone(weights):
-    """What the cache keeps must not hang on words that are gone."""
+    """Cached layers must not depend on words that the vocabulary has removed."""
     nlp = pipelines.listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     with nlp.memory_zone():

@@ -13,7 +13,7 @@ from tests.pipelines import listening
 
 
 def initialized(config, **training):
-    """What `spacy train` does before its loop."""
+    """Return a pipeline after the steps of `spacy train` before its loop."""
     spacy.util.registry.readers("spacy-elmo-tests.examples.v1", func=lambda: pipelines.examples)
     reader = {"@readers": "spacy-elmo-tests.examples.v1"}
     sections = {"corpora": {"train": reader, "dev": reader}, "training": training}

@@ -1,4 +1,4 @@
-"""Options stand in one place, and every registered function takes them from there."""
+"""Options are defined in one place, from which every registered function takes them."""
 
 import ast
 import dataclasses

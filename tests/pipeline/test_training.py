@@ -13,7 +13,7 @@ from tests.pipelines import gradients, listening
 
 
 def test_frozen_is_frozen_bit_for_bit(weights):
-    """Hazard 22: `is_trainable` says yes, and `finish_update` is called."""
+    """Hazard 22: `is_trainable` is true, and `finish_update` is called."""
     nlp = listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -161,7 +161,7 @@ def test_plain_gradient_descent_moves_against_the_gradient(weights):
 
 
 def test_components_that_do_not_listen_are_named(weights):
-    """As in the config that `spacy init config --pipeline elmo,ner` writes."""
+    """The config is that of `spacy init config --pipeline elmo,ner`."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("ner")
     nlp.add_pipe("sentencizer")

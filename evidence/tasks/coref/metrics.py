@@ -1,7 +1,7 @@
-"""How well predicted clusters fit labelled ones: MUC, B-cubed and CEAF-e, whose mean F1 CoNLL-2012 ranks by.
+"""Agreement of predicted clusters with labelled ones: MUC, B-cubed and CEAF-e, whose mean F1 CoNLL-2012 uses.
 
-Each is a recall of the labelled clusters and, the other way round, a precision of the predicted ones. All of them are
-given here as the two numbers of a fraction, for the sums over documents.
+Each is a recall of the labelled clusters and, the other way round, a precision of the predicted ones. Here each is a
+numerator and a denominator, which are summed over documents.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ def muc(key: Clusters, response: Clusters) -> Share:
 
 
 def b_cubed(key: Clusters, response: Clusters) -> Share:
-    """Count the mentions of Bagga and Baldwin (1998): of each, how much of its cluster stands with it in the other
-    ones."""
+    """Count the mentions of Bagga and Baldwin (1998): of each, the share of its cluster that is with it in a cluster
+    of the others."""
     found = 0.0
     total = 0
     owner = _owners(response)
@@ -50,18 +50,18 @@ def b_cubed(key: Clusters, response: Clusters) -> Share:
 
 
 def ceaf_e(key: Clusters, response: Clusters) -> Share:
-    """Count the entities of Luo (2005): the likeness of clusters, 2 |K and R| / (|K| + |R|), in the best matching."""
-    likeness = np.zeros((len(key), len(response)))
+    """Count the entities of Luo (2005): the similarity of clusters, 2 |K and R| / (|K| + |R|), in the best matching."""
+    similarity = np.zeros((len(key), len(response)))
     owner = _owners(response)
     for row, cluster in enumerate(key):
         for mention in cluster:
             if mention in owner:
-                likeness[row, owner[mention]] += 1
+                similarity[row, owner[mention]] += 1
     key_sizes, response_sizes = (
         np.array([len(cluster) for cluster in side], dtype=float) for side in (key, response)
     )
-    likeness *= 2 / (key_sizes[:, None] + response_sizes)
-    return Share(best_matching(likeness), len(key))
+    similarity *= 2 / (key_sizes[:, None] + response_sizes)
+    return Share(best_matching(similarity), len(key))
 
 
 def _owners(clusters: Clusters) -> dict[tuple[int, int], int]:

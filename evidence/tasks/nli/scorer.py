@@ -12,7 +12,7 @@ def score_nli(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score the most probable label of each pair.
 
     Returns:
-        `nli_acc`, the share of pairs for which it is, and `nli_per_type`: precision, recall and F1 of each label.
+        `nli_acc`, the share of pairs whose label it is, and `nli_per_type`: precision, recall and F1 of each label.
     """
     per_type: dict[str, PRFScore] = {}
     right = total = 0

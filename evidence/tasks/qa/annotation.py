@@ -1,7 +1,7 @@
-"""Where question, context and answer stand on a Doc.
+"""Question, context and answer on a Doc.
 
-The Doc is the question, a line break, the context, as of `pairs`. `doc.spans["answer"]` holds the answer, a span of the
-context; it survives `.spacy` files.
+The Doc is the question, a line break, the context, see `pairs`. `doc.spans["answer"]` contains the answer, a span of
+the context. It survives `.spacy` files.
 """
 
 from spacy.tokens import Doc, Span, SpanGroup

@@ -1,6 +1,6 @@
 """`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 computes them for one answer.
 
-A Doc holds one answer. Where a question has several, each in a row of its own, this is stricter than SQuAD, which takes
+A Doc has one answer. If a question has several, each in a separate row, this is stricter than SQuAD, which takes
 the best over all of them.
 """
 
@@ -25,7 +25,7 @@ def normal_words(text: str) -> list[str]:
 
 
 def word_f1(found: str, gold: str) -> float:
-    """Return the F1 of the bags of words of two answers; 0 where nothing is in both."""
+    """Return the F1 of the bags of words of two answers; 0 if they share no word."""
     left, right = normal_words(found), normal_words(gold)
     shared = (Counter(left) & Counter(right)).total()
     return 2 * shared / (len(left) + len(right)) if shared else 0.0

@@ -14,8 +14,8 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def joined(found: Sequence[Argument]) -> set[tuple[str, Pieces]]:
-    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an X of its
-    own where there is none. What continues the predicate itself, C-V, is no argument."""
+    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an argument X
+    if there is none. A continuation of the predicate itself, C-V, is no argument."""
     whole: list[tuple[str, Pieces]] = []
     for start, end, label in sorted(found):
         role = label.removeprefix("C-")

@@ -1,4 +1,4 @@
-"""The plane of a word's occurrences, by its geometry; and what the chart makes of it."""
+"""The plane of a word's occurrences, by its geometry; and its chart."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Parts of speech: the files, the baseline by hand, and layers of which one knows the tags."""
+"""Parts of speech: the files, the baseline by hand, and layers of which one contains the tags."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What listeners and component share in training."""
+"""The batch that listeners and component share in training."""
 
 import copy
 import pickle

@@ -67,7 +67,7 @@ def build(nlp, *sides, encode=ENCODE["maxout"], embed=EMBED):
 
 
 def enhanced(nlp, *sides, **blocks):
-    """What `build` builds, initialized. Its mixes differ."""
+    """Return the initialized model of `build`, whose mixes differ."""
     fix_random_seed(0)
     model, parts = build(nlp, *sides, **blocks)
     model.initialize(X=[nlp(text) for text in TEXTS])
@@ -80,7 +80,7 @@ def enhanced(nlp, *sides, **blocks):
 
 
 def tagging(weights, model, **elmo):
-    """An initialized pipeline with a tagger that reads with this model."""
+    """Return an initialized pipeline with a tagger that has this model."""
     fix_random_seed(0)
     nlp = pipelines.blank(weights, **elmo)
     nlp.add_pipe("tagger", config={"model": {"tok2vec": model}})
@@ -145,7 +145,7 @@ def test_values(nlp, encode, sides):
 
 @pytest.mark.parametrize("embed", [EMBED, None])
 def test_vectors_of_the_right_width_are_encoded_as_they_are(nlp, embed):
-    """Of the width that an LSTM states; and without x, ELMo of the width of a residual encoder."""
+    """Vectors have the input width of an LSTM; and without x, ELMo has the width of a residual encoder."""
     encode = WIDE if embed else {**ENCODE["maxout"], "width": ELMO}
     model, parts = enhanced(nlp, "input", encode=encode, embed=embed)
     doc = nlp(TEXTS[1])
@@ -204,7 +204,7 @@ def test_what_cannot_be(nlp, sides, embed, message):
 
 @pytest.mark.parametrize("encode", [WIDE, ENCODE["mish"]])
 def test_gradients_by_finite_differences(nlp, encode):
-    """Of both mixes, and of x."""
+    """The gradients of both mixes and of x."""
     model, parts = enhanced(nlp, "input", "output", encode=encode)
     docs = [nlp(text) for text in TEXTS]
     random = np.random.default_rng(1)
@@ -317,7 +317,7 @@ def test_learns_a_tiny_set(weights, encode, sides):
 
 @pytest.mark.parametrize("sides", SIDES)
 def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
-    """Each is replaced by a biLM of its own with its mix; without the component, and after saving."""
+    """Each gets its own biLM and mix; predictions are the same without the component and after saving."""
     nlp = tagging(weights, config(*sides))
     for side in sides:
         mix_at(inside(nlp, "tagger"), side).set_param(

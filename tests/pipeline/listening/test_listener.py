@@ -1,4 +1,4 @@
-"""The listener: where its vectors come from, what it makes of them, and what it says when it cannot."""
+"""The listener: the source of its layers, its output, and its errors."""
 
 import copy
 import pickle

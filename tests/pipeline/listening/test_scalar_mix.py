@@ -200,7 +200,7 @@ def test_layers_of_another_bilm(layers):
 @pytest.mark.parametrize("layers", ["mix", "average", "top", 0])
 @pytest.mark.parametrize("layer_norm", [True, False])
 def test_output_is_no_view_of_the_layers(layers, layer_norm):
-    """What comes next may write into it, and the layers may be a Doc's or the cache's."""
+    """The next layer may write into the output, and the layers may belong to a Doc or to the cache."""
     (y,) = build(layers=layers, layer_norm=layer_norm).predict([ONES])
     assert not np.shares_memory(y, ONES)
 

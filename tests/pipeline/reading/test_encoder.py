@@ -47,7 +47,7 @@ def model(weights):
 
 
 def by_hand(model, words, sentences):
-    """The layers of a Doc whose sentences are given as places of its words, one sentence at a time."""
+    """Return the layers of a Doc, one sentence at a time, from the indices of the words of each."""
     layers = np.zeros((3, len(words), 10), dtype="f")
     for places in sentences:
         output = tiny.read(shim_of(model).bilm, [[words[place] for place in places]])

@@ -202,7 +202,7 @@ def test_unknown_choice_of_what_is_trained(shim):
 
 
 def test_optimizer_steps_are_those_of_torch(shim):
-    """thinc's Adam, told to be plain, against torch's own. They add their ε at different places, so gradients are
+    """thinc's Adam with plain settings is compared with torch's. They add their ε at different places, so gradients are
     made too large for it to matter."""
     train(shim, "all")
     reference = copy.deepcopy(shim.bilm)
@@ -270,7 +270,7 @@ def test_begin_update_works_where_gradients_are_off(shim):
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_device(shim, monkeypatch, loaded):
-    """What the network is told, as there may be no second device to move to."""
+    """The network is asked to move; there may be no second device."""
     moves = []
     monkeypatch.setattr(module.BiLM, "to", lambda bilm, device: moves.append(device) or bilm)
     if loaded:

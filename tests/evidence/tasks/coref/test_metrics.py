@@ -83,14 +83,14 @@ def test_equal_clusters_are_perfect_in_any_order(clusters):
         ).map(lambda rows: np.array(rows, dtype=float).reshape(shape))
     )
 )
-def test_best_matching_is_the_best_of_all(likeness):
-    few, many = sorted(likeness.shape)
-    wide = likeness if likeness.shape == (few, many) else likeness.T
+def test_best_matching_is_the_best_of_all(similarity):
+    few, many = sorted(similarity.shape)
+    wide = similarity if similarity.shape == (few, many) else similarity.T
     sums = [
         sum(wide[row, column] for row, column in enumerate(columns))
         for columns in itertools.permutations(range(many), few)
     ]
-    assert best_matching(likeness) == pytest.approx(max(sums))
+    assert best_matching(similarity) == pytest.approx(max(sums))
 
 
 def test_likeness_below_zero_is_refused():

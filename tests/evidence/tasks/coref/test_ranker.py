@@ -66,8 +66,8 @@ def test_scores_pair_by_pair(ranker, sentences):
         rough, full = {}, {}
         for earlier, other in enumerate(best[:place]):
             other_mention, other_vector = spans[other]
-            likeness = ranker.coarse.weight @ vector @ other_vector / len(vector) ** 0.5
-            rough[earlier] = float(mention + other_mention + likeness)
+            similarity = ranker.coarse.weight @ vector @ other_vector / len(vector) ** 0.5
+            rough[earlier] = float(mention + other_mention + similarity)
             hidden = (
                 ranker.of_span(vector)
                 + ranker.of_antecedent(other_vector)

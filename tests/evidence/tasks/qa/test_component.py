@@ -1,4 +1,4 @@
-"""The qa component learns to answer, and gives the same after any journey."""
+"""The qa component learns to answer, and predicts the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tags stand for arguments, and the best path is the best of all that are allowed."""
+"""Tags encode arguments, and the best path is the best of all allowed ones."""
 
 import itertools
 
@@ -44,7 +44,7 @@ def test_round_trip(sentence):
 
 
 def allowed(path):
-    """Whether every tag that continues follows one of its own label."""
+    """Return True if every tag that continues an argument follows one of the same label."""
     return all(
         tag == 0 or tag % 2 == 1 or before in (tag, tag - 1)
         for before, tag in itertools.pairwise((0, *path))

@@ -1,4 +1,4 @@
-"""The srl component learns roles that depend on the predicate, and gives the same after any journey."""
+"""The srl component learns roles that depend on the predicate, and is the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def gold(vocab, words, roles):
 
 
 def given(doc):
-    """What the pipeline gets of a labelled Doc."""
+    """Return the part of a labelled Doc that the pipeline receives."""
     copy = Doc(doc.vocab, words=[token.text for token in doc])
     set_predicates(copy, dict.fromkeys(predicates(doc), "be.01"))
     return copy
@@ -146,7 +146,7 @@ def test_without_predicates_nothing_happens(trained):
 
 
 def test_gradient_of_the_view_by_differences():
-    """Against the slope of a weighted sum of all that comes out."""
+    """The gradient equals the slope of a weighted sum of the output."""
     nlp = spacy.blank("en")
     docs = [given(gold(nlp.vocab, *sentence)) for sentence in SENTENCES[:2]]
     random = np.random.default_rng(0)
