@@ -104,8 +104,8 @@ class Run:
     @property
     def corpora(self) -> tuple[Corpus, ...]:
         """All corpora that it uses."""
-        own = (self.corpus(part) for part in ("train", "dev", "test"))
-        return (*own, *(self.corpus("test", data) for data in self.also))
+        trained = (self.corpus(part) for part in ("train", "dev", "test"))
+        return (*trained, *(self.corpus("test", data) for data in self.also))
 
 
 class Corpus(NamedTuple):
@@ -180,8 +180,8 @@ class Plan:
         Raises:
             ValueError: an unknown size, variant, task or set.
         """
-        found = {run.name: run for run in self._runs(size)}
-        return [run for name, run in found.items() if name not in self.passed_over]
+        runs_by_name = {run.name: run for run in self._runs(size)}
+        return [run for name, run in runs_by_name.items() if name not in self.passed_over]
 
     def _runs(self, size: str) -> Iterator[Run]:
         section = self.size(size)

@@ -44,14 +44,14 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
     folder, minutes = Path("rivals", size), plan.size(size)["raw_minutes"]
     needed: dict[Path, Job] = {}
     for run in _users(plan, size):
-        found = resources(size, run.data.task)
+        files = resources(size, run.data.task)
         if "vectors" in run.variant:
-            command = ["floret_vectors", str(folder / "raw.txt"), str(found.vectors)]
-            job = _job("floret vectors", command, (found.vectors,), minutes["floret"])
+            command = ["floret_vectors", str(folder / "raw.txt"), str(files.vectors)]
+            job = _job("floret vectors", command, (files.vectors,), minutes["floret"])
         else:
             task = run.data.task
-            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(found.tok2vec)]
-            job = _job(f"pretraining as for {task}", command, (found.tok2vec,), minutes["tok2vec"])
+            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(files.tok2vec)]
+            job = _job(f"pretraining as for {task}", command, (files.tok2vec,), minutes["tok2vec"])
         needed.setdefault(job.outputs[0], job)
     return list(needed.values())
 

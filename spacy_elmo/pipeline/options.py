@@ -1,7 +1,9 @@
 """The options of `elmo`, each in one place: its name, type, default and reason.
 
-A new option that changes no vector must be removed in `corpora.pipelines.fingerprint`, so that vectors and indexes on
-disk still match their pipeline. spaCy imports this module whenever it starts, so it imports nothing that takes time.
+A new option needs a row in docs/reference.md, too. If it changes no vector, `corpora.pipelines.fingerprint` must remove
+it, so that vectors and indexes on disk still match their pipeline.
+
+spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """
 
 import dataclasses

@@ -178,4 +178,4 @@ def test_the_shipped_plan_answers_the_papers_questions(here):
         if (str(run.data), run.variant) in shares:
             shares[str(run.data), run.variant].add(run.share)
     assert len(shares) == 4
-    assert all(found == {1, 10, 100} for found in shares.values())
+    assert all(actual == {1, 10, 100} for actual in shares.values())

@@ -109,8 +109,8 @@ def test_first_senses_are_passed_on_where_they_are_given(
         senses.subprocess, "run", lambda it: called.append(it) or subprocess.CompletedProcess(it, 3)
     )
     senses.main()
-    said = capsys.readouterr().out
-    assert said.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
+    message = capsys.readouterr().out
+    assert message.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
     assert not called
     (tmp_path / "project" / "wsd").mkdir()
     for name in TESTS:

@@ -153,8 +153,8 @@ def test_copies_of_the_component(nlp, duplicate, used):
     if used:
         nlp("a")
     copied = duplicate(nlp.get_pipe("elmo"))
-    found, expected = copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    actual, expected = copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])

@@ -194,8 +194,8 @@ def test_huge_weights_whose_vectors_are_not_finite(weights):
     with torch.no_grad():
         for parameter in pipelines.bilm(nlp).parameters():
             parameter.fill_(3e38)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         docs = [nlp(fresh(nlp)) for _ in range(3)]
     assert not np.isfinite(docs[0]._.elmo_layers).all()
-    assert ["vectors that are not finite" in str(warning.message) for warning in said] == [True]
+    assert ["vectors that are not finite" in str(warning.message) for warning in caught] == [True]

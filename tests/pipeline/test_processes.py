@@ -141,14 +141,14 @@ def new_process(weights, tmp_path_factory):
     used.to_disk(folder / "used")
     path.unlink()
 
-    found = json.loads(run(NEW_PROCESS, folder, json.dumps(pipelines.TEXTS)))
+    actual = json.loads(run(NEW_PROCESS, folder, json.dumps(pipelines.TEXTS)))
     with np.load(folder / "out.npz") as arrays:
-        found["layers"] = list(arrays.values())
+        actual["layers"] = list(arrays.values())
     doc = Doc(trained.vocab, words=["Anna", "met", "Bob"])
     for _, pipe in trained.pipeline:
         doc = pipe(doc)
-    found["expected tags"] = [token.tag_ for token in doc]
-    return found
+    actual["expected tags"] = [token.tag_ for token in doc]
+    return actual
 
 
 def test_importing_does_nothing(new_process):

@@ -70,8 +70,8 @@ def test_a_record_is_a_document(tmp_path, name, pack):
     [
         ("plain text", r"not a JSON record \(Expecting value at column 1\)"),
         ('{"text": "open', r"not a JSON record \(Invalid control character at at column 15"),
-        ('"text"', 'expected {"text": a string} .* found "text"'),
-        ('{"body": "x"}', 'expected {"text": a string} .* found {"body": "x"}'),
+        ('"text"', 'expected {"text": a string} .* but got "text"'),
+        ('{"body": "x"}', 'expected {"text": a string} .* but got {"body": "x"}'),
         ('{"text": 5}', 'found {"text": 5}'),
         ('{"tokens": "a b"}', 'found {"tokens": "a b"}'),
         ('{"tokens": ["a", 1], "text": "a 1"}', "found"),

@@ -32,11 +32,11 @@ def clusters(doc: Doc) -> list[Cluster]:
     ]
 
 
-def set_clusters(doc: Doc, found: Iterable[Cluster]) -> None:
+def set_clusters(doc: Doc, groups: Iterable[Cluster]) -> None:
     """Write clusters to a Doc, in place of earlier ones."""
     for key in [key for key in doc.spans if key.startswith(PREFIX)]:
         del doc.spans[key]
-    for number, cluster in enumerate(found, 1):
+    for number, cluster in enumerate(groups, 1):
         key = f"{PREFIX}{number}"
         spans = [Span(doc, start, end) for start, end in cluster]
         doc.spans[key] = SpanGroup(doc, name=key, spans=spans)

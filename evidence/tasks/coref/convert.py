@@ -65,8 +65,10 @@ def _mention(place: list[Any], lengths: list[int]) -> Mention:
         raise TypeError(f"{place} is no [sentence, start, end]")
     sentence, start, end = place[:3]
     if sentence not in range(len(lengths)) or not 0 <= start < end <= lengths[sentence]:
-        there = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
-        raise ValueError(f"a mention is [{start}, {end}) in sentence {sentence}, which is {there}")
+        problem = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
+        raise ValueError(
+            f"a mention is [{start}, {end}) in sentence {sentence}, which is {problem}"
+        )
     before = [0, *accumulate(lengths)][sentence]
     return before + start, before + end
 

@@ -18,35 +18,35 @@ Clusters = Sequence[Cluster]
 class Share(NamedTuple):
     """A count and its maximum."""
 
-    found: float
+    matched: float
     total: float
 
 
 def muc(key: Clusters, response: Clusters) -> Share:
     """Count the links of Vilain et al. (1995): a cluster of n mentions has n - 1, less one for each further part into
     which the other clusters cut it."""
-    found = total = 0
+    matched = total = 0
     owner = _owners(response)
     for cluster in key:
         owners = [owner.get(mention) for mention in cluster]
         parts = len(set(owners) - {None}) + owners.count(None)
-        found += len(cluster) - parts
+        matched += len(cluster) - parts
         total += len(cluster) - 1
-    return Share(found, total)
+    return Share(matched, total)
 
 
 def b_cubed(key: Clusters, response: Clusters) -> Share:
     """Count the mentions of Bagga and Baldwin (1998): of each, the share of its cluster that is with it in a cluster
     of the others."""
-    found = 0.0
+    matched = 0.0
     total = 0
     owner = _owners(response)
     for cluster in key:
         owners = [owner.get(mention) for mention in cluster]
         together = (owners.count(number) for number in set(owners) - {None})
-        found += sum(count * count for count in together) / len(cluster)
+        matched += sum(count * count for count in together) / len(cluster)
         total += len(cluster)
-    return Share(found, total)
+    return Share(matched, total)
 
 
 def ceaf_e(key: Clusters, response: Clusters) -> Share:

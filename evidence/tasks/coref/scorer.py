@@ -35,8 +35,8 @@ def score_coref(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def _share(shares: Iterable[tuple[float, float]]) -> float:
-    found, total = (sum(numbers) for numbers in zip((0, 0), *shares, strict=True))
-    return found / total if total else 0.0
+    matched, total = (sum(numbers) for numbers in zip((0, 0), *shares, strict=True))
+    return matched / total if total else 0.0
 
 
 @spacy.registry.scorers("evidence.coref_scorer.v1")

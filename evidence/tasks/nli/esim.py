@@ -47,8 +47,8 @@ class Esim(nn.Module):
         aligned_a = attend(similarity, b, hypothesis_mask)
         aligned_b = attend(similarity.transpose(1, 2), a, premise_mask)
         pooled = [
-            pool(self.compose(self.dropout(self._compared(h, aligned)), lengths), found)
-            for h, aligned, lengths, found in (
+            pool(self.compose(self.dropout(self._compared(h, aligned)), lengths), present)
+            for h, aligned, lengths, present in (
                 (a, aligned_a, premise_lengths, premise_mask),
                 (b, aligned_b, hypothesis_lengths, hypothesis_mask),
             )
@@ -59,8 +59,8 @@ class Esim(nn.Module):
         return self.compare(self.dropout(torch.cat([h, aligned, h - aligned, h * aligned], dim=2)))
 
 
-def pool(x: Tensor, found: Tensor) -> Tensor:
+def pool(x: Tensor, present: Tensor) -> Tensor:
     """Return mean and maximum over the places without padding: (batch, n, width) -> (batch, 2 * width)."""
-    kept = found[:, :, None]
+    kept = present[:, :, None]
     mean = x.masked_fill(~kept, 0).sum(dim=1) / kept.sum(dim=1)
     return torch.cat([mean, x.masked_fill(~kept, -torch.inf).amax(dim=1)], dim=1)

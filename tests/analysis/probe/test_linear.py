@@ -26,8 +26,8 @@ def test_separable_classes_are_found():
     train, dev, test = (clusters(rng, n) for n in (10000, 300, 300))
     # Chance is a third; the best possible one is that of the nearest centre.
     centre = (test[0][:, :3].argmax(1) == test[1]).mean()
-    found = fit_linear(train, dev, 3, seed=0).accuracy(*test)
-    assert found == pytest.approx(centre, abs=0.02) and centre > 0.95
+    actual = fit_linear(train, dev, 3, seed=0).accuracy(*test)
+    assert actual == pytest.approx(centre, abs=0.02) and centre > 0.95
 
 
 def test_scale_and_shift_of_the_vectors_do_not_matter():

@@ -347,9 +347,9 @@ def test_pretraining_goes_on_from_it(tmp_path, model):
         PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
     )
     corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")
-    found = initial_model(config, corpus, weights)
-    assert found.vocabulary == WORDS
+    actual = initial_model(config, corpus, weights)
+    assert actual.vocabulary == WORDS
     for name, tensor in model.state_dict().items():
-        assert torch.equal(found.bilm.state_dict()[name], tensor)
-    assert torch.equal(found.head.weight, head_of(model).weight)
-    assert torch.equal(found.head.bias, head_of(model).bias)
+        assert torch.equal(actual.bilm.state_dict()[name], tensor)
+    assert torch.equal(actual.head.weight, head_of(model).weight)
+    assert torch.equal(actual.head.bias, head_of(model).bias)

@@ -144,8 +144,8 @@ def test_other_peoples_extensions_stay(monkeypatch, owner, name):
         doc = Doc(NLP.vocab, words=["a", "b", " ", "c"])
         store_layers(doc, "elmo", LAYERS)
         things = {Doc: doc, Span: doc[1:3], Token: doc[0]}
-        found = {cls: getattr(thing._, name) for cls, thing in things.items()}
-        assert [cls for cls in found if isinstance(found[cls], str)] == [owner]
+        actual = {cls: getattr(thing._, name) for cls, thing in things.items()}
+        assert [cls for cls in actual if isinstance(actual[cls], str)] == [owner]
         assert stored_layers(doc, "elmo") is LAYERS
     finally:
         for cls, (_, _, getter, setter) in kept.items():

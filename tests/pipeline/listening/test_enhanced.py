@@ -228,7 +228,7 @@ def test_gradients_by_finite_differences(nlp, encode):
 def differences(node, name, loss, step=5e-3):
     """The gradient of a parameter. The step is a large one, because the numbers have single precision."""
     start = node.get_param(name).copy()
-    found = np.empty_like(start)
+    actual = np.empty_like(start)
     for place in range(start.size):
         moved = []
         for sign in (1, -1):
@@ -236,14 +236,14 @@ def differences(node, name, loss, step=5e-3):
             there[place] += sign * step
             node.set_param(name, there)
             moved.append(loss())
-        found[place] = (moved[0] - moved[1]) / (2 * step)
+        actual[place] = (moved[0] - moved[1]) / (2 * step)
     node.set_param(name, start)
-    return found
+    return actual
 
 
 def test_bilm_learns_from_both_sides(weights):
     """The gradient of both is the sum of those of each: what `grad_factor` = 0 holds back changes nothing else."""
-    found = {}
+    actual = {}
     for sides in SIDES:
         model = config("input", "output")
         for side in {"input", "output"} - set(sides):
@@ -251,8 +251,8 @@ def test_bilm_learns_from_both_sides(weights):
         nlp = tagging(weights, model, frozen=False)
         pipelines.awaken(nlp, "tagger")
         nlp.update(pipelines.examples(nlp), sgd=False)
-        found[sides] = pipelines.gradients(nlp)
-    first, second, both = found.values()
+        actual[sides] = pipelines.gradients(nlp)
+    first, second, both = actual.values()
     assert len(both) == len(list(pipelines.bilm(nlp).parameters()))
     for name, gradient in both.items():
         assert first[name].any() and second[name].any()
@@ -281,7 +281,7 @@ def test_consumers(weights, tmp_path, name):
         losses.append(pipelines.step(nlp, optimizer, batch, annotates=annotating)[name])
     assert losses[-1] < losses[0]
     scalars = [mix_at(inside(nlp, name), side).get_param("scalars") for side in SIDES[2]]
-    assert all(found.any() for found in scalars) and not np.array_equal(*scalars)
+    assert all(actual.any() for actual in scalars) and not np.array_equal(*scalars)
 
     loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     for text in consumers.TEXTS:
@@ -308,7 +308,7 @@ def test_learns_a_tiny_set(weights, encode, sides):
     for _ in range(50):
         pipelines.step(nlp, optimizer, examples)
     words = [[token.text for token in example.reference] for example in examples]
-    docs = list(nlp.pipe(Doc(nlp.vocab, words=found) for found in words))
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=actual) for actual in words))
     for doc, gold in zip(docs, (example.reference for example in examples), strict=True):
         assert [token.tag_ for token in doc] == [token.tag_ for token in gold]
         assert [(e.text, e.label_) for e in doc.ents] == [(e.text, e.label_) for e in gold.ents]
@@ -330,8 +330,8 @@ def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
     nlp.to_disk(tmp_path)
     for one in (nlp, spacy.load(tmp_path)):
         model = inside(one, "tagger")
-        found = model.predict([one.make_doc(text) for text in TEXTS])
-        for vectors, wanted in zip(found, expected, strict=True):
+        actual = model.predict([one.make_doc(text) for text in TEXTS])
+        for vectors, wanted in zip(actual, expected, strict=True):
             assert_allclose(vectors, wanted, atol=1e-5)
         assert {model.get_ref(side).name for side in sides} == {"elmo-tok2vec"}
 

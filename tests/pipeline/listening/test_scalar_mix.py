@@ -132,15 +132,15 @@ def test_gradient_by_finite_differences(layer_norm):
 
 
 def _differences(array, loss, step=1e-5):
-    found = np.empty_like(array)
+    actual = np.empty_like(array)
     for place in np.ndindex(array.shape):
         kept = array[place]
         array[place] = kept + step
         up = loss()
         array[place] = kept - step
-        found[place] = (up - loss()) / (2 * step)
+        actual[place] = (up - loss()) / (2 * step)
         array[place] = kept
-    return found
+    return actual
 
 
 def test_docs_keep_apart():

@@ -129,10 +129,10 @@ def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, d
     for one in (nlp, loaded):
         assert answers(one, texts) == expected
         tok2vec = one.get_pipe("tagger").model.get_ref("tok2vec")
-        for found, wanted in zip(
+        for actual, wanted in zip(
             tok2vec.predict([one.make_doc(t) for t in texts]), vectors, strict=True
         ):
-            assert_allclose(found, wanted, atol=1e-5)
+            assert_allclose(actual, wanted, atol=1e-5)
         assert inner(one).trainable == (None if frozen else "top")
 
     block = loaded.config["components"]["tagger"]["model"]["tok2vec"]

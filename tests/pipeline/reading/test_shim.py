@@ -65,14 +65,14 @@ def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
         return Weights.from_bytes(path.read_bytes())
 
     monkeypatch.setattr(module.Weights, "load", slow_load)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
+    actual = []
+    threads = [threading.Thread(target=lambda: actual.append(shim.bilm)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(calls) == 1
-    assert all(bilm is found[0] for bilm in found) and len(found) == 8
+    assert all(bilm is actual[0] for bilm in actual) and len(actual) == 8
 
 
 def test_random_weights_only_when_asked():

@@ -47,8 +47,8 @@ def test_model_theoretic_scoring():
 def test_why_b_cubed(response, expected):
     """Bagga and Baldwin (1998): two errors that MUC finds equal. To join two large chains is the worse one."""
     key = named("12345", "67", "89ABC")
-    found, total = b_cubed(response, key)
-    assert found / total == pytest.approx(expected, abs=0.005)
+    actual, total = b_cubed(response, key)
+    assert actual / total == pytest.approx(expected, abs=0.005)
     assert b_cubed(key, response) == (12, 12)
     assert muc(response, key) == (9, 10)
 
@@ -70,8 +70,8 @@ partitions = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(
 @given(partitions)
 def test_equal_clusters_are_perfect_in_any_order(clusters):
     for metric in (muc, b_cubed, ceaf_e):
-        found, total = metric(clusters, clusters[::-1])
-        assert found == pytest.approx(total)
+        actual, total = metric(clusters, clusters[::-1])
+        assert actual == pytest.approx(total)
 
 
 @given(
@@ -93,6 +93,6 @@ def test_best_matching_is_the_best_of_all(similarity):
     assert best_matching(similarity) == pytest.approx(max(sums))
 
 
-def test_likeness_below_zero_is_refused():
+def test_negative_similarity_is_refused():
     with pytest.raises(ValueError, match="-1"):
         best_matching(np.array([[1.0, -1.0]]))

@@ -25,12 +25,12 @@ def sentences(draw):
 
 
 def test_tags_of_a_sentence():
-    found = [Argument(0, 1, "ARG1"), Argument(1, 4, "ARG0"), Argument(5, 6, "ARGM-TMP")]
-    tags = encode(found, 7, LABELS)
+    actual = [Argument(0, 1, "ARG1"), Argument(1, 4, "ARG0"), Argument(5, 6, "ARGM-TMP")]
+    tags = encode(actual, 7, LABELS)
     #                      B-ARG1 B-ARG0 I  I  O  B-TMP O
     assert tags.tolist() == [3, 1, 2, 2, 0, 5, 0]
     assert n_tags(LABELS) == 7
-    assert decode(tags, LABELS) == found
+    assert decode(tags, LABELS) == actual
 
 
 def test_unknown_label_is_left_out():
@@ -39,8 +39,8 @@ def test_unknown_label_is_left_out():
 
 @given(sentences())
 def test_round_trip(sentence):
-    found, length = sentence
-    assert decode(encode(found, length, LABELS), LABELS) == found
+    actual, length = sentence
+    assert decode(encode(actual, length, LABELS), LABELS) == actual
 
 
 def allowed(path):

@@ -38,7 +38,7 @@ def gold(vocab, words, roles):
     doc = Doc(vocab, words=words.split())
     set_predicates(doc, dict.fromkeys(roles, "be.01"))
     set_arguments(
-        doc, {index: [Argument(*each) for each in found] for index, found in roles.items()}
+        doc, {index: [Argument(*each) for each in actual] for index, actual in roles.items()}
     )
     return doc
 
@@ -191,11 +191,11 @@ def test_files_keep_roles_and_the_reader_hands_on_predicates(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
     DocBin(docs=[gold(nlp.vocab, *sentence) for sentence in SENTENCES]).to_disk(path)
-    found = list(predicate_corpus(path)(spacy.blank("en")))
-    assert [arguments(example.reference) for example in found] == [r for _, r in SENTENCES]
-    assert [predicates(example.predicted) for example in found] == [list(r) for _, r in SENTENCES]
-    assert [arguments(example.predicted)[1] for example in found[:2]] == [[], []]
-    assert found[0].predicted.spans["predicates"][0].label_ == "be.01"
+    actual = list(predicate_corpus(path)(spacy.blank("en")))
+    assert [arguments(example.reference) for example in actual] == [r for _, r in SENTENCES]
+    assert [predicates(example.predicted) for example in actual] == [list(r) for _, r in SENTENCES]
+    assert [arguments(example.predicted)[1] for example in actual[:2]] == [[], []]
+    assert actual[0].predicted.spans["predicates"][0].label_ == "be.01"
     assert len(list(predicate_corpus(path, limit=2)(nlp))) == 2
 
 
