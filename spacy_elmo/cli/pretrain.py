@@ -66,11 +66,11 @@ def pretrain_cli(
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
         from ..pretrain.run_folder import REPLACED, claim, finish, reserved, run_corpus
         from ..pretrain.training import distributed
-        from ..pretrain.training.allocation import keep_freed_memory
+        from ..pretrain.training.allocation import reuse_memory
         from ..pretrain.training.initial_weights import read_initial_weights
         from ..pretrain.training.loop import Stopped, pretrain
 
-        keep_freed_memory()
+        reuse_memory()
         device = distributed.device(gpu_id)
         with distributed.join(device) as processes, contextlib.ExitStack() as lock:
             processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
