@@ -20,10 +20,10 @@ FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
 
 
 def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: int) -> None:
-    """Make the files of corpora, and the whole ones that they are cut from, where they are not there yet.
+    """Make the files of corpora, and the whole corpora that they are cut from, if they do not exist yet.
 
     Args:
-        processes: converters at a time.
+        processes: number of parallel converters.
 
     Raises:
         OSError: the data folder has no such file.

@@ -158,7 +158,7 @@ def _run_directions(
     h: Tensor,
     c: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    # A direction ends before the other begins, so that its matrices stay in the processor's cache.
+    # One direction after the other, so that its matrices stay in the processor's cache.
     return _stack_directions(
         [
             direction.run(x_, h_, c_, batch_sizes)
