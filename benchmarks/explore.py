@@ -92,7 +92,7 @@ def main() -> None:
         measure(warm_up, texts[-10:], 5)
     measure(client, texts[: 2 * args.count], args.count)
     client.close()
-    about = explorer.corpus()
+    about = explorer.overview()
     print(
         f"{about['tokens']:,} words, {about['sentences']:,} sentences, {about['weights']}, {args.threads} threads\n"
         f"ready after {loading:.1f} s; memory {resident():,.0f} MB (peak {peak():,.0f}), of which {before:,.0f} MB are"

@@ -1,4 +1,4 @@
-"""Atomic writes: a file, a folder or a set of files appears whole or not at all, also after a crash.
+"""Atomic writes: a file, a folder or a set of files appears whole or not at all, even after a crash.
 
 New content is written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename is one
 step only within a file system. It is flushed to disk, renamed, and then the folder is flushed. As with `open`, the
@@ -41,7 +41,7 @@ def atomic_file(
         yield path
         return
     path = Path(os.path.realpath(path))
-    with _removed_on_error(_partial(path), path) as partial:
+    with _temporary(_partial(path), path) as partial:
         yield partial
         if durable:
             _flush(partial)
@@ -68,7 +68,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-    with _removed_on_error(_partial(path), path) as partial:
+    with _temporary(_partial(path), path) as partial:
         partial.mkdir()
         yield partial
         _flush_tree(partial)
@@ -84,8 +84,9 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
     Args:
         folder: is created if its parent exists. Its other files are kept.
         names: all file names that a set of this kind may have. Earlier files of these names are replaced, or removed if
-            there is no new one: an old softmax beside new weights would be taken for theirs. The last name is the first
-            that is removed and the last that appears, so a reader that requires it never sees a mixed set.
+            there is no new one: an old softmax beside new weights would be taken for theirs. Old files are removed in
+            reverse order of `names`, new ones appear in order: a reader that requires the last name never sees a mixed
+            set.
         force: replace earlier files.
 
     Raises:
@@ -101,14 +102,16 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
         )
     if present := [name for name in names if (folder / name).exists()]:
         if not force:
-            raise FileExistsError(f"{folder} has {', '.join(present)}; --force overwrites them")
+            raise FileExistsError(
+                f"{folder} has {', '.join(present)}; to overwrite them, set force (`--force`)"
+            )
     if not folder.exists():
         with atomic_folder(folder) as new:
             yield new
         return
     folder = Path(os.path.realpath(folder))
     # Inside the folder, not beside it: the folder may be the root of a file system.
-    with _removed_on_error(_partial(folder / folder.name), folder) as partial:
+    with _temporary(_partial(folder / folder.name), folder) as partial:
         new, old = partial / "new", partial / "old"
         for part in (partial, new, old):
             part.mkdir()
@@ -119,7 +122,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, under its name in one step: a process that is killed leaves it as a partial one, or whole."""
+    """Remove a folder. It is first renamed to its `.partial` name, so a killed process leaves it whole or under that
+    name."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -152,7 +156,7 @@ def _partial(path: Path) -> Path:
 
 
 @contextmanager
-def _removed_on_error(partial: Path, path: Path) -> Iterator[Path]:
+def _temporary(partial: Path, path: Path) -> Iterator[Path]:
     """Yield `partial`, which is removed in the end; an error in writing it names `path`."""
     _remove(partial)  # of an earlier process with the same number
     try:
@@ -169,7 +173,7 @@ def _removed_on_error(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Rename `partial` to `path`, and before it what was there to `previous`, or back on failure."""
+    """Move the old file to `previous`, then rename `partial` to `path`; on failure, restore the old file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)

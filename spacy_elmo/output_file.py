@@ -7,7 +7,7 @@ from typing import Any
 
 
 class OutputFile(io.FileIO):
-    """A file that hides write errors from the library that writes it, and keeps the first one for `raise_error`.
+    """A file for libraries that crash on write errors: it keeps the first error, and `raise_error` raises it later.
 
     The HDF5 library crashes the process if it cannot write while it closes a file, and torch raises a RuntimeError
     without the reason.

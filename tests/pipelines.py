@@ -110,7 +110,7 @@ def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:
 
 def gradients(nlp: Language) -> dict[str, np.ndarray]:
     """Return the accumulated gradients of the biLM, including those of the present batch."""
-    nlp.get_pipe("elmo")._flush()
+    nlp.get_pipe("elmo")._run_backward()
     named = bilm(nlp).named_parameters()
     return {name: p.grad.numpy().copy() for name, p in named if p.grad is not None}
 

@@ -8,6 +8,7 @@ import ast
 import collections
 import configparser
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ MAX_MODULES = 16
 ELLIPTIC = {
     "As", "How", "Of", "That", "Those", "What", "When", "Where", "Whether", "Which", "Who",
 }  # fmt: skip
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 # Modules that the entry points must not load, because they are imported at every `spacy.blank()` and `python -m spacy`.
 HEAVY = ("h5py", "transformers", "spacy_transformers")
 
@@ -252,7 +254,31 @@ def _public_docstrings(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield statement.value.value, statement.lineno
 
 
+def bare_flags(modules: list[Module]) -> list[str]:
+    """Find flags of the command line outside `cli` that are not in backticks, as in "set force (`--force`)"."""
+    return [
+        f"{module.name}:{line} {flag}"
+        for module in modules
+        if module.room != "cli"
+        for text, line in _strings(module.tree)
+        for flag in FLAG.findall(re.sub(r"`[^`]*`", "", text))
+    ]
+
+
+def _strings(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the strings of a module, docstrings too, with their lines; f-strings as a whole, without placeholders."""
+    whole = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    parts = {id(part) for node in whole for part in node.values}
+    for node in whole:
+        constants = (part.value for part in node.values if isinstance(part, ast.Constant))
+        yield "".join(map(str, constants)), node.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield node.value, node.lineno
+
+
 CHECKS = [
+    bare_flags,
     wrong_arrows,
     circles,
     drawers,
@@ -361,6 +387,18 @@ def test_drawers_prints_and_long_files_are_found(tmp_path):
     assert drawers(modules) == ["spacy_elmo.bilm.utils", "spacy_elmo.pretrain.common.a"]
     assert prints(modules) == ["spacy_elmo.pretrain.loop:2"]
     assert long_files(modules) == ["spacy_elmo.converters.long has 351 lines"]
+
+
+def test_bare_flags_are_found(tmp_path):
+    modules = _tree(
+        tmp_path,
+        {
+            "bilm/a.py": 'raise ValueError(f"{x} exists; --force overwrites it")',
+            "bilm/b.py": 'raise ValueError(f"set force (`--force`), or `spacy --lang {x}`" " a-- b")',
+            "cli/c.py": 'help = "--force overwrites it"',
+        },
+    )
+    assert bare_flags(modules) == ["spacy_elmo.bilm.a:1 --force"]
 
 
 def test_full_folders_are_found(tmp_path):

@@ -13,7 +13,8 @@ from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 from spacy_elmo.bilm.words.char_ids import PADDING
-from spacy_elmo.bilm.words.character_cnn import TYPES_PER_BLOCK, Dense
+from spacy_elmo.bilm.words.character_cnn import WORDS_PER_BLOCK
+from spacy_elmo.bilm.words.dense import Dense
 
 Product = tuple[int, Tensor]
 """Rows of the left matrix, and the right matrix (k, m)."""
@@ -83,7 +84,7 @@ class MatrixProducts:
         config, encoder = self.bilm.config, self.bilm.encoder
         lengths = (self.bilm.token_ids(types) != PADDING).sum(1).sort().values
         widest = max(width for width, _ in config.filters)
-        for block in lengths.split(TYPES_PER_BLOCK):
+        for block in lengths.split(WORDS_PER_BLOCK):
             columns = min(config.max_characters, int(block[-1]) + widest)
             for weight in encoder.filters:
                 width, dim, number = weight.shape

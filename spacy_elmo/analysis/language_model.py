@@ -191,11 +191,11 @@ class LanguageModel:
             places=sequences.places[is_needed],
         )
         token_ids = self._bilm.token_ids(sequences.words)
-        slots = np.full(sequences.tokens, -1)
+        slots = np.full(sequences.n_tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = self._opening_states[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
-            targets = _neighbours(slots[sequences.places[batch]], lengths)
+            targets = _next_slots(slots[sequences.places[batch]], lengths)
             chunks = self._bilm.forward_chunks(
                 token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )
@@ -225,7 +225,7 @@ class LanguageModel:
         ]
 
 
-def _neighbours(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return (2, N), the slot of the word that each direction processes after each of N words; -1 at sentence ends."""
     ends = np.cumsum(lengths)
     following, before = np.roll(slots, -1), np.roll(slots, 1)

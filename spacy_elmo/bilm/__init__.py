@@ -1,5 +1,7 @@
 """The network: a bidirectional LSTM language model over characters. It needs torch alone, not spaCy.
 
-Its formulas are also in `reference.py`, in plain form, and in `converters/onnx/graph.py`, as ONNX operators. A change
-of one is a change of all three, which tests compare.
+`reference.py` is the network on one page, in plain form: read it first. The formulas are also in
+`converters/onnx/graph.py`, as ONNX operators. Those of the LSTM are in `kernels/` too: by steps in `plain_lstm.py` and
+its gradient, one step in `cell.py` and `cell_template.h`, all steps in `fused_lstm_template.h`. A change of one is a
+change of all, which tests compare; CONTRIBUTING.md lists the files of each kind of change.
 """

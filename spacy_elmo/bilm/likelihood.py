@@ -96,7 +96,8 @@ def log_probabilities(
             places = following[direction, chunk.words[direction]]
             chunk_targets = torch.from_numpy(targets[direction, places]).to(hidden.device)
             scores[direction, places] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
-    # The closing boundary is the last target forward and the first target backward, where the other direction opens.
+    # Forward, the closing boundary is a sentence's last target; backward, its first. There the other direction predicts
+    # from its opening boundary.
     return LogProbabilities(
         words=np.stack([np.delete(scores[0], opening[1]), np.delete(scores[1], opening[0])]),
         closing=np.stack([scores[0, opening[1]], scores[1, opening[0]]]),

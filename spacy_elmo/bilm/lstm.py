@@ -37,7 +37,8 @@ class LSTMLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as TensorFlow does by default, and so bilm-tf: Glorot over the whole kernel [x ; h], bias 0."""
+        """Initialize as TensorFlow (and therefore bilm-tf) does by default: Glorot over the whole kernel [x ; h],
+        bias 0."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)

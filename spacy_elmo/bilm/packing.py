@@ -23,7 +23,7 @@ class Packing:
     """
 
     batch_sizes: list[int]
-    """Number of sentences that have each step, falling. The sum is M, the number of packed rows."""
+    """Number of sentences that have each step, a non-increasing count. The sum is M, the number of packed rows."""
     order: np.ndarray
     """(B,) the sentence at each rank."""
     positions: np.ndarray
@@ -44,7 +44,7 @@ class Packing:
         sizes = np.asarray(lengths, dtype=np.int64)
         order = np.argsort(-sizes, kind="stable")
         steps = sizes[order] + (2 if closing else 1)
-        # The sequences longer than t: `steps` falls, so counting them is a search from its end.
+        # The sequences longer than t: `steps` is non-increasing, so counting them is a search from its end.
         batch_sizes = len(steps) - np.searchsorted(
             steps[::-1], np.arange(steps.max(initial=0)), "right"
         )

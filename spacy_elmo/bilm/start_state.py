@@ -47,7 +47,7 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
     The sentences are divided into up to 16 texts, which are processed side by side as bilm-tf and AllenNLP process a
     batch: each direction takes every sentence with both of its boundaries, the backward one from its end, and starts
     the next sentence with the state after the one before. The mean of h and the mean of c, for each layer and
-    direction, are taken over these states; every sentence counts once, but for the first three of each text, whose
+    direction, are taken over these states; every sentence counts once, except the first three of each text, whose
     states may depend on the initial zeros. The result depends on the arguments alone. The mean of clipped values is
     within the clips.
 

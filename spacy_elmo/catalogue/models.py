@@ -1,6 +1,6 @@
 """The catalogue of public models, by name (models.json).
 
-Addresses and licences are copied from the authors' pages (`source`); `licence` may be "not stated". The files have not
+URLs and licences are copied from the authors' pages (`source`); `licence` may be "not stated". The files have not
 been downloaded for verification: a missing checksum is unknown, and a host may no longer exist.
 """
 
@@ -23,7 +23,7 @@ class RemoteFile:
     """A file that can be downloaded.
 
     Raises:
-        ValueError: the address is not of http or https, or contains no file name; or the checksum is no SHA-256.
+        ValueError: the URL is not http(s), or contains no file name; or the checksum is not a SHA-256.
     """
 
     url: str
@@ -33,7 +33,7 @@ class RemoteFile:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} is not an address of the form https://host/file")
+            raise ValueError(f"{self.url!r} is not a URL of the form https://host/file")
         if self.name in ("", ".", ".."):
             raise ValueError(
                 f"{self.url!r} contains no file name: its path ends in {parts.path[-3:]!r}"
@@ -43,7 +43,7 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """The last part of the address."""
+        """The last part of the URL."""
         return PurePosixPath(urlsplit(self.url).path).name
 
 
@@ -80,7 +80,7 @@ def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
     similar = ", ".join(difflib.get_close_matches(name, models))
     raise ValueError(
         f"No model {name!r} in the catalogue" + (f"; similar: {similar}" if similar else "")
-        + ". `download` without a name lists all models; the address of a file can be given instead."
+        + ". `download` without a name lists all models; the URL of a file can be given instead."
     )  # fmt: skip
 
 

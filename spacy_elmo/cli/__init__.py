@@ -25,7 +25,7 @@ from .pretrain import pretrain_cli
 from .probe import probe_cli
 from .score import score_cli
 from .search import search_cli
-from .settings import CONTEXT
+from .settings import ACCEPTS_OVERRIDES
 
 elmo_cli = typer.Typer(
     name="elmo",
@@ -37,8 +37,10 @@ elmo_cli.command("info", rich_help_panel=USE)(info_cli)
 elmo_cli.command("init-config", rich_help_panel=USE)(init_config_cli)
 elmo_cli.command("embed", rich_help_panel=USE)(embed_cli)
 elmo_cli.add_typer(search_cli, rich_help_panel=USE)
-elmo_cli.command("prepare", rich_help_panel=TRAIN, context_settings=CONTEXT)(prepare_cli)
-elmo_cli.command("pretrain", rich_help_panel=TRAIN, context_settings=CONTEXT)(pretrain_cli)
+elmo_cli.command("prepare", rich_help_panel=TRAIN, context_settings=ACCEPTS_OVERRIDES)(prepare_cli)
+elmo_cli.command("pretrain", rich_help_panel=TRAIN, context_settings=ACCEPTS_OVERRIDES)(
+    pretrain_cli
+)
 elmo_cli.command("evaluate", rich_help_panel=TRAIN)(evaluate_cli)
 elmo_cli.command("package", rich_help_panel=TRAIN)(package_cli)
 elmo_cli.command("download", rich_help_panel=OTHER_PROGRAMS)(download_cli)

@@ -47,7 +47,7 @@ WarmOption = Annotated[
         help='Text to estimate the state of start = "warm" on, a sentence per line, words separated by spaces',
     ),
 ]
-LanguageOption = Annotated[
+ModelLanguageOption = Annotated[
     str | None,
     typer.Option(
         metavar="CODE", help="Language of the model, which no format contains; stored in its card"
@@ -72,7 +72,7 @@ def bilm_hdf5_cli(
     ] = None,
     dtype: DTypeOption = DTypeChoice.float32,
     warm: WarmOption = None,
-    lang: LanguageOption = None,
+    lang: ModelLanguageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -80,7 +80,7 @@ def bilm_hdf5_cli(
 
     Its files are options.json and HDF5 weights. IN may also be the weights file.
     """
-    from ..converters.bilm_tf.conversion import convert
+    from ..converters.bilm_tf.hdf5_conversion import convert
 
     read = partial(
         convert,
@@ -99,7 +99,7 @@ def many_langs_cli(
     out_file: OutFileArgument,
     dtype: DTypeOption = DTypeChoice.float32,
     warm: WarmOption = None,
-    lang: LanguageOption = None,
+    lang: ModelLanguageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -124,12 +124,12 @@ def allennlp_cli(
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model that normalises its layers, or whose options are missing",
+            help="Convert a model that normalizes its layers, or whose options are missing",
         ),
     ] = False,
     dtype: DTypeOption = DTypeChoice.float32,
     warm: WarmOption = None,
-    lang: LanguageOption = None,
+    lang: ModelLanguageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -151,7 +151,7 @@ def bilm_tf_cli(
     vocabulary: VocabularyOption = None,
     dtype: DTypeOption = DTypeChoice.float32,
     warm: WarmOption = None,
-    lang: LanguageOption = None,
+    lang: ModelLanguageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -159,7 +159,7 @@ def bilm_tf_cli(
 
     IN may also be its .index file.
     """
-    from ..converters.bilm_tf.checkpoint import convert
+    from ..converters.bilm_tf.checkpoint_conversion import convert
 
     read = partial(convert, options=options, vocabulary=vocabulary)
     _run(read, source, out_file, dtype, warm, lang, force, quiet)
@@ -171,7 +171,7 @@ def auto_cli(
     out_file: OutFileArgument,
     dtype: DTypeOption = DTypeChoice.float32,
     warm: WarmOption = None,
-    lang: LanguageOption = None,
+    lang: ModelLanguageOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -44,7 +44,7 @@ def neighbors_cli(
         list[str] | None,
         typer.Option("--query", "-q", help="Sentence with the word; repeatable"),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbours of each query")] = 3,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors of each query")] = 3,
     layers: Annotated[
         LayersChoice, typer.Option(help="Each layer by itself, their average, or the last one")
     ] = LayersChoice.all,
@@ -55,12 +55,12 @@ def neighbors_cli(
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not show a progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find a word's nearest neighbours in context, or map its uses.
+    """Find a word's nearest neighbors in context, or map its uses.
 
-    The neighbours are those of table 4 of Peters et al. (2018).
+    The neighbors are those of table 4 of Peters et al. (2018).
 
     For each sentence of --query, the table shows the occurrences of the word in the text with the most similar vectors.
-    --out draws all occurrences as points, coloured by sense if the text is annotated (.jsonl with "tokens" and
+    --out draws all occurrences as points, colored by sense if the text is annotated (.jsonl with "tokens" and
     "sense"), and those of the queries as their numbers.
     """
     with one_message():
@@ -68,7 +68,7 @@ def neighbors_cli(
         files = check_figure_files(out)
         if not query and not files:
             raise ValueError(
-                "Nothing to show: use --query SENTENCE for neighbours, --out FILE for a map, or both"
+                "Nothing to show: use --query SENTENCE for neighbors, --out FILE for a map, or both"
             )
         use_gpu(gpu_id)
         from ..analysis.contexts.neighbors import nearest

@@ -59,7 +59,7 @@ def word_sense_cli(
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict word senses by nearest neighbour.
+    """Predict word senses by nearest neighbor.
 
     The F1 is in %, as in table 5 of Peters et al. (2018).
 

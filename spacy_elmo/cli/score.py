@@ -89,7 +89,7 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
     tokenize, vocab = DocumentTokenizer(settings), Vocab()
     texts: Iterator[Document]
     if text == "-":
-        texts = (Document([line.strip()], words=False) for line in sys.stdin if line.strip())
+        texts = (Document([line.strip()], is_tokenized=False) for line in sys.stdin if line.strip())
     else:
         texts = documents(_files(text), settings.encoding_errors)
     for document in texts:

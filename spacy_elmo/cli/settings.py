@@ -14,7 +14,7 @@ from spacy.util import load_config
 if TYPE_CHECKING:
     from ..pretrain.config import Prepare, PretrainConfig
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
+ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Typer settings of a command that accepts overrides."""
 
 

@@ -1,7 +1,11 @@
 """Weights of other ELMo programs converted to ours, and back.
 
-Each foreign program has a folder with the same modules, where it needs them: `files` (the files on disk, unchanged),
-`options` (its options as a `BiLMConfig`), `conversion` (its tensors as our `Weights`) and `export` (our `Weights` as
-its files). `readers/` parses file formats, and contains nothing about ELMo. A new foreign format is another folder, a
-row of `formats.FORMATS`, its name in the `Literal` of `one_call.convert`, and a command in `cli/convert.py`.
+Each foreign program has a folder, and each of its formats is a module of it: `conversion` (its tensors as our
+`Weights`), or `hdf5_conversion` and `checkpoint_conversion` for the two formats of bilm-tf. Beside them are, where
+needed, `files` (the files on disk, unchanged), `options` (its options as a `BiLMConfig`) and `export` (our `Weights` as
+its files). `readers/` parses file formats, and contains nothing about ELMo.
+
+The formats that are read are the rows of `formats.FORMATS`. The `recognize` of a format must match the files of no
+other one, or `auto` refuses both. Exports, and so ONNX, are not in this table: each is a command in `cli/export.py`.
+CONTRIBUTING.md lists the other places that a new format needs.
 """

@@ -10,9 +10,9 @@ import torch
 
 from .allennlp import conversion as allennlp
 from .allennlp import files as allennlp_files
-from .bilm_tf import checkpoint as bilm_checkpoint
-from .bilm_tf import conversion as bilm_hdf5
+from .bilm_tf import checkpoint_conversion as bilm_checkpoint
 from .bilm_tf import files as bilm_files
+from .bilm_tf import hdf5_conversion as bilm_hdf5
 from .many_langs import conversion as many_langs
 from .many_langs import files as many_langs_files
 from .result import Conversion
@@ -24,8 +24,9 @@ class Format:
 
     name: str
     """The name of its command, `convert NAME`."""
-    recognise: Callable[[Path], str | None]
-    """Returns the reason why a folder or file seems to be of this format, or None if it does not. Never raises."""
+    recognize: Callable[[Path], str | None]
+    """Returns the reason why a folder or file seems to be of this format, or None if it does not. Never raises, and
+    matches the files of no other format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
     """The files that the format requires, in words, each with the patterns of its names; for error messages."""
@@ -35,13 +36,13 @@ _OPTIONS = {"options (.json)": ("*options*.json",)}
 FORMATS = (
     Format(
         "bilm-hdf5",
-        bilm_files.recognise,
+        bilm_files.recognize,
         bilm_hdf5.convert,
         _OPTIONS | {"weights with RNN_0 (.hdf5)": ("*.hdf5", "*.h5")},
     ),
     Format(
         "many-langs",
-        many_langs_files.recognise,
+        many_langs_files.recognize,
         many_langs.convert,
         {
             name: (name,)
@@ -50,13 +51,13 @@ FORMATS = (
     ),
     Format(
         "allennlp",
-        allennlp_files.recognise,
+        allennlp_files.recognize,
         allennlp.convert,
         {"config.json": ("config.json",), "weights.th or best.th": ("weights.th", "best.th")},
     ),
     Format(
         "bilm-tf",
-        bilm_checkpoint.recognise,
+        bilm_checkpoint.recognize,
         bilm_checkpoint.convert,
         _OPTIONS | {"a checkpoint (.index)": ("*.index",)},
     ),
@@ -97,7 +98,7 @@ def detect(path: Path) -> tuple[Format, str]:
         ValueError: the files fit no format (names what each format lacks), or several.
     """
     path.stat()  # raises an OSError with the path if it does not exist
-    matches = [(format, reason) for format in FORMATS if (reason := format.recognise(path))]
+    matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]
     if len(matches) == 1:
         return matches[0]
     if matches:

@@ -56,7 +56,7 @@ def convert(
                 raise ValueError(
                     f'{", ".join(options)}: options need the name of a format, and not "auto"'
                 )
-            conversion = formats.convert(files.path, dtype=getattr(torch, dtype), **options)
+            conversion = formats.convert(files.path, dtype=getattr(torch, dtype))
         else:
             conversion = _converter(format)(files.path, dtype=getattr(torch, dtype), **options)
         if warm is not None:

@@ -23,7 +23,7 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no UTF-8 text, or has too few sentences; or the model's numbers are not finite.
+        ValueError: it is not UTF-8 text, or has too few sentences; or the model's numbers are not finite.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype

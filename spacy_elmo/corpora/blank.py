@@ -36,7 +36,7 @@ def blank_pipeline(
     lang = lang or card.get("language") or fallback
     if lang is None:
         raise ValueError(
-            f"{path}: the card does not name the language of the weights. Set it, for example with --lang en; --lang"
+            f"{path}: the card does not name the language of the weights. Set lang (`--lang`), for example to en;"
             f" {ANY_LANGUAGE} is spaCy's multi-language tokenizer"
         )
     try:

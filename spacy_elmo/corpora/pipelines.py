@@ -11,12 +11,15 @@ import spacy
 from spacy.language import Language
 
 from ..pipeline.component import Elmo
+from ..pipeline.options import ElmoOptions, default_options
 from ..pipeline.reading.encoder import shim_of
 from ..pipeline.weight_names import known_names
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
 """Layers of the biLM to keep: all of them, their average, or the last one."""
+_WITHOUT_EFFECT = ("frozen", "trainable", "unfreeze_at", "cache_mb", "cache_dir", "hooks")
+"""Options of elmo on which no vector depends, beside those that were added later (see `fingerprint`)."""
 
 
 def load_pipeline(
@@ -43,7 +46,7 @@ def load_pipeline(
         return blank_pipeline(source, lang)
     if lang is not None:
         raise ValueError(
-            f"--lang {lang} can be set for a weights file only; {source!r} is a pipeline"
+            f"lang = {lang} (`--lang`) can be set for a weights file only; {source!r} is a pipeline"
         )
     try:
         return spacy.load(source), []
@@ -82,8 +85,11 @@ def elmo_and_later(nlp: Language) -> list[str]:
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
-def fingerprint(nlp: Language) -> dict[str, str]:
+def fingerprint(nlp: Language, *, all_options: bool = False) -> dict[str, str]:
     """Return what the vectors of a pipeline depend on: its language, digests of its weights and its config up to elmo.
+
+    Args:
+        all_options: include the options of elmo on which no vector depends, as early indexes do.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -94,7 +100,11 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
     # The digest of the weights identifies them; the path of their file does not.
     del components[name]["weights"]
-    # An option that changes no vector and was added later: vectors and indexes that were written before still match.
+    if not all_options:
+        # Not removed: so what was written with all options still matches a pipeline with the defaults.
+        defaults = default_options(ElmoOptions)
+        components[name].update({option: defaults[option] for option in _WITHOUT_EFFECT})
+    # Removed, because it was added later.
     components[name].pop("learn_rate_factor", None)
     settings = json.dumps([config["nlp"]["tokenizer"], components], sort_keys=True)
     return {

@@ -81,7 +81,7 @@ def embed(
     out = Path(out)
     if resume and force:
         raise ValueError(
-            "--resume keeps the vectors in OUT and --force replaces them; choose one of them"
+            "resume (`--resume`) keeps the vectors in OUT and force (`--force`) replaces them; set one of them"
         )
     file_format = _file_format(format)
     settings = {
@@ -105,7 +105,7 @@ def embed(
         folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
         if file_format is not None and out.exists() and not force:
             if not resume:
-                raise FileExistsError(f"{out} exists; --force overwrites it")
+                raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
             # Parts beside a file are those of the run that was to replace it.
             if not folder.path.exists():
                 check_same_settings(out, file_format.read_settings(out), settings)

@@ -57,8 +57,8 @@ class VectorFolder:
         if _SETTINGS in present:
             if not (resume or force):
                 raise FileExistsError(
-                    f"{self.path} contains vectors already; --resume keeps them and computes the rest,"
-                    " --force replaces them"
+                    f"{self.path} contains vectors already; to keep them and compute the rest, set resume"
+                    " (`--resume`); to replace them, force (`--force`)"
                 )
             if force:
                 shutil.rmtree(new, ignore_errors=True)
@@ -92,7 +92,7 @@ class VectorFolder:
             elif ShardFile(path).metadata["digest"] != shard.digest:
                 raise ValueError(
                     f"{path} was made from other text than {shard.source} contains now. Restore the text, or start"
-                    " again with --force"
+                    " again with force (`--force`)"
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class VectorFolder:
         if len(files) > self._count:
             raise ValueError(
                 f"{files[self._count]} was made from text that has been removed. Restore the text, or start again with"
-                " --force"
+                " force (`--force`)"
             )
         index = {
             "format": FORMAT,

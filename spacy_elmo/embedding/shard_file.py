@@ -111,7 +111,8 @@ class ShardFile:
 
     def _damaged(self) -> ValueError:
         return ValueError(
-            f"{self.path} is damaged, or not a shard of vectors. Delete it and run `embed` again with --resume"
+            f"{self.path} is damaged, or not a shard of vectors. Delete it and run `embed` again with resume"
+            " (`--resume`)"
         )
 
     def _read_header(self) -> dict[str, Any]:

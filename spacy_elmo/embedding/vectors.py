@@ -41,7 +41,7 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     except FileNotFoundError as error:
         raise ValueError(
             f"{folder} has no {INDEX}: it contains no vectors, or they are incomplete. If `embed` was interrupted, run"
-            " it again with --resume"
+            " it again with resume (`--resume`)"
         ) from error
     if index.get("format") != FORMAT:
         raise ValueError(f"{folder / INDEX}: expected the format {FORMAT!r}")

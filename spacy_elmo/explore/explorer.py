@@ -75,7 +75,7 @@ class Explorer:
             nlp, opened, LanguageModel(loaded) if has_head else None, name=Path(weights).name
         )
 
-    def corpus(self) -> Answer:
+    def overview(self) -> Answer:
         """Return what the page shows at its start: the weights, the size of the corpus, and what can be asked."""
         return {
             "weights": self._name,
@@ -95,7 +95,7 @@ class Explorer:
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
     def word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
-        """Return the uses in the corpus of a token of one of the sentences, with their neighbours and maps; words of
+        """Return the uses in the corpus of a token of one of the sentences, with their neighbors and maps; words of
         similar spelling; substitutes; and the token's cosines with all tokens of the sentences.
 
         Raises:
@@ -107,16 +107,16 @@ class Explorer:
         word = docs[sentence][token]
         if word.is_space:
             raise ValueError(f"Token {token} of sentence {sentence} is whitespace")
-        corpus = self._index.find(word.text)
-        uses = None
-        if corpus is not None:
-            query = self._index.query(word, corpus)
-            neighbors = nearest(query, corpus, _NEIGHBORS)
-            uses = word_view(corpus, query, neighbors, project(corpus, query))
+        uses = self._index.find(word.text)
+        view = None
+        if uses is not None:
+            query = self._index.query(word, uses)
+            neighbors = nearest(query, uses, _NEIGHBORS)
+            view = word_view(uses, query, neighbors, project(uses, query))
         return {
             "word": word.text,
             "count": self._index.count(word.text),
-            "uses": uses,
+            "uses": view,
             "spellings": [
                 {
                     "word": near.word,

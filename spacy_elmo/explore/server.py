@@ -38,7 +38,7 @@ def make_app(explorer: Explorer) -> Flask:
     app.before_request(_check_host)
     for name, file in live_files().items():
         app.add_url_rule(f"/{name}", view_func=_file_view(*file), endpoint=f"file {name}")
-    app.add_url_rule("/api/corpus", view_func=explorer.corpus, endpoint="corpus")
+    app.add_url_rule("/api/corpus", view_func=explorer.overview, endpoint="corpus")
     for name, answer in (("sentences", _sentences), ("word", _word)):
         view = _json_view(explorer, answer)
         app.add_url_rule(f"/api/{name}", view_func=view, endpoint=name, methods=["POST"])

@@ -1,4 +1,4 @@
-"""The uses of a word as the page draws them: a list of sentences, and a map with marked neighbours for each layer."""
+"""The uses of a word as the page draws them: a list of sentences, and a map with marked neighbors for each layer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..analysis.contexts.occurrences import Occurrence, Occurrences
 _DIGITS = 3
 _CONTEXT = 160
 """Characters of a sentence on each side of the word; the page has room for about that many."""
-_COLOURS = 7
-"""Senses with a colour. The rarer ones share one."""
+_COLORS = 7
+"""Senses with a color. The rarer ones share one."""
 
 
 def word_view(
@@ -25,7 +25,7 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return the occurrences of a word, with a map and the neighbours of each query in each view, in JSON types.
+    """Return the occurrences of a word, with a map and the neighbors of each query in each view, in JSON types.
 
     Args:
         neighbors: the result of `nearest`.
@@ -71,14 +71,14 @@ def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None
-    frequent = [sense for sense, _ in counts.most_common(_COLOURS)]
+    frequent = [sense for sense, _ in counts.most_common(_COLORS)]
     names = [f"{sense} ({counts[sense]})" for sense in frequent]
     if rest := counts.total() - sum(counts[sense] for sense in frequent):
-        names.append(f"{len(counts) - _COLOURS} other senses ({rest})")
+        names.append(f"{len(counts) - _COLORS} other senses ({rest})")
     places = {sense: place for place, sense in enumerate(frequent)}
     return {
         "names": names,
-        "of": [None if o.sense is None else places.get(o.sense, _COLOURS) for o in occurrences],
+        "of": [None if o.sense is None else places.get(o.sense, _COLORS) for o in occurrences],
     }
 
 

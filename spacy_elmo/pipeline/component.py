@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from .credit import credit
+from .credit import credit_and_check_language
 from .forks import guard_forks
 from .keeping.cache import LayerCache
 from .keeping.extensions import install_extensions, store_layers, stored_layers
@@ -52,7 +52,7 @@ class Elmo(Upstream, TrainablePipe):
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
         name: name of the component in the pipeline.
-        options: the options of the config.
+        options: the options of the config, an `ElmoOptions` (`options.py`).
         pipeline: the pipeline, if it is known.
     """
 
@@ -139,7 +139,7 @@ class Elmo(Upstream, TrainablePipe):
 
         Args:
             train: the Docs are training data, so the layers are cached.
-            warn: False: warn only if this component is disabled. A warning is given once.
+            warn: If False, warn only when this component is disabled. A warning is given once.
         """
         if warn or self.is_disabled():
             self.warn_once(
@@ -160,7 +160,7 @@ class Elmo(Upstream, TrainablePipe):
 
     def _version(self) -> str:
         shim = shim_of(self.model)
-        shim.bilm  # noqa: B018 - loads, which is a change of version
+        shim.ensure_loaded()  # which is a change of version
         return shim.version
 
     def mark_training(self, docs: list[Doc]) -> None:
@@ -214,7 +214,7 @@ class Elmo(Upstream, TrainablePipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        self._flush()
+        self._run_backward()
         self._batch = self.new_batch([example.predicted for example in examples])
         self._losses = losses
         for listener in self.listeners:
@@ -227,7 +227,7 @@ class Elmo(Upstream, TrainablePipe):
     def finish_update(self, sgd: Optimizer) -> None:
         """Run the backward pass and let the optimizer take a step. A batch that no listener has used yet is kept."""
         if self._batch is not None and self._batch.was_read:
-            self._flush()
+            self._run_backward()
             self._end_batch()
         self.model.finish_update(sgd)
 
@@ -242,7 +242,7 @@ class Elmo(Upstream, TrainablePipe):
         Layers stored on the Docs are not used: they may be those of other weights."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
-    def _flush(self) -> None:
+    def _run_backward(self) -> None:
         if self._batch is not None:
             loss = self._batch.backprop()
             self._losses[self.name] = self._losses.get(self.name, 0.0) + loss
@@ -254,7 +254,7 @@ class Elmo(Upstream, TrainablePipe):
             state = state_of(listener)
             state.batch = state.sample = None
 
-    def linked(self) -> None:
+    def on_link(self) -> None:
         """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
         pipeline before it first links the component, but after the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]
@@ -266,7 +266,7 @@ class Elmo(Upstream, TrainablePipe):
                 # A saved config names what it was trained with, whatever is installed where it is loaded.
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
-                credit(nlp, self._options.weights)
+                credit_and_check_language(nlp, self._options.weights)
             defaults = default_options(BiLMOptions)
             replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 

@@ -16,10 +16,9 @@ _FIELDS = {"author": "author", "license": "licence", "url": "url", "description"
 """A field of spaCy's sources -> the field of the weights' card."""
 
 
-def credit(nlp: Language, weights: str) -> None:
-    """Add the weights of an elmo to the sources of its pipeline, and their licence if the pipeline has none.
-
-    If the weights are of another language, warn. A saved pipeline names the weights already, and stays as it is.
+def credit_and_check_language(nlp: Language, weights: str) -> None:
+    """Add the weights of an elmo to the sources of its pipeline, and their licence if the pipeline has none; warn if
+    they are of another language. A saved pipeline names the weights already, and stays as it is.
 
     Args:
         weights: the option of the component, a name or a path.

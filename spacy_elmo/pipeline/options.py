@@ -1,7 +1,12 @@
 """The options of `elmo`, each in one place: its name, type, default and reason.
 
-A new option needs a row in docs/reference.md, too. If it changes no vector, `corpora.pipelines.fingerprint` must remove
-it, so that vectors and indexes on disk still match their pipeline.
+`BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `reading/shim.py`
+(weights, training, precision, start) and `reading/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
+of the component alone, which take effect in `component.py`. How a listener mixes layers is in
+`listening/mix_options.py`.
+
+If no vector depends on a new option, `corpora.pipelines.fingerprint` must remove it, so that vectors and indexes that
+were written before it still match their pipeline. CONTRIBUTING.md lists the other places that an option needs.
 
 spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """

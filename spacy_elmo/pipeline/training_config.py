@@ -51,7 +51,7 @@ def add_listening(
         if name == _KNOWLEDGE_BASE:
             raise ValueError(
                 f"{name} also needs a knowledge base and sentences. Start from its shipped config, which says how to"
-                f" make them: --from {_KNOWLEDGE_BASE}_elmo"
+                f" make them: `--from {_KNOWLEDGE_BASE}_elmo`"
             )
         settings = _settings(nlp, name)
         model = settings.get("model")

@@ -76,8 +76,8 @@ def ways_to_weights(lang: str) -> str:
     download = f"; or `python -m spacy elmo download {public[0]}` and convert it" if public else ""
     return (
         f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini"
-        f"{download}; or train one on raw text (`python -m spacy elmo pretrain`, --prepare.lang {lang}) and name the"
-        ' file: weights = "model.safetensors"'
+        f"{download}; or train one on raw text (`python -m spacy elmo pretrain CONFIG OUT --prepare.lang {lang}`) and"
+        ' name the file: weights = "model.safetensors"'
     )
 
 

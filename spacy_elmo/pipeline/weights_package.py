@@ -106,7 +106,7 @@ def write_package(
         tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()},
     )
     if (folder := out / distribution).exists() and not force:
-        raise FileExistsError(f"{folder} exists: --force replaces it")
+        raise FileExistsError(f"{folder} exists; to replace it, set force (`--force`)")
     out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as partial:
         (partial / distribution).mkdir()
@@ -130,12 +130,12 @@ def _check(weights: Weights, name: str) -> None:
         raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")
     if missing := [field for field in ("language", "licence") if not weights.card.get(field)]:
         raise ValueError(
-            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: --lang and"
-            " --licence add them"
+            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: add them"
+            " (`--lang`, `--licence`)"
         )
     if not _LANGUAGE.fullmatch(language := str(weights.card["language"])):
         raise ValueError(
-            f"language = {language!r} in the card is no language code of two or three letters; --lang gives one"
+            f"language = {language!r} in the card is no language code of two or three letters; set one (`--lang`)"
         )
 
 

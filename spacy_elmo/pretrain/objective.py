@@ -59,13 +59,13 @@ class Batcher:
         return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
 
 
-def targets(reading: PackedOutput, classes: np.ndarray) -> np.ndarray:
+def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
     """Return (2, M) the class that each direction predicts at each packed row.
 
     It is that of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
     """
-    forward, backward = reading.packing.positions
-    return classes[np.stack([reading.sequence[forward + 1], reading.sequence[backward - 1]])]
+    forward, backward = output.packing.positions
+    return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
 
 
 def loss_sum(
@@ -80,9 +80,9 @@ def loss_sum(
     Args:
         negatives: one draw per direction for the sampled softmax; None: the full softmax.
     """
-    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
-    hidden = nn.functional.dropout(reading.outputs[-1], dropout, training=dropout > 0)
-    classes = torch.from_numpy(targets(reading, batch.classes)).to(hidden.device)
+    output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
+    hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
+    classes = torch.from_numpy(targets(output, batch.classes)).to(hidden.device)
     if negatives is None:
         return _full_loss(head, hidden.flatten(0, 1), classes.flatten())
     losses = [head.sampled_loss(*pair) for pair in zip(hidden, classes, negatives, strict=True)]

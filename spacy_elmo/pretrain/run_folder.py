@@ -18,7 +18,7 @@ from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
 from .training.initial_weights import read_initial_weights
 
-# config.cfg is not among them: alone in a folder, it is left by a run that failed while reading its text.
+# config.cfg does not count as a run: one that failed while reading its text leaves only this file.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
 _CONFIG = "config.cfg"
@@ -63,8 +63,8 @@ def claim(
     Args:
         initial: the weights of `paths.init`, if they have been read and checked; None: they are checked here.
         resume: continue the run in `out`, if there is one.
-        force: replace the run in `out`: its files move to `replaced`, until `finish`. If there is one in `replaced`
-            already, the run in `out` was not complete, and is deleted.
+        force: replace the run in `out`. The files in `out` move to `replaced` until `finish`. If `replaced` already
+            holds a run, the one in `out` was incomplete and is deleted.
 
     Returns:
         True if there is a run to continue.
@@ -78,7 +78,8 @@ def claim(
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
         raise FileExistsError(
-            f"{out} already contains a run ({', '.join(present)}). --resume continues it, --force replaces it"
+            f"{out} already contains a run ({', '.join(present)}). To continue it, set resume (`--resume`); to replace"
+            " it, force (`--force`)"
         )
     if present and resume and (out / _CONFIG).exists():
         _check_same(out / _CONFIG, config)
@@ -126,7 +127,7 @@ def _check_sources(
             Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
         ):
             raise ValueError(
-                f"paths.{name} = {source} belongs to the run in {out}, which --force would replace. Copy it"
+                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy it"
                 " elsewhere, or choose another folder for the run"
             )
     if paths.corpus is not None:

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: every vector is compared with the query."""
+"""Exact nearest neighbors: every vector is compared with the query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..npy_file import read_npy
 _ROUNDING = 1e-5
 
 
-class ExactNeighbours:
+class ExactNeighbors:
     """Vectors of length 1 in one matrix.
 
     Args:
@@ -49,7 +49,7 @@ class ExactNeighbours:
             np.save(file, self._matrix())
 
     @classmethod
-    def from_disk(cls, path: Path) -> ExactNeighbours:
+    def from_disk(cls, path: Path) -> ExactNeighbors:
         """Load vectors from a file that `to_disk` has written.
 
         Raises:
@@ -57,9 +57,9 @@ class ExactNeighbours:
             ValueError: it is not such a file, or damaged.
         """
         matrix = read_npy(path, "float32", axes=2)
-        neighbours = cls(matrix.shape[1])
-        neighbours.add(matrix)
-        return neighbours
+        neighbors = cls(matrix.shape[1])
+        neighbors.add(matrix)
+        return neighbors
 
     def _matrix(self) -> np.ndarray:
         if len(self._blocks) > 1:

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours by usearch, for millions of vectors: a few may be missed."""
+"""Approximate nearest neighbors by usearch, for millions of vectors: a few may be missed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from usearch.index import Index, MetricKind, ScalarKind
 
 
-class HnswNeighbours:
+class HnswNeighbors:
     """Vectors of length 1 in a graph of near vectors (HNSW), of which a query visits a small part.
 
     Not faiss, whose OpenMP crashes beside torch's on macOS; usearch uses its own threads.
@@ -45,7 +45,7 @@ class HnswNeighbours:
             raise OSError(str(error)) from error
 
     @classmethod
-    def from_disk(cls, path: Path) -> HnswNeighbours:
+    def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
         usearch follows the offsets of the file without checks: a damaged graph may crash the process. So the digest of
@@ -64,6 +64,6 @@ class HnswNeighbours:
                 f"{path} contains no vectors of usearch, or is damaged ({error})"
             ) from error
         assert index is not None  # only for a missing file
-        neighbours = cls(index.ndim)
-        neighbours._index = index
-        return neighbours
+        neighbors = cls(index.ndim)
+        neighbors._index = index
+        return neighbors

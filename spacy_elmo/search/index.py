@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from .exact import ExactNeighbours
+from .exact import ExactNeighbors
 from .index_files import (
     SENTENCES,
     IndexEntry,
@@ -38,7 +38,7 @@ class Hit(NamedTuple):
     """Cosine of its vector with that of the query."""
 
 
-class Neighbours(Protocol):
+class Neighbors(Protocol):
     """Vectors of length 1 with a search for the nearest ones: the interface of the methods."""
 
     def __len__(self) -> int: ...
@@ -78,9 +78,9 @@ class SearchIndex:
         self.layer = layer
         self.method: SearchMethod = method
         self.about = dict(about or {})
-        self._neighbours_class = _neighbours_class(method)
+        self._search_class = _search_class(method)
         self._width: int | None = None
-        self._neighbours: Neighbours | None = None
+        self._neighbors: Neighbors | None = None
         self._entries: list[IndexEntry] = []
 
     def __len__(self) -> int:
@@ -104,11 +104,11 @@ class SearchIndex:
         if not entries:
             return
         rows = unit(np.stack(vectors))
-        if self._neighbours is None:
+        if self._neighbors is None:
             self._width = rows.shape[1]
-            self._neighbours = self._neighbours_class(self._width)
+            self._neighbors = self._search_class(self._width)
         self._check_width(rows.shape[1])
-        self._neighbours.add(rows)
+        self._neighbors.add(rows)
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
@@ -122,10 +122,10 @@ class SearchIndex:
         vector = vector_of(as_span(query), self.layer)
         if vector is None:
             raise ValueError(f"The query {query.text!r} has no words")
-        if self._neighbours is None:
+        if self._neighbors is None:
             return []
         self._check_width(len(vector))
-        numbers, cosines = self._neighbours.search(unit(vector), k)
+        numbers, cosines = self._neighbors.search(unit(vector), k)
         return [
             Hit(**self._entries[number]._asdict(), cosine=cosine)
             for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
@@ -144,14 +144,14 @@ class SearchIndex:
             OSError: it cannot be written.
             ValueError: the index is empty.
         """
-        if self._neighbours is None:
+        if self._neighbors is None:
             raise ValueError("The index is empty; there is nothing to save")
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"layer": self.layer, "method": self.method}
         settings |= {"width": self._width, "about": self.about}
         with written_index(folder, SENTENCES, settings) as new:
-            self._neighbours.to_disk(new / _VECTORS)
+            self._neighbors.to_disk(new / _VECTORS)
             write_entries(new / _SPANS, self._entries)
 
     @classmethod
@@ -169,23 +169,23 @@ class SearchIndex:
         except ValueError as error:
             raise ValueError(f"{folder}: {error}") from error
         index._width = settings["width"]
-        index._neighbours = index._neighbours_class.from_disk(files[_VECTORS])
+        index._neighbors = index._search_class.from_disk(files[_VECTORS])
         index._entries = read_entries(files[_SPANS])
-        if len(index._neighbours) != len(index):
+        if len(index._neighbors) != len(index):
             raise ValueError(
-                f"{folder} has {len(index._neighbours)} vectors and {len(index)} spans: it is damaged, make it"
+                f"{folder} has {len(index._neighbors)} vectors and {len(index)} spans: it is damaged, make it"
                 " again"
             )
         return index
 
 
-def _neighbours_class(method: SearchMethod) -> Any:
+def _search_class(method: SearchMethod) -> Any:
     if method == "exact":
-        return ExactNeighbours
+        return ExactNeighbors
     if method != "hnsw":
         raise ValueError(f"method = {method!r}: choose exact or hnsw")
     try:
-        from .hnsw import HnswNeighbours
+        from .hnsw import HnswNeighbors
     except ImportError as error:
         raise ValueError(f"hnsw needs `pip install spacy-elmo[search]` ({error})") from error
-    return HnswNeighbours
+    return HnswNeighbors

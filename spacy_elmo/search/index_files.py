@@ -36,7 +36,7 @@ class IndexFormat(NamedTuple):
 
 SENTENCES = IndexFormat(
     name="spacy-elmo search 1",
-    command="spacy elmo search index",
+    command="`spacy elmo search index`",
     files=("vectors", "spans.jsonl"),
     types={"layer": int | None, "method": str, "width": int, "about": dict},
 )
@@ -178,11 +178,11 @@ def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
     try:
         settings = read_json_object(path)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"No index in {path.parent}: `{kind.command}` makes one") from error
+        raise FileNotFoundError(f"No index in {path.parent}: {kind.command} makes one") from error
     if settings.get("format") != kind.name:
         raise ValueError(
             f"{path}: expected the format {kind.name!r}, but got {json.dumps(settings.get('format')):.100}; make the"
-            f" index with `{kind.command}` of this version"
+            f" index with {kind.command} of this version"
         )
     if unknown := settings.keys() - {"format", "digests", *kind.types}:
         raise ValueError(

@@ -18,10 +18,10 @@ Word). With this limit, parts of them can be held out, and a document fits into 
 class Document(NamedTuple):
     """One text, as lines or as words."""
 
-    text: list[str]
+    parts: list[str]
     """The non-empty lines; or the words, including whitespace tokens."""
-    words: bool
-    """True: `text` contains words."""
+    is_tokenized: bool
+    """True: the parts are words."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -53,10 +53,10 @@ def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
         if text := line.strip():
             paragraph.append(text)
         if paragraph and (not text or len(paragraph) == LINES_PER_DOCUMENT):
-            yield Document(paragraph, words=False)
+            yield Document(paragraph, is_tokenized=False)
             paragraph = []
     if paragraph:
-        yield Document(paragraph, words=False)
+        yield Document(paragraph, is_tokenized=False)
 
 
 def _records(file: Path, errors: str) -> Iterator[Document]:
@@ -69,7 +69,7 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
             ) from error
 
     for document in json_lines(file, parse, errors, remedy=_REMEDY):
-        if document.text:
+        if document.parts:
             yield document
 
 
@@ -107,7 +107,7 @@ def _record(record: object, errors: str) -> Document:
     if tokens is None and isinstance(text, str):
         text = text.encode("utf8", errors).decode("utf8")
         stripped = (line.strip() for line in text.split("\n"))
-        return Document([line for line in stripped if line], words=False)
+        return Document([line for line in stripped if line], is_tokenized=False)
     raise ValueError(
         'expected {"text": a string} or {"tokens": a list of strings}, but got '
         f"{json.dumps(record):.100}"
@@ -115,7 +115,7 @@ def _record(record: object, errors: str) -> Document:
 
 
 def _docs(file: Path, errors: str) -> Iterator[Document]:
-    yield from (document for words in docbin_words(file) if (document := _words(words)).text)
+    yield from (document for words in docbin_words(file) if (document := _words(words)).parts)
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
@@ -150,5 +150,5 @@ def _words(words: Iterable[str]) -> Document:
     # type.
     return Document(
         [word if word.isspace() else word.replace("\n", " ") for word in words if word],
-        words=True,
+        is_tokenized=True,
     )

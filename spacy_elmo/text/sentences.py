@@ -49,8 +49,7 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)
-    # A sentence starts at the first word after an end mark that is not punctuation itself, that is, where the last end
-    # mark before it comes after the last such word before it.
+    # A word that is not punctuation starts a sentence if an end mark stands between it and the previous such word.
     end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
     starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
     starts[1:] |= kinds[:-1] & _NEWLINE > 0

@@ -89,7 +89,7 @@ def test_a_square_projection_equals_the_oracle(proj_clip):
 @pytest.mark.parametrize("config", [tiny.config, tiny.lexicon_config])
 @settings(max_examples=40)
 @given(sentences, st.randoms())
-def test_neighbours_and_order_do_not_matter(config, sentences, random):
+def test_neighbors_and_order_do_not_matter(config, sentences, random):
     model = tiny.bilm(config(layers=3))
     alone = [tiny.read(model, [sentence]) for sentence in sentences]
     order = random.sample(range(len(sentences)), len(sentences))

@@ -101,7 +101,9 @@ def test_explicit_files(folder, tmp_path):
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out)
     assert code == 1
-    assert "choose with --weights" in output and "second.hdf5: RNN_0 found" in output
+    assert (
+        "choose one with weights (`--weights`)" in output and "second.hdf5: RNN_0 found" in output
+    )
     files = ["--weights", folder / "second.hdf5", "--options", folder / "second.json"]
     code, output = invoke(folder, out, *files)
     assert code == 0
@@ -315,13 +317,13 @@ def test_choices_of_allennlp(tmp_path):
     (tmp_path / "n" / "options.json").rename(options)
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out, format="allennlp")
-    assert code == 1 and "choose with --prefix" in output
+    assert code == 1 and "choose one with prefix (`--prefix`)" in output
     arguments = [folder, out, "--prefix", "b._elmo_lstm"]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "which is missing. Give it with --options" in output
+    assert code == 1 and "which is missing. Set options (`--options`)" in output
     arguments += ["--options", options]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "--accept converts the biLM without the normalisation" in output
+    assert code == 1 and "without the normalization, set accept (`--accept`)" in output
     assert not out.exists()
     assert invoke(*arguments, "--accept", format="allennlp")[0] == 0
     assert Weights.load(out).config.cell_clip == tiny.config().cell_clip

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import tiny
-from tests.converters.bilm_tf.test_checkpoint import WORDS, head_of, write, write_words
+from tests.converters.bilm_tf.test_checkpoint_conversion import WORDS, head_of, write, write_words
 
 
 @pytest.fixture

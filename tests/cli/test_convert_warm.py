@@ -12,7 +12,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
 from tests.cli.test_convert import WRITERS
-from tests.converters.bilm_tf import test_checkpoint as test_bilm_tf
+from tests.converters.bilm_tf import test_checkpoint_conversion as test_bilm_tf
 
 PAGE = (Path(__file__).parents[2] / "docs" / "warm.md").read_text(encoding="utf8")
 

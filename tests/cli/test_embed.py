@@ -107,7 +107,10 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
     Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
-    assert "does not name the language of the weights. Set it, for example with --lang en" in output
+    assert (
+        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        in output
+    )
     assert not (tmp_path / "out").exists()
     assert invoke(weights, text, tmp_path / "out", "--tokenized")[0] == 0
     assert open_vectors(tmp_path / "out").tokens(0) == "The bank in Rome isn't old.".split()
@@ -142,7 +145,9 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     assert run(out) == -signal.SIGKILL
     assert (parts / "shard-000000.safetensors").exists() and not (parts / "index.json").exists()
     assert run(out) == 1
-    assert "--resume keeps them" in " ".join((tmp_path / "printed").read_text().split())
+    assert "to keep them and compute the rest, set resume (`--resume`)" in " ".join(
+        (tmp_path / "printed").read_text().split()
+    )
     assert run(out, "--resume") == 0
     assert not parts.exists()
     assert run(tmp_path / "whole") == 0
@@ -170,7 +175,7 @@ def test_pipeline_without_elmo(text, tmp_path):
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out")
     assert code == 1 and "The pipeline has no elmo component" in output
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out", "--lang", "en")
-    assert code == 1 and "--lang en can be set for a weights file only" in output
+    assert code == 1 and "lang = en (`--lang`) can be set for a weights file only" in output
 
 
 def test_no_text(weights, tmp_path):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.converters.allennlp import conversion as allennlp
-from spacy_elmo.converters.bilm_tf import conversion as bilm_hdf5
+from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
@@ -91,7 +91,7 @@ def test_existing_files(file, tmp_path, format):
     (out / "other").write_text("mine")
     code, output = invoke(format, file, out)
     assert code == 1
-    assert "has options.json; --force overwrites" in output
+    assert "has options.json; to overwrite them, set force (`--force`)" in output
     assert {path.name for path in out.iterdir()} == {"options.json", "other"}
     assert (out / "options.json").read_text() == "precious"
     assert invoke(format, file, out, "--force")[0] == 0

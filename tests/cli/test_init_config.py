@@ -81,8 +81,9 @@ def test_language(weights, tmp_path):
     Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
     result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
-    assert "does not name the language of the weights. Set it, for example with --lang en" in words(
-        result
+    assert (
+        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        in words(result)
     )
     assert not (tmp_path / "a.cfg").exists()
     assert 'lang = "xx"' in invoke("-w", weights, "--lang", "xx").stdout

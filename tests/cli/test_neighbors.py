@@ -95,7 +95,7 @@ def test_tokenized(weights, tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["bank"], "Nothing to show: use --query SENTENCE for neighbours, --out FILE for a map"),
+        (["bank"], "Nothing to show: use --query SENTENCE for neighbors, --out FILE for a map"),
         (["tree", "-q", "A tree."], "'tree' does not occur in the text"),
         (["", "-q", "A tree."], "'' is not a word: choose one that occurs in the text"),
         (["bank", "-q", "A tree."], "The query 'A tree.' does not contain the word 'bank'"),

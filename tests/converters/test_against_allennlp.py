@@ -18,8 +18,8 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
 from spacy_elmo.converters.allennlp import conversion as allennlp
 from spacy_elmo.converters.allennlp import export as allennlp_export
-from spacy_elmo.converters.bilm_tf import conversion as bilm_hdf5
 from spacy_elmo.converters.bilm_tf import export as bilm_export
+from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
 from spacy_elmo.converters.readers.archive import opened
 from tests import tiny
 from tests.converters import foreign

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.words.char_ids import BOS, EOS
-from spacy_elmo.converters.bilm_tf.checkpoint import convert, recognise
+from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
 from spacy_elmo.converters.readers.tensorflow import Checkpoint, newest
 from tests import oracle, tiny
-from tests.converters.bilm_tf.test_checkpoint import WORDS, options_of, write_words
+from tests.converters.bilm_tf.test_checkpoint_conversion import WORDS, options_of, write_words
 
 PYTHON = os.environ.get("ELMO_TENSORFLOW")
 pytestmark = pytest.mark.skipif(PYTHON is None, reason="ELMO_TENSORFLOW names no Python")
@@ -88,7 +88,7 @@ def test_every_tensor_bit_by_bit(folders, name):
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name != "one direction"])
 def test_the_converted_model_says_the_same(folders, name):
-    assert recognise(folders[name])
+    assert recognize(folders[name])
     weights = convert(folders[name]).weights
     model, head = weights.build_bilm(), weights.build_head()
     n, width = len(SENTENCES[0]), model.config.projection

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.allennlp import conversion as allennlp
-from spacy_elmo.converters.bilm_tf import conversion as bilm_hdf5
+from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp
 

@@ -6,7 +6,7 @@ import torch
 from spacy_elmo.converters.formats import FORMATS, convert, detect
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp, foreign_many_langs
-from tests.converters.bilm_tf import test_checkpoint as test_bilm_tf
+from tests.converters.bilm_tf import test_checkpoint_conversion as test_bilm_tf
 
 CONFIG = tiny.config()
 
@@ -109,7 +109,7 @@ def test_errors_say_whose_options_they_name(tmp_path):
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     first, last = str(error.value).split("\n")
-    assert "--accept converts the biLM without the normalisation" in first
+    assert "without the normalization, set accept (`--accept`)" in first
     reason = "config.json and weights.th"
     assert last == f"  read as allennlp ({reason}); for options, use `convert allennlp`"
 

@@ -1,10 +1,12 @@
 """`spacy_elmo.convert`: the whole conversion in one call."""
 
 import logging
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
 
+from spacy_elmo.converters.formats import FORMATS
 from spacy_elmo.converters.one_call import convert
 from tests import tiny
 from tests.converters import foreign
@@ -53,3 +55,8 @@ def test_a_named_format_and_its_options(folder):
         convert(folder, format="onnx")
     with pytest.raises(TypeError, match="prefix"):
         convert(folder, format="bilm-hdf5", prefix="x")
+
+
+def test_the_formats_are_those_of_the_table():
+    formats = get_args(get_type_hints(convert)["format"])
+    assert sorted(formats) == sorted(["auto", *(format.name for format in FORMATS)])

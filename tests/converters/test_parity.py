@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.converters.bilm_tf.conversion import convert
+from spacy_elmo.converters.bilm_tf.hdf5_conversion import convert
 from tests import tiny
 
 PARITY = Path(__file__).parents[3] / "shared" / "parity"

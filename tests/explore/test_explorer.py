@@ -97,7 +97,7 @@ def test_spellings(explorer):
 
 def test_without_a_language_model(explorer):
     plain = Explorer(explorer._nlp, explorer._index, None, name="w")
-    assert plain.corpus()["language_model"] is False
+    assert plain.overview()["language_model"] is False
     assert "surprise" not in plain.sentences(["A bank."])["sentences"][0][0]
     assert plain.word(["A bank."], 0, 1)["substitutes"] is None
 

@@ -48,7 +48,7 @@ def test_view():
     }
 
 
-def test_rare_senses_share_a_colour():
+def test_rare_senses_share_a_color():
     found = [Occurrence("", "w", "", "", sense) for sense in "aabcdefghi"]
     corpus = occurrences(found, [[[1, number] for number in range(10)]])
     none = occurrences([], corpus.vectors[:, :0])

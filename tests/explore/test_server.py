@@ -21,7 +21,7 @@ def post(client, path, body, **options):
 
 
 def test_answers(client, explorer):
-    assert client.get("/api/corpus").json == explorer.corpus()
+    assert client.get("/api/corpus").json == explorer.overview()
     body = {"texts": ["A bank."]}
     assert post(client, "sentences", body).json == explorer.sentences(["A bank."])
     word = post(client, "word", {**body, "sentence": 0, "token": 1})

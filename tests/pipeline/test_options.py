@@ -57,8 +57,8 @@ def test_flattened_function_gets_its_options():
         red: int = 1
         blue: float = 0.5
 
-    def paint(thing: str, colour: Colour) -> tuple[str, Colour]:
-        return thing, colour
+    def paint(thing: str, color: Colour) -> tuple[str, Colour]:
+        return thing, color
 
     flat = flatten_options(paint)
     assert flat("wall") == ("wall", Colour())

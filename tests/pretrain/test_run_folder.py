@@ -122,7 +122,7 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config,
     (out / "checkpoint").mkdir()
     (out / "corpus").mkdir()
     inside = config.paths.model_copy(update={"corpus": str(out / "corpus")})
-    with pytest.raises(ValueError, match="which --force would replace"):
+    with pytest.raises(ValueError, match="which force .`--force`. would replace"):
         claim(out, config.model_copy(update={"paths": inside}), force=True)
     text_file.unlink()
     with pytest.raises(FileNotFoundError, match="No text at"):

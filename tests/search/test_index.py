@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.keeping.extensions import install_extensions
-from spacy_elmo.search.exact import ExactNeighbours
-from spacy_elmo.search.hnsw import HnswNeighbours
+from spacy_elmo.search.exact import ExactNeighbors
+from spacy_elmo.search.hnsw import HnswNeighbors
 from spacy_elmo.search.index import SearchIndex
 from spacy_elmo.search.unit import unit
 from tests import pipelines, tiny
@@ -174,15 +174,15 @@ def test_a_mutated_matrix_is_one_message(data):
     """Without digests, too, whatever the parser of NumPy raises becomes a ValueError with the path."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors"
-        neighbours = ExactNeighbours(3)
-        neighbours.add(np.eye(3, dtype=np.float32))
-        neighbours.to_disk(path)
+        neighbors = ExactNeighbors(3)
+        neighbors.add(np.eye(3, dtype=np.float32))
+        neighbors.to_disk(path)
         content = bytearray(path.read_bytes())
         for _ in range(data.draw(st.integers(1, 4))):
             content[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
         path.write_bytes(content)
         try:
-            ExactNeighbours.from_disk(path)
+            ExactNeighbors.from_disk(path)
         except ValueError as error:
             assert str(path) in str(error)
 
@@ -359,7 +359,7 @@ def test_exact_is_brute_force(vectors, query, k, cut):
     # Few different vectors, so that many are equally near.
     rows = unit(np.array(vectors, dtype=np.float32))
     query = unit(np.array(query, dtype=np.float32))
-    found = ExactNeighbours(3)
+    found = ExactNeighbors(3)
     for part in np.split(rows, [min(cut, len(rows))]):
         found.add(part)
     numbers, cosines = found.search(query, k)
@@ -376,7 +376,7 @@ def test_equals_keep_their_order(n, width):
     """A matrix product rounds its last rows in another way."""
     rng = np.random.default_rng(n + width)
     same, other, query = unit(rng.normal(size=(3, width)).astype(np.float32))
-    found = ExactNeighbours(width)
+    found = ExactNeighbors(width)
     found.add(np.stack([other, *[same] * n]))
     for asked in (query, same):
         numbers, cosines = found.search(asked, n + 1)
@@ -395,10 +395,10 @@ def test_the_graph_finds_nearly_all():
             + 0.5 * rng.normal(size=(4000, 32))
         ).astype(np.float32)
     )
-    exact, graph = ExactNeighbours(32), HnswNeighbours(32)
-    for neighbours in (exact, graph):
-        neighbours.add(rows[:1500])
-        neighbours.add(rows[1500:])
+    exact, graph = ExactNeighbors(32), HnswNeighbors(32)
+    for neighbors in (exact, graph):
+        neighbors.add(rows[:1500])
+        neighbors.add(rows[1500:])
     found = 0
     for query in rows[::80]:
         expected, _ = exact.search(query, 10)

@@ -12,11 +12,11 @@ from spacy_elmo.text.files import text_files
 
 
 def lines(*found: str) -> Document:
-    return Document([*found], words=False)
+    return Document([*found], is_tokenized=False)
 
 
 def words(*found: str) -> Document:
-    return Document([*found], words=True)
+    return Document([*found], is_tokenized=True)
 
 
 def read(path, errors: str = "strict") -> list[Document]:
@@ -40,10 +40,10 @@ def test_a_hundred_lines_end_a_document(tmp_path):
     path = tmp_path / "sentences.txt"
     path.write_text("\n".join(map(str, range(250))), encoding="utf8")
     found = read(path)
-    assert [len(document.text) for document in found] == [100, 100, 50]
-    assert [line for document in found for line in document.text] == [*map(str, range(250))]
+    assert [len(document.parts) for document in found] == [100, 100, 50]
+    assert [line for document in found for line in document.parts] == [*map(str, range(250))]
     path.write_text("line\n" * 100 + "\n\nline\n", encoding="utf8")
-    assert [len(document.text) for document in read(path)] == [100, 1]
+    assert [len(document.parts) for document in read(path)] == [100, 1]
 
 
 @pytest.mark.parametrize("name, pack", [("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)])

@@ -1,1 +1,1 @@
-"""The uses of a word in context: nearest neighbours and maps."""
+"""The uses of a word in context: nearest neighbors and maps."""

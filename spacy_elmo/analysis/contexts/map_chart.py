@@ -1,4 +1,4 @@
-"""Chart of a word's occurrences: near points are similar uses, colours are senses."""
+"""Chart of a word's occurrences: near points are similar uses, colors are senses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .occurrences import Occurrence
 _SIZE = 300
 _COLUMNS = 3
 _MARGIN = 1.1
-# Palette of Okabe and Ito (2008), which colour-blind readers can distinguish.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+# Palette of Okabe and Ito (2008), which color-blind readers can distinguish.
+_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _GREY, _DARK_GREY = "#999999", "#555555"
 _NO_SENSE = "no sense annotated"
 _POINTS, _QUERIES = "occurrences", "queries"
@@ -33,7 +33,7 @@ def map_chart(
     """Return a chart with a panel for each plane.
 
     Args:
-        occurrences: occurrences in the order of each plane's points; coloured if any has a sense.
+        occurrences: occurrences in the order of each plane's points; colored if any has a sense.
         queries: queries in the order of each plane's queries; drawn in black, with their numbers.
         source: origin of the text and the vectors.
     """
@@ -63,7 +63,7 @@ def map_chart(
         "columns": _COLUMNS,
         "spacing": 24,
         "concat": [
-            _panel(number, plane, _colour(senses), queries=bool(queries))
+            _panel(number, plane, _color(senses), queries=bool(queries))
             for number, plane in enumerate(planes)
         ],
     }
@@ -77,7 +77,7 @@ def _places(number: int, planes: Sequence[Plane], which: str) -> dict[str, Any]:
     return row
 
 
-def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) -> Spec:
+def _panel(number: int, plane: Plane, color: dict[str, Any], *, queries: bool) -> Spec:
     place = _axes(number, plane)
     occurrences = {
         "data": {"name": _POINTS},
@@ -90,7 +90,7 @@ def _panel(number: int, plane: Plane, colour: dict[str, Any], *, queries: bool) 
         },
         "encoding": {
             **place,
-            "color": colour,
+            "color": color,
         },
     }
     query = {
@@ -131,20 +131,20 @@ def _axes(number: int, plane: Plane) -> dict[str, Any]:
 
 
 def _legend(occurrences: Sequence[Occurrence]) -> list[str]:
-    """Return the name of each occurrence's sense in the legend. Rare senses, without a separate colour, share one."""
+    """Return the name of each occurrence's sense in the legend. Rare senses, without a separate color, share one."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
-    names = {sense: f"{sense} ({n})" for sense, n in counts.most_common(len(_COLOURS))}
+    names = {sense: f"{sense} ({n})" for sense, n in counts.most_common(len(_COLORS))}
     other = f"{len(counts) - len(names)} other senses ({_rest(counts)})"
     return [_NO_SENSE if o.sense is None else names.get(o.sense, other) for o in occurrences]
 
 
 def _rest(counts: Counter[str]) -> int:
-    return counts.total() - sum(n for _, n in counts.most_common(len(_COLOURS)))
+    return counts.total() - sum(n for _, n in counts.most_common(len(_COLORS)))
 
 
-def _colour(senses: list[str]) -> dict[str, Any]:
+def _color(senses: list[str]) -> dict[str, Any]:
     if set(senses) == {_NO_SENSE}:
-        return {"value": _COLOURS[0]}
+        return {"value": _COLORS[0]}
     # The most frequent senses first; entries that are not a single sense last, in grey.
     frequent = [sense for sense, _ in Counter(senses).most_common()]
     vague = [sense for sense in frequent if sense == _NO_SENSE or " other senses " in sense]
@@ -154,5 +154,5 @@ def _colour(senses: list[str]) -> dict[str, Any]:
         "field": "sense",
         "type": "nominal",
         "title": "sense (occurrences)",
-        "scale": {"domain": [*named, *vague], "range": [*_COLOURS[: len(named)], *greys]},
+        "scale": {"domain": [*named, *vague], "range": [*_COLORS[: len(named)], *greys]},
     }

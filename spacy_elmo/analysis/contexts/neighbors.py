@@ -1,4 +1,4 @@
-"""Nearest neighbours of a word in context (Peters et al. 2018, table 4)."""
+"""Nearest neighbors of a word in context (Peters et al. 2018, table 4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list
     Args:
         queries: the result of `find_in_sentences`.
     """
-    cosines = np.einsum("vqw,vow->qvo", queries.directions, corpus.directions)
+    cosines = np.einsum("vqw,vow->qvo", queries.unit_vectors, corpus.unit_vectors)
     return [[_distinct(corpus.items, view, n) for view in query] for query in cosines]
 
 

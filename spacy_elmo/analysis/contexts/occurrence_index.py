@@ -13,7 +13,7 @@ from thinc.api import to_numpy
 from ...npy_file import read_npy
 from ...pipeline.keeping.extensions import layers_of
 from ...pipeline.reading.spans import rule_spans
-from ...search.exact import ExactNeighbours
+from ...search.exact import ExactNeighbors
 from ...search.index_files import IndexFormat, open_index
 from ...search.unit import unit
 from ...text.documents import json_lines
@@ -21,7 +21,7 @@ from .occurrences import Occurrence, Occurrences, sentence_text
 
 OCCURRENCES = IndexFormat(
     name="spacy-elmo occurrences 1",
-    command="spacy elmo search index --unit word",
+    command="`spacy elmo search index --unit word`",
     files=("words.jsonl", "sentences.jsonl", "places", "vectors", "spellings", "centre"),
     types={"layers": int, "width": int, "tokens": int, "about": dict},
 )
@@ -76,7 +76,7 @@ class OccurrenceIndex:
         self.centre = centre
         """(layers, 1, width) float32, the mean over all words of the corpus."""
         spellings = read_npy(files["spellings"], "float16", axes=2)
-        self._spellings = ExactNeighbours(settings["width"])
+        self._spellings = ExactNeighbors(settings["width"])
         self._spellings.add(unit(spellings.astype("float32") - centre[0]))
 
     @property

@@ -38,7 +38,7 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
     return [
         _plane(view, vectors, query_vectors)
         for view, vectors, query_vectors in zip(
-            corpus.views, corpus.directions, queries.directions, strict=True
+            corpus.views, corpus.unit_vectors, queries.unit_vectors, strict=True
         )
     ]
 
@@ -53,8 +53,8 @@ def drawable(planes: Sequence[Plane]) -> list[Plane]:
 
 def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:
     mean = vectors.mean(axis=0)
-    centred = (vectors - mean).astype("float64")
-    _, values, components = np.linalg.svd(centred, full_matrices=False)
+    centered = (vectors - mean).astype("float64")
+    _, values, components = np.linalg.svd(centered, full_matrices=False)
     variances = np.where(values > _TOLERANCE * len(vectors) ** 0.5, values, 0) ** 2
     # A single occurrence has one component only, whose variance is 0.
     axes = np.zeros((2, vectors.shape[1]))
@@ -63,4 +63,4 @@ def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:
     axes *= np.sign(np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], 1))
     total = variances.sum() or 1.0
     first, second = (*variances[:2] / total, 0.0, 0.0)[:2]
-    return Plane(view, centred @ axes.T, (queries - mean) @ axes.T, (float(first), float(second)))
+    return Plane(view, centered @ axes.T, (queries - mean) @ axes.T, (float(first), float(second)))

@@ -63,10 +63,10 @@ class Occurrences:
     """(views, 1, width) float32, the mean over all words of the passages with an occurrence."""
 
     @functools.cached_property
-    def directions(self) -> np.ndarray:
+    def unit_vectors(self) -> np.ndarray:
         """(views, n, width) vectors relative to the centre, of length 1.
 
-        The component that all words share would make all of them similar, and does not distinguish them.
+        The part of the vector common to all words would make all of them similar, and does not distinguish them.
         """
         return unit(self.vectors - self.centre)
 

@@ -35,14 +35,14 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "scale": {"domain": [0, 1]},
         "axis": {"grid": False},
     }
-    colour = {
+    color = {
         "field": "layer",
         "type": "nominal",
         "title": "layer of the biLM",
-        # Legible for colour-blind readers, and in grey.
+        # Legible for color-blind readers, and in gray.
         "scale": {"scheme": "viridis"},
     }
-    bars = {"mark": "bar", "encoding": {"x": weight, "color": colour, "tooltip": _TOOLTIP}}
+    bars = {"mark": "bar", "encoding": {"x": weight, "color": color, "tooltip": _TOOLTIP}}
     average = {
         "mark": {"type": "tick", "color": "black", "thickness": 1.5},
         "encoding": {"x": {"field": "average", "type": "quantitative"}},

@@ -1,4 +1,4 @@
-"""Word-sense probe: senses predicted from each layer by nearest neighbour."""
+"""Word-sense probe: senses predicted from each layer by nearest neighbor."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
@@ -11,54 +9,10 @@ from ..config import BiLMConfig
 from ..kernels import convolution
 from ..kernels.matmul import matmul, matmul_dtype
 from ..kernels.pooling import maximum
-from ..kernels.prepacked import prepack
-from ..matmul_precision import Precision
+from .dense import Dense
 
-TYPES_PER_BLOCK = 32
-
-
-class Dense(nn.Module):
-    """A dense layer, x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
-
-    *Shape:* (K, inputs) -> (K, outputs).
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs))
-        self.bias = nn.Parameter(torch.empty(outputs))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does: W normal with variance 1 / inputs, b 0."""
-        nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return matmul(x, self.weight) + self.bias
-
-
-class PrepackedDense(nn.Module):
-    """A dense layer for inference alone: its matrix is converted to the type of its products and prepacked."""
-
-    def __init__(self, dense: Dense, precision: Precision) -> None:
-        super().__init__()
-        self.bias = dense.bias.detach()
-        self._weight = prepack(dense.weight.detach(), precision)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
-
-
-def prepack_dense(module: nn.Module, precision: Precision) -> nn.Module:
-    """Return a copy of a module with its dense layers prepacked; it shares all other parameters."""
-    if isinstance(module, Dense):
-        return PrepackedDense(module, precision)
-    other = copy.copy(module)
-    other._modules = {
-        name: child and prepack_dense(child, precision) for name, child in module._modules.items()
-    }
-    return other
+WORDS_PER_BLOCK = 32
+"""Number of distinct words whose convolutions are computed at once, if there is no kernel."""
 
 
 class Highway(nn.Module):
@@ -66,6 +20,9 @@ class Highway(nn.Module):
 
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
     although it scales the transformed part.
+
+    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`: a change here is a
+    change there.
 
     *Shape:* (K, width) -> (K, width).
     """
@@ -142,7 +99,7 @@ class CharacterCNN(nn.Module):
         order = lengths.argsort()
         blocks = [
             self._convolve_block(ids[rows, : int(lengths[rows[-1]])])
-            for rows in order.split(TYPES_PER_BLOCK)
+            for rows in order.split(WORDS_PER_BLOCK)
         ]
         return torch.cat(blocks).index_select(0, order.argsort())
 

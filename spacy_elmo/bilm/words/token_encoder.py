@@ -13,7 +13,8 @@ from ..config import BiLMConfig
 from .alphabet import BOUNDARIES, N_MARKS, Alphabet
 from .alphabet import PADDING as ALPHABET_PADDING
 from .char_ids import BOS, EOS, N_CHARACTERS, PADDING, UNK, char_ids
-from .character_cnn import CharacterCNN, Dense
+from .character_cnn import CharacterCNN
+from .dense import Dense
 
 _OOV = "<oov>"
 
@@ -86,21 +87,21 @@ class WordEncoder(nn.Module):
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.words = nn.Parameter(torch.empty(config.words, config.projection))
-        self._rows: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as TensorFlow does by default, and so bilm-tf (Glorot)."""
+        """Initialize as TensorFlow (and therefore bilm-tf) does by default: Glorot."""
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
         """Name the rows of the table, `<S>`, `</S>` and `<UNK>` among them."""
-        self._rows = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
+        self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return (K,) table rows; words without a row get that of `<UNK>`."""
-        unknown = self._rows[UNK]
-        return torch.tensor([self._rows.get(word, unknown) for word in words], dtype=torch.int64)
+        unknown = self._row_of[UNK]
+        return torch.tensor([self._row_of.get(word, unknown) for word in words], dtype=torch.int64)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up the vectors of distinct words: (K,) integers -> (K, projection)."""
@@ -125,7 +126,7 @@ class LexiconEncoder(nn.Module):
             self.cnn = CharacterCNN(config, characters=config.symbols, padding=ALPHABET_PADDING)
         features = config.n_filters if config.symbols else 0
         self.projection = Dense(config.word_dim + features, config.projection)
-        self._rows: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
         self._alphabet = Alphabet("")
         self.reset_parameters()
 
@@ -151,15 +152,15 @@ class LexiconEncoder(nn.Module):
             )
         self._alphabet = Alphabet(alphabet)
         if self.words is not None:
-            self._rows = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
+            self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return (K, 1 + max_characters) the row of each word, then those of its characters, without absent parts."""
         size = self.config.max_characters
         columns = []
         if self.words is not None:
-            unknown = self._rows[_OOV]
-            rows = [self._rows.get(word[: size - 2], unknown) for word in words]
+            unknown = self._row_of[_OOV]
+            rows = [self._row_of.get(word[: size - 2], unknown) for word in words]
             columns.append(np.array(rows, dtype=np.int32).reshape(-1, 1))
         if self.cnn is not None:
             columns.append(self._alphabet.ids(words, size))

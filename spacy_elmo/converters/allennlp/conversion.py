@@ -58,14 +58,15 @@ def to_weights(
 
     Args:
         prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
-        accept: convert a model whose mixes were trained with layer normalisation over the whole batch, or whose options
+        accept: convert a model whose mixes were trained with layer normalization over the whole batch, or whose options
             file is missing (the card then contains `assumed_options`).
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        ValueError: there is no ELMo in the model, or several; its parameters do not fit its options (names each that
-            is missing, unexpected, of wrong shape or type, or not finite); or its mixes normalise or its options file
-            is missing, and `accept` is not set.
+        ValueError: there is no ELMo in the model, or several.
+        ValueError: its parameters do not fit its options (names each that is missing, unexpected, of wrong shape or
+            type, or not finite).
+        ValueError: its mixes normalize, or its options file is missing, and `accept` is not set.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {
@@ -93,15 +94,16 @@ def to_weights(
             f"{mix['name']}: weights {shown} (before the softmax), gamma {mix['gamma']:.4g}"
         )
     if norms := [path for path, value in settings(model.config, "do_layer_norm") if value is True]:
-        normalised = (
-            f"{', '.join(norms)} = true: the mixes were trained on layers normalised over whole batches, which makes a"
+        normalized = (
+            f"{', '.join(norms)} = true: the mixes were trained on layers normalized over whole batches, which makes a"
             " vector depend on the other sentences of its batch, and is not supported here"
         )
         if not accept:
             raise ValueError(
-                f"{model.weights_file}: {normalised}. --accept converts the biLM without the normalisation"
+                f"{model.weights_file}: {normalized}. To convert the biLM without the normalization, set accept"
+                " (`--accept`)"
             )
-        notes.append(normalised)
+        notes.append(normalized)
     card: dict[str, Any] = {"converted_from": f"{model.weights_file.name} (AllenNLP)"}
     if mixes:
         card["scalar_mixes"] = mixes
@@ -124,7 +126,7 @@ def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
     if requested in names:
         return prefixes[names.index(requested)]
     problem = (
-        "several ELMos; choose with --prefix"
+        "several ELMos; choose one with prefix (`--prefix`)"
         if requested is None
         else f"no ELMo with prefix {requested!r}"
     )

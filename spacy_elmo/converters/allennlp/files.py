@@ -63,7 +63,7 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     return model
 
 
-def recognise(source: str | Path) -> str | None:
+def recognize(source: str | Path) -> str | None:
     """Return the reason why this seems to be a trained AllenNLP model, or None. Never raises."""
     path = Path(source)
     try:
@@ -117,7 +117,7 @@ def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
     if len(files) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in files)
         raise ValueError(
-            f"{folder}: several files could be the options: {names}; choose with --options"
+            f"{folder}: several files could be the options: {names}; choose one with options (`--options`)"
         )
     return files[0] if files else None
 

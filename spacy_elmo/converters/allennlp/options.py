@@ -64,11 +64,11 @@ def _config_without_options(
             else "there is no options file of its ELMo, and its parameters do not show all of them"
         )
         raise ValueError(
-            f"{reason}. Give it with --options; --accept assumes {ASSUMED}, and gives wrong vectors if the model has"
-            " others"
+            f"{reason}. Set options (`--options`); or set accept (`--accept`), which assumes {ASSUMED}, and gives wrong"
+            " vectors if the model has others"
         )
     return config, [
-        f"no options (--options FILE): sizes from the parameters; assumed, as in every published model: {ASSUMED}"
+        f"no options (`--options`): sizes from the parameters; assumed, as in every published model: {ASSUMED}"
     ]
 
 

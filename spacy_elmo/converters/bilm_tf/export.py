@@ -13,8 +13,8 @@ from ...bilm.weights import Weights
 from ...files import all_or_nothing
 from ...output_file import OutputFile
 from ..readers.hdf5 import load_h5py
-from .conversion import to_arrays
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT
+from .hdf5_conversion import to_arrays
 
 FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
     "options.json", "weights.hdf5", "softmax_weights.hdf5", "vocab.txt"

@@ -81,11 +81,11 @@ def read_files(
     if not folder.is_dir() and (options is None or weights is None):
         raise NotADirectoryError(
             f"{folder} is not a folder. Give the folder with the options and the weights, or both files with"
-            " --options and --weights."
+            " options (`--options`) and weights (`--weights`)."
         )
     hdf5.load_h5py()  # first, or its absence would be reported as "no file contains RNN_0"
-    weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "--weights")
-    options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "--options")
+    weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "weights")
+    options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "options")
     model = ForeignModel(
         options_file, read_options(options_file), weights_file, hdf5.read_arrays(weights_file)
     )
@@ -94,7 +94,7 @@ def read_files(
         model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [TABLE])[TABLE]
     # Only a table or a softmax needs the names of words; another vocabulary file is a list of cached words.
     if vocabulary is not None or token_vectors is not None or not model.options.get("char_cnn"):
-        path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "--vocabulary")
+        path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "vocabulary")
         model.vocabulary_file, model.vocabulary = path, read_vocabulary(path)
     _read_softmax(model, folder, Path(softmax) if softmax is not None else None)
     if model.vocabulary_file and model.vocabulary:
@@ -104,7 +104,7 @@ def read_files(
     return model
 
 
-def recognise(source: str | Path) -> str | None:
+def recognize(source: str | Path) -> str | None:
     """Return the reason why this seems to be a model in bilm-tf's format, or None. Never raises.
 
     Args:
@@ -144,12 +144,14 @@ def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> 
     words = model.vocabulary or (read_vocabulary(words_file) if words_file else [])
     if requested is None and len(words) != rows:
         model.notes.append(
-            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it with --vocabulary"
+            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it as vocabulary"
+            " (`--vocabulary`)"
         )
         return
     if words_file is None:
         raise ValueError(
-            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it with --vocabulary"
+            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it as vocabulary"
+            " (`--vocabulary`)"
         )
     model.vocabulary_file, model.vocabulary = words_file, words
     model.softmax_file, model.softmax = path, arrays or hdf5.read_arrays(path, SOFTMAX)
@@ -159,7 +161,9 @@ def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
     files, _ = _fitting(_files(folder, _HDF5), _has_softmax)
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
-        model.notes.append(f"softmax left out: {names} have one; choose with --softmax")
+        model.notes.append(
+            f"softmax left out: {names} have one; choose one with softmax (`--softmax`)"
+        )
     return files[0] if len(files) == 1 else None
 
 
@@ -183,8 +187,8 @@ def _chosen(
         for path, reason in sorted(listing)
     ] or [f"there is no {kind} file"]
     raise ValueError(
-        f"{folder}: {len(fitting) or 'no'} {kind} files contain {content}, expected one; choose with {option}."
-        + "".join(f"\n  {line}" for line in lines)
+        f"{folder}: {len(fitting) or 'no'} {kind} files contain {content}, expected one; choose one with {option}"
+        f" (`--{option}`)." + "".join(f"\n  {line}" for line in lines)
     )
 
 

@@ -50,7 +50,7 @@ class ManyLangsModel:
     notes: list[str] = field(default_factory=list)
 
 
-def recognise(folder: Path) -> str | None:
+def recognize(folder: Path) -> str | None:
     """Return the reason why a folder seems to be a model of ELMoForManyLangs, or None. Never raises."""
     try:
         model = model_folder(folder)

@@ -64,4 +64,4 @@ def _check(path: Path, force: bool) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}, the folder of {path.name}, does not exist")
     if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; --force overwrites it")
+        raise FileExistsError(f"{path} exists; to overwrite it, set force (`--force`)")

@@ -67,13 +67,13 @@ class LayerCache:
         if not self.megabytes and self.folder is None:
             return model.predict(list(docs))
         keys = self._keys(model, docs)
-        layers: list[Any] = [self._get(key, model) for key in keys]
+        layers: list[Any] = [self._find(key, model) for key in keys]
         missing = [place for place, array in enumerate(layers) if array is None]
         computed = model.predict([docs[place] for place in missing])
         for place, array in zip(missing, computed, strict=True):
             layers[place] = array
             if keep or keys[place] in self._entries:
-                self._put(keys[place], array)
+                self._store(keys[place], array)
                 if self._files is not None:
                     self._files.write(keys[place], model.ops.to_numpy(array))
         return layers
@@ -82,12 +82,12 @@ class LayerCache:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         for key in self._keys(model, docs) if self.megabytes else ():
             if key not in self._entries:
-                self._put(key, None)
+                self._store(key, None)
 
     def _keys(self, model: Model, docs: Sequence[Doc]) -> list[bytes]:
         """Return the key of each Doc. If the weights have changed, all entries are removed first."""
         shim, options = shim_of(model), model.attrs["options"]
-        shim.bilm  # noqa: B018 - loads
+        shim.ensure_loaded()
         if self._version != shim.version:
             with self._lock:
                 self._entries.clear()
@@ -99,7 +99,7 @@ class LayerCache:
                 self._version = shim.version
         return keys_of(docs, options.get_spans)
 
-    def _get(self, key: bytes, model: Model) -> Floats3d | None:
+    def _find(self, key: bytes, model: Model) -> Floats3d | None:
         with self._lock:
             if (layers := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
@@ -108,10 +108,10 @@ class LayerCache:
         if array is None:
             return None
         layers = model.ops.asarray3f(array, dtype=array.dtype)
-        self._put(key, layers)
+        self._store(key, layers)
         return layers
 
-    def _put(self, key: bytes, layers: Floats3d | None) -> None:
+    def _store(self, key: bytes, layers: Floats3d | None) -> None:
         """Store an entry, and remove the least recently used ones if there is no space."""
         capacity = self.megabytes * 1e6
         if _size(layers) > capacity:

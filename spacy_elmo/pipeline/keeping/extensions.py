@@ -130,7 +130,7 @@ def _stored(doc: Doc, name: str | None = None) -> Any:
     return array
 
 
-def _summands(doc: Doc) -> Any:
+def _layers_to_average(doc: Doc) -> Any:
     """Return an array whose mean over the first axis is the average of the layers, (n_tokens, width)."""
     stored = _stored(doc)
     return stored[None] if stored is not None and stored.ndim == 2 else stored
@@ -179,22 +179,22 @@ def _token_layers(token: Token) -> Floats2d | None:
 
 
 def _doc_vectors(doc: Doc) -> Floats2d | None:
-    summands = _summands(doc)
-    return None if summands is None else summands.mean(axis=0, dtype="float32")
+    layers = _layers_to_average(doc)
+    return None if layers is None else layers.mean(axis=0, dtype="float32")
 
 
 def token_vector(token: Token) -> Floats1d | None:
     """Return the average of a token's layers, `token._.elmo`; None: there are no layers."""
-    summands = _summands(token.doc)
-    return None if summands is None else summands[:, token.i].mean(axis=0, dtype="float32")
+    layers = _layers_to_average(token.doc)
+    return None if layers is None else layers[:, token.i].mean(axis=0, dtype="float32")
 
 
 def span_vector(span: Span) -> Floats1d | None:
     """Return the mean vector of a span's tokens without whitespace, or zeros, `span._.elmo`; None: no layers."""
-    summands = _summands(span.doc)
-    if summands is None:
+    layers = _layers_to_average(span.doc)
+    if layers is None:
         return None
     words = [token.i for token in span if not token.is_space]
     if not words:
-        return summands[0, :0].sum(axis=0, dtype="float32")
-    return summands[:, words].mean(axis=(0, 1), dtype="float32")
+        return layers[0, :0].sum(axis=0, dtype="float32")
+    return layers[:, words].mean(axis=(0, 1), dtype="float32")

@@ -17,7 +17,7 @@ class ListenerBatch:
     No listener counts as the last one, and none runs the backward pass: the component does (`backprop`), after all
     listeners have added their gradients. So no gradient is lost if one of them is disabled, excluded or without gold.
 
-    A Doc is recognised by its identity, which is safe because the batch keeps a reference to it: a hash of its words
+    A Doc is recognized by its identity, which is safe because the batch keeps a reference to it: a hash of its words
     would not distinguish another batch of the same words, and the id alone may be given to a new object.
 
     A batch belongs to one update only: it copies and pickles as None.

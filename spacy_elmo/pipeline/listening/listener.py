@@ -26,7 +26,8 @@ class LayerProvider(Protocol):
         """Return the number of layers, L + 1, and their width."""
 
     def stored_layers(self, doc: Doc, *, train: bool) -> Floats3d | None:
-        """Return the layers that it has stored on a Doc, if they match its tokens, and in training its weights."""
+        """Return the layers stored on a Doc, if they match the Doc's tokens and, in training, were computed with the
+        present weights."""
 
     def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool) -> list[Floats3d]:
         """Compute the layers of Docs on which it did not run, and store them there."""
@@ -75,8 +76,8 @@ class ListenerState(Unsaved):
             )
             raise ValueError(
                 f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must"
-                " come before its component in the pipeline. To use a component without it, put the biLM"
-                " inside first: nlp.replace_listeners"
+                " come before its component in the pipeline. To use a component without it, first give it"
+                " its own copy of the biLM with nlp.replace_listeners"
             )
         return upstream
 
@@ -104,7 +105,7 @@ def ElmoListener_v1(
     Args:
         width: width of the biLM's layers; null: taken from the component at `initialize`, later from the saved bytes.
         upstream: the name of the component; "*": the nearest one before.
-        options: every field is an argument.
+        options: those of its mix (`mix_options.py`), such as `layers` and `dropout`; every field is an argument.
     """
     return Model(
         "elmo-listener",

@@ -1,4 +1,7 @@
-"""The options of a listener, each in one place: its name, type, default and reason."""
+"""The options of a mix of layers, each in one place: its name, type, default and reason.
+
+A listener has a mix, and so has `ElmoTok2Vec`. The options take effect in `scalar_mix.py`.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +13,7 @@ LayerChoice = Literal["mix", "average", "top"] | int
 
 @dataclass(frozen=True)
 class MixOptions(Unsaved):
-    """Options of a listener: how it combines the layers to one vector per token. They are not saved with the model,
+    """Options of a mix, which combines the layers to one vector per token. They are not saved with the model,
     because the config contains them, and an old value would override it.
 
     Raises:
@@ -29,7 +32,7 @@ class MixOptions(Unsaved):
     """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. The loss is a
     mean in the paper but a sum over words in most components of spaCy, so that a λ of 1 has hardly any effect."""
     layer_norm: bool = False
-    """Normalise each token's vector in each layer over its width, without a learnt scale. bilm-tf and AllenNLP
+    """Normalize each token's vector in each layer over its width, without a learnt scale. bilm-tf and AllenNLP
     take mean and variance over all words of the batch, which makes a vector depend on its batch mates."""
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ def forward(
     if flat.dtype == "float16":
         flat = flat.astype("float32")
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
-    normed, unnorm = _normalise(model.ops, flat) if options.layer_norm else (flat, _same)
+    normed, unnorm = _normalize(model.ops, flat) if options.layer_norm else (flat, _same)
     mixed, unmix = _mix(model, normed)
     mask = None
     if is_train and options.dropout:
@@ -184,11 +184,11 @@ def _softmax(ops: Ops, scalars: Any) -> Floats1d:
     return weights / weights.sum()
 
 
-def _normalise(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Normalise to mean 0 and variance 1 over the last axis. A row of zeros, as for whitespace, stays zeros."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    inverse = 1 / ops.xp.sqrt((centred**2).mean(axis=-1, keepdims=True) + _EPSILON)
-    normed = centred * inverse
+def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
+    """Normalize to mean 0 and variance 1 over the last axis. A row of zeros, as for whitespace, stays zeros."""
+    centered = x - x.mean(axis=-1, keepdims=True)
+    inverse = 1 / ops.xp.sqrt((centered**2).mean(axis=-1, keepdims=True) + _EPSILON)
+    normed = centered * inverse
 
     def backprop(d: Any) -> Floats3d:
         d_along = (d * normed).mean(axis=-1, keepdims=True)

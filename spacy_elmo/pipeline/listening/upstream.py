@@ -18,7 +18,7 @@ class Upstream:
 
     name: str
 
-    def linked(self) -> None:
+    def on_link(self) -> None:
         """Update what depends on the pipeline. Called whenever spaCy links the pipeline."""
 
     def is_disabled(self) -> bool:
@@ -34,7 +34,7 @@ class Upstream:
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._nearer: list[str] = []
-        self.linked()
+        self.on_link()
 
     @property
     def listeners(self) -> list[Model]:

@@ -146,7 +146,7 @@ def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average:
     sequences = Sequences.of(docs, options.get_spans)
     # A word in several spans gets the mean of its vectors there, which is rounded only when it is complete.
     dtype = "float32" if sequences.overlap else options.dtype
-    shape = (sequences.tokens, width) if average else (n_layers, sequences.tokens, width)
+    shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     shim = shim_of(model)
 
@@ -206,7 +206,7 @@ def _begin_update(
 
     def compute(bilm: BiLM) -> Tensor:
         n_layers, width = bilm.config.layers + 1, bilm.config.width
-        target = torch.zeros((n_layers, sequences.tokens, width), device=bilm.device)
+        target = torch.zeros((n_layers, sequences.n_tokens, width), device=bilm.device)
         token_ids = bilm.token_ids(sequences.words)
         for lengths, batch in sequences.batches(options.max_batch_tokens):
             # A long span is not divided into chunks here: no gradient flows out of the final state of a chunk, and with

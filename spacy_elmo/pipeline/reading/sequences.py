@@ -27,7 +27,7 @@ class Sequences:
     """(N,) row in `words` of every word, span after span."""
     places: np.ndarray
     """(N,) index of each of these words in the concatenated tokens of the Docs. Overlapping spans repeat an index."""
-    tokens: int
+    n_tokens: int
     """T, the number of tokens of the Docs, whitespace included."""
 
     @classmethod
@@ -47,7 +47,7 @@ class Sequences:
     @functools.cached_property
     def counts(self) -> np.ndarray:
         """(N,) how often the index of each word occurs in `places`."""
-        return np.bincount(self.places, minlength=self.tokens)[self.places]
+        return np.bincount(self.places, minlength=self.n_tokens)[self.places]
 
     @functools.cached_property
     def overlap(self) -> bool:

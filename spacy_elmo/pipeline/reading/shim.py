@@ -35,7 +35,6 @@ from .parameters import (
 _LOADING = threading.RLock()
 _RANDOM = BiLMOptions(weights=None)
 
-
 # Parameters that are created in inference mode could never be trained.
 _outside_inference_mode = torch.inference_mode(False)
 
@@ -61,7 +60,7 @@ class BiLMShim(Shim):
         """Language of the pipeline, if it is known, for `weights = "auto"`."""
         self._version = new_version()
         self._counters: list[tuple[int, int]] = []
-        self._ready: tuple[str, BiLM] | None = None
+        self._inference_bilm: tuple[str, BiLM] | None = None
         self._steps = 0
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
@@ -75,11 +74,15 @@ class BiLMShim(Shim):
         Raises:
             OSError, ValueError: the weights cannot be loaded (see `initialize`), or random ones were not drawn yet.
         """
+        self.ensure_loaded()
+        return self._model
+
+    def ensure_loaded(self) -> None:
+        """Load the network, if it is not loaded yet, with the errors of `bilm`."""
         if self._model is None:
             with _LOADING:
                 if self._model is None:
                     self._load()
-        return self._model
 
     @property
     def config(self) -> BiLMConfig:
@@ -96,12 +99,13 @@ class BiLMShim(Shim):
     @property
     def card(self) -> dict[str, Any]:
         """The card of the weights file: its name, language, licence and so on."""
-        self.bilm  # noqa: B018 - loads
+        self.ensure_loaded()
         return self._card
 
     @property
     def version(self) -> str:
-        """A name for the values of the parameters, replaced whenever they change, also in place from outside."""
+        """Identifier of the current parameter values; a new one after any change, in-place changes by other code
+        included."""
         counters = [] if self._model is None else change_counters(self._model)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
@@ -152,7 +156,7 @@ class BiLMShim(Shim):
         self._steps = 0
         with _LOADING:
             if self.options.weights is None:
-                self._adopt(self._checked(self._random(), "a random biLM"))
+                self._set_weights(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
@@ -178,22 +182,25 @@ class BiLMShim(Shim):
         """Run the network without a graph, with weights that are prepacked once for these values of the parameters."""
         # The caller's inference mode or autocast must neither round the cached tokens nor make them unusable outside.
         with torch.inference_mode(False), torch.no_grad():
-            bilm = self._ready_bilm()
+            bilm = self._bilm_for_inference()
             with torch.autocast(bilm.device.type, enabled=False):
                 return compute(bilm)
 
-    def _ready_bilm(self) -> BiLM:
-        self.bilm  # noqa: B018 - loads
+    def _bilm_for_inference(self) -> BiLM:
+        self.ensure_loaded()
         # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
-        version, bilm, ready = self.version, self.bilm, self._ready
+        version, bilm, ready = self.version, self.bilm, self._inference_bilm
         if ready is None or ready[0] != version:
-            ready = self._ready = version, bilm.prepare_for_inference(self.options.precision)
+            ready = self._inference_bilm = (
+                version,
+                bilm.prepare_for_inference(self.options.precision),
+            )
         return ready[1]
 
     def clear_cache(self) -> None:
         """Empty the token cache, on which the rounding of a word's vector in its last digit may depend."""
-        if self._ready is not None:
-            self._ready[1].clear_cache()
+        if self._inference_bilm is not None:
+            self._inference_bilm[1].clear_cache()
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer take a step with the accumulated gradients."""
@@ -210,7 +217,7 @@ class BiLMShim(Shim):
                 scale = {} if factor == 1 else {"lr_scale": factor}  # not every optimizer takes it
                 value, _ = optimizer((self.id, name), data, gradient, **scale)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self._version, self._ready = new_version(), None
+                self._version, self._inference_bilm = new_version(), None
             param.grad = None
         if self._steps == self.options.unfreeze_at:
             require_gradients(self._model, self.trainable)
@@ -226,12 +233,12 @@ class BiLMShim(Shim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self._version, self._ready = new_version(), None
+                self._version, self._inference_bilm = new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self._version, self._ready = version, None if changed else self._ready
+            self._version, self._inference_bilm = version, None if changed else self._inference_bilm
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -240,7 +247,7 @@ class BiLMShim(Shim):
         )
         if self._model is not None:
             self._model.to(self._device)
-            self._ready = None
+            self._inference_bilm = None
 
     def to_bytes(self) -> bytes:
         """Return a whole weights file, from which the network can be rebuilt without any other file."""
@@ -264,7 +271,7 @@ class BiLMShim(Shim):
             ValueError: damaged bytes, a shape that is not that of the config, or no start state for `start = "warm"`.
         """
         with _LOADING:
-            self._adopt(self._checked(Weights.from_bytes(data), "the saved pipeline"))
+            self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self
 
     def copy(self) -> BiLMShim:
@@ -273,13 +280,16 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.options.weights is not None:
-            self.bilm  # noqa: B018 - a copy or a pickle contains the weights, not a path that may be gone
-        return {n: value for n, value in self.__dict__.items() if n not in ("id", "_ready")}
+            # A copy or a pickle contains the weights, not a path that may be gone.
+            self.ensure_loaded()
+        return {
+            n: value for n, value in self.__dict__.items() if n not in ("id", "_inference_bilm")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)
         self.__dict__.update(state)
-        self._version, self._ready = new_version(), None
+        self._version, self._inference_bilm = new_version(), None
 
     def __copy__(self) -> BiLMShim:
         return self.copy()
@@ -295,7 +305,7 @@ class BiLMShim(Shim):
         if name == AUTO:
             name = default_weights(self.lang)
         weights = Weights.load(find_weights(name)).without_head()
-        self._adopt(self._checked(weights, name))
+        self._set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
         actual = vars(weights.config)
@@ -328,7 +338,7 @@ class BiLMShim(Shim):
         bilm = BiLM(BiLMConfig(**self.shape))
         return Weights.from_bilm(bilm)
 
-    def _adopt(self, weights: Weights) -> None:
+    def _set_weights(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
         check_precision(self.options.precision, device)
         bilm = weights.build_bilm().to(device)

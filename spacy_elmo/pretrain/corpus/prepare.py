@@ -36,9 +36,9 @@ def prepare(
 ) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
-    Types are numbered by falling count in the training part, so a vocabulary of any size is the beginning of the table.
-    Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled words.
-    The result depends on the text and the settings alone, not on the number of processes.
+    Types are numbered by decreasing count in the training part, so a vocabulary of any size is the beginning of the
+    table. Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled
+    words. The result depends on the text and the settings alone, not on the number of processes.
 
     Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
     per process its tokenizer and two batches of a million characters: 0.6 GB in all for 22 million words of English and
@@ -57,7 +57,7 @@ def prepare(
         raise FileExistsError(f"{out} exists; delete it, or choose another folder")
     if paths.raw_text is None:
         raise ValueError("paths.raw_text is required: a file, a directory or a glob pattern")
-    # Everything that a typing error can break comes before hours of tokenizing.
+    # Check everything that a typo can break before hours of tokenizing.
     text_files(paths.raw_text)
     if paths.dev_text is not None:
         text_files(paths.dev_text)
@@ -93,7 +93,7 @@ def _write_corpus(
     _write(parts, [*index], folder)
     for raw in folder.glob("raw-*.bin"):
         raw.unlink()
-    lengths = np.asarray(train.lengths)
+    lengths = np.asarray(train.words_per_sentence)
     description = {
         "format": FORMAT,
         "paths": {"raw_text": raw_text, "dev_text": dev_text},
@@ -119,7 +119,7 @@ def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
     characters = 0
     for document in texts:
         task.append(document)
-        characters += sum(map(len, document.text))
+        characters += sum(map(len, document.parts))
         if characters >= _CHARACTERS_PER_TASK:
             yield task
             task, characters = [], 0
@@ -153,9 +153,9 @@ class _IndexedText:
     def __init__(self, path: Path, index: WordIndex) -> None:
         self.path = path
         self.index = index
-        self.lengths = array.array("i")
+        self.words_per_sentence = array.array("i")
         """(sentences,) the number of words of each sentence."""
-        self.sizes = array.array("i")
+        self.sentences_per_document = array.array("i")
         """(documents,) the number of sentences of each document."""
         self.document_digests = array.array("Q")
         self.sentence_digests = array.array("Q")
@@ -167,11 +167,11 @@ class _IndexedText:
             for chunk in chunks:
                 ids = np.array([self.index[word] for word in chunk.types], dtype=np.int32)
                 file.write(ids[chunk.words].data)
-                self.lengths.frombytes(chunk.lengths.tobytes())
-                self.sizes.frombytes(chunk.documents.tobytes())
+                self.words_per_sentence.frombytes(chunk.lengths.tobytes())
+                self.sentences_per_document.frombytes(chunk.documents.tobytes())
                 self.document_digests.frombytes(chunk.document_digests.tobytes())
                 self.sentence_digests.frombytes(chunk.sentence_digests.tobytes())
-        return len(self.lengths) > 0
+        return len(self.words_per_sentence) > 0
 
 
 class _Selection:
@@ -183,7 +183,7 @@ class _Selection:
 
     def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
         self._path = text.path
-        self._lengths = np.asarray(text.lengths, dtype=np.int64)
+        self._lengths = np.asarray(text.words_per_sentence, dtype=np.int64)
         self._selected = selected
         self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
 
@@ -202,7 +202,7 @@ def _split(
 ) -> dict[str, _Selection]:
     """Return the training part and the held-out part; without held-out text, a share of the documents is held out."""
     if dev is not None:
-        everything = np.ones(len(dev.lengths), dtype=bool)
+        everything = np.ones(len(dev.words_per_sentence), dtype=bool)
         return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
     held_out = _held_out(train, is_new, seed)
     return {
@@ -215,14 +215,14 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
     """Return (sentences,) bool, true for the training sentences that occur neither earlier in the training text nor in
     the separate held-out text; with `dedup` = "documents", for the sentences of such documents."""
     if dedup == "none":
-        return np.ones(len(train.lengths), dtype=bool)
+        return np.ones(len(train.words_per_sentence), dtype=bool)
     level = "document_digests" if dedup == "documents" else "sentence_digests"
     before = array.array("Q") if dev is None else getattr(dev, level)
     digests = np.concatenate([np.asarray(before), np.asarray(getattr(train, level))])
     is_first = np.zeros(len(digests), dtype=bool)
     is_first[np.unique(digests, return_index=True)[1]] = True
     is_first = is_first[len(before) :]
-    return np.repeat(is_first, train.sizes) if dedup == "documents" else is_first
+    return np.repeat(is_first, train.sentences_per_document) if dedup == "documents" else is_first
 
 
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
@@ -233,8 +233,10 @@ def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
     Args:
         is_new: (sentences,) bool, true for the sentences that count towards the minimum.
     """
-    document_of_sentence = np.repeat(np.arange(len(text.sizes)), text.sizes)
-    sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sizes))
+    document_of_sentence = np.repeat(
+        np.arange(len(text.sentences_per_document)), text.sentences_per_document
+    )
+    sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sentences_per_document))
     salt = seed.to_bytes(16, "little")
     keys = [
         hashlib.blake2b(digest.to_bytes(8, "little"), salt=salt).digest()

@@ -75,7 +75,7 @@ class DocumentTokenizer:
         kinds, is_word = type_kinds[words], ~is_space_type[words]
         if self.settings.tokenized:
             # A line is a sentence, so its words must not start another one. Kind 0 starts none.
-            is_lines = np.array([not document.words for document in documents], dtype=bool)
+            is_lines = np.array([not document.is_tokenized for document in documents], dtype=bool)
             kinds[np.repeat(is_lines, sizes) & is_word] = 0
         starts = starts_of_kinds(kinds)
         lengths = np.bincount((np.cumsum(starts) - 1)[is_word], minlength=int(starts.sum()))
@@ -125,11 +125,11 @@ def _index_words(
     words: list[int] = []
     ends = [0]
     for document in documents:
-        if document.words:
-            words.extend(map(index.__getitem__, document.text))
+        if document.is_tokenized:
+            words.extend(map(index.__getitem__, document.parts))
             words.append(newline)
         else:
-            for line in document.text:
+            for line in document.parts:
                 words.extend(tokenize(line))
                 words.append(newline)
         ends.append(len(words))

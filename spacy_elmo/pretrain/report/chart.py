@@ -194,7 +194,7 @@ def _curve(name: str, x: Sequence[float], y: Sequence[float]) -> Curve:
 
 
 def _stripes(places: Sequence[float], texts: Sequence[str]) -> list[HoverStripe]:
-    """Return stripes with borders half way between neighbouring points."""
+    """Return stripes with borders half way between neighboring points."""
     borders = [LEFT, *((a + b) / 2 for a, b in zip(places, places[1:], strict=False)), RIGHT]
     return [
         HoverStripe(left, right - left, at, text)

@@ -34,8 +34,8 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
     if lang is None or tokenizer != f"spacy.blank({lang!r})":
         raise ValueError(
             f"The card of the weights has language {lang!r} and tokenizer {tokenizer!r}, from which no tokenizer can be"
-            " created here. Give --lang for the tokenizer of a language, or --tokenized for text of words separated by"
-            " spaces"
+            " created here. Set lang (`--lang`) for the tokenizer of a language, or tokenized (`--tokenized`) for text"
+            " of words separated by spaces"
         )
     return Prepare(lang=lang)
 

@@ -30,7 +30,7 @@ def reuse_memory() -> None:
     except (OSError, TypeError, AttributeError):
         # Another C library than glibc
         return
-    # Nothing is mapped. A higher threshold for it would not do: glibc accepts 32 MB at most, and the activated gates of
-    # a batch of 4,096 words have more.
+    # Serve no allocation by mmap. Raising M_MMAP_THRESHOLD is not enough: glibc accepts at most 32 MB, and the
+    # activated gates of a batch of 4,096 words have more.
     mallopt(_MMAP_MAX, 0)
     mallopt(_TRIM_THRESHOLD, 2**31 - 1)

@@ -41,7 +41,7 @@ def warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
     """Warn if the run was saved with another number of threads or processes, so that sums are rounded differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
-        ("ranks", ranks, "torchrun's --nproc-per-node"),
+        ("ranks", ranks, "`torchrun --nproc-per-node`"),
     ):
         if state[name] != now:
             warnings.warn(

@@ -129,7 +129,7 @@ def device(gpu_id: int) -> torch.device:
         return torch.device("cpu")
     number = gpu_id + int(os.environ.get("LOCAL_RANK", 0))
     if number >= torch.cuda.device_count():
-        raise ValueError(f"--gpu-id {number}: torch sees {torch.cuda.device_count()} GPUs")
+        raise ValueError(f"GPU {number} (`--gpu-id`): torch sees {torch.cuda.device_count()} GPUs")
     return torch.device(f"cuda:{number}")
 
 

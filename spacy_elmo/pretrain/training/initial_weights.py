@@ -44,7 +44,7 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
     if path is None:
         return config, None
     if not Path(path).exists():
-        raise FileNotFoundError(f"No weights file at {path} (paths.init, --init)")
+        raise FileNotFoundError(f"No weights file at {path} (paths.init, `--init`)")
     initial = Weights.load(path)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})

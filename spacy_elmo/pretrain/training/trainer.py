@@ -135,8 +135,8 @@ class Trainer:
         rate = self._settings.learn_rate
         raise ValueError(
             f"Step {self.position.step + 1}: the loss is {loss} and the norm of its gradient {norm}. Resume from"
-            " the last checkpoint, which is from before this step: --resume"
-            f" --training.learn_rate {rate / 3:.2g} (now {rate})"
+            " the last checkpoint, which is from before this step: `--resume"
+            f" --training.learn_rate {rate / 3:.2g}` (now {rate})"
         )
 
     def _held_out_perplexity(self) -> Perplexity:

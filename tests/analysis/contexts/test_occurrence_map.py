@@ -50,7 +50,7 @@ def test_any_occurrences_have_a_plane(size, seed):
         assert plane.points.shape == (size, 2) and np.isfinite(plane.points).all()
         assert 0 <= plane.shares[1] <= plane.shares[0] <= 1 + 1e-6
         # A projection brings points nearer to each other, never further apart.
-        assert (distances(plane.points) <= distances(corpus.directions[view]) + 1e-5).all()
+        assert (distances(plane.points) <= distances(corpus.unit_vectors[view]) + 1e-5).all()
 
 
 def test_order_does_not_matter():
@@ -78,7 +78,7 @@ def chart(senses, queries=()):
 
 
 def test_legend():
-    """The most frequent seven have colours; the rest shares one; what has no sense is grey."""
+    """The most frequent seven have colors; the rest shares one; what has no sense is grey."""
     senses = [name for n, name in enumerate("abcdefghi") for _ in range(10 - n)]
     spec = chart([*senses, None])
     scale = spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
@@ -108,7 +108,7 @@ def test_planes_without_a_second_axis_are_not_drawn():
     assert drawable([]) == []
 
 
-def test_without_senses_there_is_one_colour_and_no_legend():
+def test_without_senses_there_is_one_color_and_no_legend():
     panel = chart([None, None])["concat"][1]["layer"][0]
     assert "field" not in panel["encoding"]["color"]
 

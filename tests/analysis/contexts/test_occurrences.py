@@ -54,7 +54,7 @@ def test_occurrences_and_their_vectors(nlp):
     np.testing.assert_allclose(corpus.centre, mean, atol=1e-5)
     seen = corpus.vectors - mean
     lengths = np.linalg.norm(seen, axis=-1, keepdims=True)
-    np.testing.assert_allclose(corpus.directions, seen / lengths, atol=1e-4)
+    np.testing.assert_allclose(corpus.unit_vectors, seen / lengths, atol=1e-4)
     assert corpus.views == ["layer 0", "layer 1", "layer 2"]
 
 

@@ -1,4 +1,4 @@
-"""Senses by nearest neighbour, against numbers by hand and a slow version of it."""
+"""Senses by nearest neighbor, against numbers by hand and a slow version of it."""
 
 from collections import Counter
 

@@ -66,7 +66,7 @@ def test_more_words_than_a_block(monkeypatch):
     model = tiny.bilm(tiny.config())
     words = [chr(97 + i % 26) * (i % 13) for i in range(20)]
     whole = encode(model, words)
-    monkeypatch.setattr(character_cnn, "TYPES_PER_BLOCK", 3)
+    monkeypatch.setattr(character_cnn, "WORDS_PER_BLOCK", 3)
     np.testing.assert_allclose(encode(model, words), whole, atol=1e-6)
 
 
@@ -76,7 +76,7 @@ def test_no_words(words):
 
 
 def test_gradients_reach_every_parameter_across_blocks(monkeypatch):
-    monkeypatch.setattr(character_cnn, "TYPES_PER_BLOCK", 2)
+    monkeypatch.setattr(character_cnn, "WORDS_PER_BLOCK", 2)
     config = tiny.config(activation="tanh")
     encoder = tiny.bilm(config).encoder.double()
     ids = torch.from_numpy(char_ids(["a", "bird", "naïve", "x" * 30], config.max_characters))

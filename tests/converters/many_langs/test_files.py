@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.converters.many_langs.conversion import convert
-from spacy_elmo.converters.many_langs.files import recognise
+from spacy_elmo.converters.many_langs.files import recognize
 from tests import tiny
 from tests.converters import foreign_many_langs as foreign
 
@@ -21,7 +21,7 @@ def test_one_folder_inside(tmp_path):
     (tmp_path / "ja.model").mkdir()
     (tmp_path / "__MACOSX").mkdir()
     foreign.write(tmp_path / "ja.model", OPTIONS, *STATES)
-    assert recognise(tmp_path) == "encoder.pkl and token_embedder.pkl"
+    assert recognize(tmp_path) == "encoder.pkl and token_embedder.pkl"
     conversion = convert(tmp_path)
     assert conversion.files[0] == tmp_path / "ja.model" / "config.json"
 
@@ -30,17 +30,17 @@ def test_two_models(tmp_path):
     for name in ("ja", "no"):
         (tmp_path / name).mkdir()
         foreign.write(tmp_path / name, OPTIONS, *STATES)
-    assert recognise(tmp_path) is None
+    assert recognize(tmp_path) is None
     with pytest.raises(ValueError, match="not one ELMoForManyLangs model"):
         convert(tmp_path)
 
 
-def test_recognise(tmp_path):
-    assert recognise(tmp_path / "nowhere") is None
-    assert recognise(tmp_path) is None
+def test_recognize(tmp_path):
+    assert recognize(tmp_path / "nowhere") is None
+    assert recognize(tmp_path) is None
     (tmp_path / "encoder.pkl").touch()
-    assert recognise(tmp_path) == "encoder.pkl"
-    assert recognise(tmp_path / "encoder.pkl") is None
+    assert recognize(tmp_path) == "encoder.pkl"
+    assert recognize(tmp_path / "encoder.pkl") is None
 
 
 def test_no_model(tmp_path):

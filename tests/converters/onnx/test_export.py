@@ -172,7 +172,9 @@ def test_without_onnx(tmp_path, weights, monkeypatch):
 
 def test_where_it_cannot_be_written(tmp_path, weights):
     (tmp_path / "elmo.onnx").write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="elmo.onnx exists; --force overwrites it"):
+    with pytest.raises(
+        FileExistsError, match="elmo.onnx exists; to overwrite it, set force .`--force`"
+    ):
         export(weights, tmp_path / "elmo.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder; give the .onnx file"):
         export(weights, tmp_path, force=True)

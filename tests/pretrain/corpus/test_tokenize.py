@@ -32,8 +32,8 @@ WORDS = st.sampled_from(
 texts = st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=6)
 made = st.lists(
     st.one_of(
-        texts.map(lambda lines: Document([" ".join(line) for line in lines], words=False)),
-        texts.map(lambda lines: Document(sum(lines, []), words=True)),
+        texts.map(lambda lines: Document([" ".join(line) for line in lines], is_tokenized=False)),
+        texts.map(lambda lines: Document(sum(lines, []), is_tokenized=True)),
     ),
     max_size=5,
 )
@@ -56,12 +56,12 @@ def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]
     for document in documents:
         sentences: list[list[str]] = []
         docs = (
-            [Doc(NLP.vocab, words=document.text)]
-            if document.words
-            else [NLP.make_doc(line) for line in document.text]
+            [Doc(NLP.vocab, words=document.parts)]
+            if document.is_tokenized
+            else [NLP.make_doc(line) for line in document.parts]
         )
-        if tokenized and not document.words:
-            sentences = [line.split() for line in document.text]
+        if tokenized and not document.is_tokenized:
+            sentences = [line.split() for line in document.parts]
         else:
             for doc in docs:
                 start = True
@@ -90,7 +90,7 @@ def test_as_spacy_cuts(tokenized, documents):
 
 def test_digests_are_equal_for_equal_text():
     a, b, c = ([word] for word in ("a .", "b .", "c ."))
-    documents = [Document(text, words=False) for text in (a + b, b, a + b, a, a + c)]
+    documents = [Document(text, is_tokenized=False) for text in (a + b, b, a + b, a, a + c)]
     text = TOKENIZED(documents)
     where = {digest: first for first, digest in [*enumerate(text.document_digests)][::-1]}
     assert [where[digest] for digest in text.document_digests] == [0, 1, 0, 3, 4]
@@ -100,7 +100,7 @@ def test_digests_are_equal_for_equal_text():
 
 
 def test_nothing():
-    text = PLAIN([Document([" "], words=True)])
+    text = PLAIN([Document([" "], is_tokenized=True)])
     assert (text.types, sentences_of(text)) == ([], [])
     assert sentences_of(TOKENIZED([])) == []
 
@@ -108,11 +108,11 @@ def test_nothing():
 def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
     """Words that the vocabulary forgets are tokenized as before."""
     tokenizer = DocumentTokenizer(Prepare())
-    text = [Document([f"word{number} runs, again!"], words=False) for number in range(50)]
+    text = [Document([f"word{number} runs, again!"], is_tokenized=False) for number in range(50)]
     whole = tokenizer(text)
     monkeypatch.setattr(tokenize_module, "_MAX_STRINGS", 0)
     known = len(tokenizer._nlp.vocab.strings)
-    new = [Document([f"other{number} runs, again!"], words=False) for number in range(50)]
+    new = [Document([f"other{number} runs, again!"], is_tokenized=False) for number in range(50)]
     actual = sentences_of(tokenizer(new))
     assert actual == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
     assert len(tokenizer._nlp.vocab.strings) == known
@@ -122,7 +122,7 @@ def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
 def test_a_tokenizer_as_in_the_config_of_a_pipeline():
     # Pickled, as another process gets it.
     tokenizer = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
-    text = [Document(["It's here."], words=False)]
+    text = [Document(["It's here."], is_tokenized=False)]
     assert sentences_of(tokenizer(text)) == [[["It's", "here."]]]
     with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}.*\n.*'none.v1'"):
         DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))

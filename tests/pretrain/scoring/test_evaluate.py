@@ -90,5 +90,5 @@ def test_card_says_how_text_becomes_words(card, settings):
     "card", [{}, {"language": "ja", "tokenizer": "spacy.blank('ja') with nlp.tokenizer = {...}"}]
 )
 def test_card_that_does_not_say(card):
-    with pytest.raises(ValueError, match="Give --lang .* or --tokenized"):
+    with pytest.raises(ValueError, match="`--lang`.* or tokenized .`--tokenized`"):
         settings_of(card)

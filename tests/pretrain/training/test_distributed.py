@@ -178,5 +178,5 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(ValueError, match="--gpu-id 17: torch sees"):
+    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch sees"):
         ranks.device(17)

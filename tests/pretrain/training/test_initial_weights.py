@@ -103,7 +103,7 @@ def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_p
     ):
         claim(out, config, force=True)
     own = config.paths.model_copy(update={"init": str(out / "model-best.safetensors")})
-    with pytest.raises(ValueError, match="which --force would replace"):
+    with pytest.raises(ValueError, match="which force .`--force`. would replace"):
         claim(out, config.model_copy(update={"paths": own}), force=True)
     (out / "model-best.safetensors").rename(given)
     given.write_bytes(given.read_bytes()[:-9])

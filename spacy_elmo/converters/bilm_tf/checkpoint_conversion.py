@@ -14,7 +14,6 @@ import torch
 
 from ..readers.tensorflow import INDEX, Checkpoint, V1Error, is_v1, newest
 from ..result import Conversion
-from .conversion import to_weights
 from .files import (
     SOFTMAX,
     SOFTMAX_BIAS,
@@ -25,6 +24,7 @@ from .files import (
     read_vocabulary,
     vocabulary_of,
 )
+from .hdf5_conversion import to_weights
 
 _SCOPE = "lm/"
 # TensorFlow's names, and the names that `dump_weights` gives them (bilm-tf `training.py`), applied in this order.
@@ -61,7 +61,8 @@ def convert(
     options_file = Path(options) if options is not None else folder / "options.json"
     if not options_file.exists():
         raise FileNotFoundError(
-            f"{options_file}, which bilm-tf writes beside its checkpoints, is missing; give the file with --options"
+            f"{options_file}, which bilm-tf writes beside its checkpoints, is missing; give the file as options"
+            " (`--options`)"
         )
     checkpoint = Checkpoint(prefix)
     names = _variables(checkpoint)
@@ -79,7 +80,7 @@ def convert(
     )
 
 
-def recognise(folder: str | Path) -> str | None:
+def recognize(folder: str | Path) -> str | None:
     """Return the reason why this seems to be a checkpoint of bilm-tf, or None. Never raises."""
     try:
         _, prefix = _locate(Path(folder))
@@ -141,7 +142,7 @@ def _add_head(
     rows = math.prod(checkpoint.entries[names[SOFTMAX_BIAS]].shape)
     path = vocabulary or vocabulary_of(rows, checkpoint.prefix.parent)
     if path is None:
-        return f"no head: without the vocabulary of the training (--vocabulary), its {rows:,} rows are not read"
+        return f"no head: without the vocabulary of the training (`--vocabulary`), its {rows:,} rows are not read"
     words = read_vocabulary(path)
     if len(words) != rows:
         raise ValueError(

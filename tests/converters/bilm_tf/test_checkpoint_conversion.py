@@ -9,7 +9,7 @@ import torch
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import formats
-from spacy_elmo.converters.bilm_tf.checkpoint import convert, recognise
+from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
 from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
@@ -203,7 +203,7 @@ def test_old_format(tmp_path, model, name):
     for path in (tmp_path, tmp_path / name):
         with pytest.raises(ValueError, match=f"{name}: a checkpoint of TensorFlow's old format V1"):
             convert(path)
-        assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
+        assert recognize(path) == "a TensorFlow checkpoint of the old format V1"
         with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
             formats.convert(path)
 
@@ -316,7 +316,7 @@ def test_checkpoint_of_another_program(tmp_path, model):
     write(tmp_path, model, {"bert/embeddings/word_embeddings": tensor_bundle.float32(3)})
     with pytest.raises(ValueError, match="no variables under lm/, but bert/embeddings"):
         convert(tmp_path)
-    assert recognise(tmp_path) is None
+    assert recognize(tmp_path) is None
 
 
 def test_neither_folder_nor_index(tmp_path):
@@ -324,15 +324,15 @@ def test_neither_folder_nor_index(tmp_path):
         convert(tmp_path / "nowhere")
 
 
-def test_recognise(tmp_path, model):
-    assert recognise(tmp_path) is None
-    assert recognise(tmp_path / "nowhere") is None
+def test_recognize(tmp_path, model):
+    assert recognize(tmp_path) is None
+    assert recognize(tmp_path / "nowhere") is None
     write(tmp_path, model)
-    reason = recognise(tmp_path)
+    reason = recognize(tmp_path)
     assert reason.startswith("model.ckpt-7.index is a TensorFlow checkpoint with 27 variables")
-    assert recognise(tmp_path / "model.ckpt-7.index") == reason
+    assert recognize(tmp_path / "model.ckpt-7.index") == reason
     (tmp_path / "model.ckpt-7.index").write_bytes(b"anything")
-    assert recognise(tmp_path) is None
+    assert recognize(tmp_path) is None
 
 
 def test_pretraining_goes_on_from_it(tmp_path, model):

@@ -88,7 +88,7 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     options, arrays, notes = _with_token_vectors(model)
     arrays, notes_on_cells = _with_cell_level(arrays)
     try:
-        config, notes_on_options = config_of(options, _rows(arrays.get(TABLE)))
+        config, notes_on_options = config_of(options, _number_of_rows(arrays.get(TABLE)))
         sources = _sources(config, len(arrays))
     except ValueError as error:
         raise ValueError(f"{model.options_file}: {error}") from error
@@ -171,7 +171,7 @@ def _with_token_vectors(
     arrays = {name: array for name, array in model.arrays.items() if name.startswith("RNN_")}
     arrays[TABLE] = model.token_vectors
     options = {name: value for name, value in model.options.items() if name != "char_cnn"}
-    options["n_tokens_vocab"] = _rows(model.token_vectors)
+    options["n_tokens_vocab"] = _number_of_rows(model.token_vectors)
     note = f"the table of {model.token_vectors_file.name} replaces the token vectors of the model"
     return options, arrays, [note]
 
@@ -190,7 +190,7 @@ def _with_cell_level(
     return renamed, ["one layer: its arrays are in RNN_*/RNN/LSTMCell, without MultiRNNCell/Cell0"]
 
 
-def _rows(table: np.ndarray | None) -> int:
+def _number_of_rows(table: np.ndarray | None) -> int:
     return len(table) if table is not None and table.ndim else 0
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters.bilm_tf.conversion import convert
-from spacy_elmo.converters.bilm_tf.files import recognise
+from spacy_elmo.converters.bilm_tf.files import recognize
+from spacy_elmo.converters.bilm_tf.hdf5_conversion import convert
 from tests import tiny
 from tests.converters import foreign
 
@@ -259,7 +259,7 @@ def test_several_candidates_are_listed(tmp_path):
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     for part in (
-        "2 .hdf5 or .h5 files contain RNN_0, expected one; choose with --weights",
+        "2 .hdf5 or .h5 files contain RNN_0, expected one; choose one with weights (`--weights`)",
         "lm_weights.hdf5: RNN_0 found",
         "second.h5: RNN_0 found",
     ):
@@ -353,7 +353,7 @@ def test_vocabulary_that_does_not_fit(tmp_path, words, problem):
 
 def test_word_input_without_a_vocabulary(tmp_path):
     foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)))
-    with pytest.raises(ValueError, match="no .txt files contain <S>, .* --vocabulary"):
+    with pytest.raises(ValueError, match="no .txt files contain <S>, .*`--vocabulary`"):
         convert(tmp_path)
 
 
@@ -480,7 +480,7 @@ def test_softmax_that_does_not_fit(tmp_path, change, problem):
 def test_softmax_without_its_words(tmp_path):
     folder = foreign.write_model(tmp_path / "model", character_model(), tiny.VOCABULARY)
     write_softmax(tmp_path / "softmax.hdf5", 9)
-    with pytest.raises(ValueError, match="9 rows, and no text file .* --vocabulary"):
+    with pytest.raises(ValueError, match="9 rows, and no text file .*`--vocabulary`"):
         convert(folder, softmax=tmp_path / "softmax.hdf5")
     with pytest.raises(ValueError, match="no array softmax/W, softmax/b; there is CNN/W_cnn_0"):
         convert(folder, softmax=folder / "lm_weights.hdf5")
@@ -520,7 +520,7 @@ def test_token_vectors_that_do_not_fit(tmp_path):
 def test_sizes_beyond_the_file(tmp_path):
     """Options with a billion layers, or with sizes too large for any machine, are refused before allocation."""
     for change, problem in [
-        ({"lstm__n_layers": 999}, "999 LSTM layers .* too many"),
+        ({"lstm__n_layers": 999}, "999 LSTM layers .* have only"),
         ({"lstm__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
         ({"lstm__dim": 10**30}, "dim = 1000.* .the limit is 1,000,000"),
         ({"lstm__dim": 10**6}, "does not fit"),
@@ -670,13 +670,13 @@ def test_options_nested_without_end(tmp_path):
                 convert(tmp_path, options=tmp_path / "options.json")
 
 
-def test_recognise(tmp_path):
-    assert recognise(tmp_path) is None
-    assert recognise(tmp_path / "nowhere") is None
+def test_recognize(tmp_path):
+    assert recognize(tmp_path) is None
+    assert recognize(tmp_path / "nowhere") is None
     foreign.write_model(tmp_path, character_model())
     reason = 'options.json has "lstm", lm_weights.hdf5 has RNN_0'
-    assert recognise(tmp_path) == reason
-    assert recognise(tmp_path / "lm_weights.hdf5") == reason
-    assert recognise(tmp_path / "options.json") is None
+    assert recognize(tmp_path) == reason
+    assert recognize(tmp_path / "lm_weights.hdf5") == reason
+    assert recognize(tmp_path / "options.json") is None
     (tmp_path / "lm_weights.hdf5").write_bytes(b"broken")
-    assert recognise(tmp_path) is None
+    assert recognize(tmp_path) is None
