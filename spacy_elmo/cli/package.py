@@ -33,6 +33,10 @@ def package_cli(
     licence: Annotated[
         str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
     ] = None,
+    head: Annotated[
+        bool,
+        typer.Option("--head", help="Also write NAME_with_head.safetensors, to train it further"),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Replace an earlier package")
     ] = False,
@@ -43,7 +47,7 @@ def package_cli(
     """
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
-    from ..pipeline.weights_package import write_package
+    from ..pipeline.weights_package import write_package, write_with_head
 
     with one_message():
         weights = Weights.load(find_weights(source))
@@ -51,6 +55,10 @@ def package_cli(
             if value is not None:
                 weights.card[field] = value
         folder = write_package(weights, name, out, version=version, force=force)
+        with_head = write_with_head(weights, name, out) if head else None
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     msg.good(f"{folder}: {file_size(size)}")
     msg.text(f"Install it: python -m pip install {folder}")
+    if with_head is not None:
+        msg.good(f"{with_head}: {file_size(with_head.stat().st_size)}")
+        msg.text(f"Train it further: python -m spacy elmo pretrain CONFIG OUT --init {with_head}")

@@ -100,11 +100,7 @@ def write_package(
         "licence": json.dumps(str(weights.card["licence"])),
         "card": _card_rows(weights.card),
     }
-    packaged = weights.without_head()
-    packaged = dataclasses.replace(
-        packaged,
-        tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()},
-    )
+    packaged = _in_float16(weights.without_head())
     if (folder := out / distribution).exists() and not force:
         raise FileExistsError(f"{folder} exists: --force replaces it")
     out.mkdir(parents=True, exist_ok=True)
@@ -118,6 +114,32 @@ def write_package(
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
         packaged.save(partial / distribution / f"{name}.safetensors")
     return folder
+
+
+def write_with_head(weights: Weights, name: str, out: Path) -> Path:
+    """Write the same weights with their head, as a file beside the package: for those who go on training them.
+
+    Args:
+        weights: the biLM with its head.
+        name: as of `write_package`.
+        out: the folder of the package's folder.
+
+    Returns:
+        The file, `out / "la_elmo_mini_v1_with_head.safetensors"`.
+
+    Raises:
+        ValueError: The weights have no head.
+    """
+    if weights.build_head() is None:
+        raise ValueError("The weights have no head, which --head would write beside the package")
+    path = out / f"{name}_with_head.safetensors"
+    _in_float16(weights).save(path)
+    return path
+
+
+def _in_float16(weights: Weights) -> Weights:
+    tensors = {key: tensor.to(torch.float16) for key, tensor in weights.tensors.items()}
+    return dataclasses.replace(weights, tensors=tensors)
 
 
 def _check(weights: Weights, name: str) -> None:

@@ -11,10 +11,12 @@ import spacy
 import torch
 from thinc.api import Config
 
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
 from spacy_elmo.pipeline import weight_names
 from spacy_elmo.pipeline.weight_names import default_weights, find_weights, known_names
-from spacy_elmo.pipeline.weights_package import write_package
+from spacy_elmo.pipeline.weights_package import write_package, write_with_head
 from tests import tiny
 
 NAME = "la_elmo_tiny_v2"
@@ -54,6 +56,24 @@ def test_content(package, weights):
         assert torch.equal(packaged.tensors[name], tensor.half())
     readme = (package / "README.md").read_text("utf8")
     assert "| licence | CC BY-SA 4.0 |" in readme and '["a book", "another one"]' in readme
+
+
+def test_the_head_is_a_file_beside_the_package(weights, package, tmp_path):
+    with pytest.raises(ValueError, match="have no head"):
+        write_with_head(weights, NAME, tmp_path)
+    words = [BOS, EOS, UNK, "arma"]
+    head = Head(len(words), weights.config.projection)
+    bilm = weights.build_bilm()
+    path = write_with_head(Weights.from_bilm(bilm, head, vocabulary=words), NAME, tmp_path)
+    assert path == tmp_path / f"{NAME}_with_head.safetensors"
+    written = Weights.load(path)
+    assert written.vocabulary == words
+    for name, tensor in head.state_dict().items():
+        assert torch.equal(written.build_head().state_dict()[name], tensor.half().float())
+    # Its vectors are those of the package.
+    packaged = Weights.load(package / "la_elmo_tiny" / f"{NAME}.safetensors")
+    for name, tensor in packaged.tensors.items():
+        assert torch.equal(written.tensors[name], tensor)
 
 
 def test_pip_builds_it(package, tmp_path):
