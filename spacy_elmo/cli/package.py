@@ -33,6 +33,12 @@ def package_cli(
     licence: Annotated[
         str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
     ] = None,
+    card: Annotated[
+        Path | None,
+        typer.Option(
+            "--card", help="JSON object with more fields of the card: licence, author, sources"
+        ),
+    ] = None,
     head: Annotated[
         bool,
         typer.Option("--head", help="Also write NAME_with_head.safetensors, to train it further"),
@@ -47,18 +53,21 @@ def package_cli(
     """
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
-    from ..pipeline.weights_package import write_package, write_with_head
+    from ..pipeline.weights_package import head_file, write_package
+    from ..text.json_object import read_json_object
 
     with one_message():
         weights = Weights.load(find_weights(source))
+        if card is not None:
+            weights.card |= read_json_object(card)
         for field, value in (("language", lang), ("licence", licence)):
             if value is not None:
                 weights.card[field] = value
-        folder = write_package(weights, name, out, version=version, force=force)
-        with_head = write_with_head(weights, name, out) if head else None
+        folder = write_package(weights, name, out, version=version, head=head, force=force)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     msg.good(f"{folder}: {file_size(size)}")
     msg.text(f"Install it: python -m pip install {folder}")
-    if with_head is not None:
+    if head:
+        with_head = head_file(name, out)
         msg.good(f"{with_head}: {file_size(with_head.stat().st_size)}")
         msg.text(f"Train it further: python -m spacy elmo pretrain CONFIG OUT --init {with_head}")

@@ -68,7 +68,13 @@ $card
 
 
 def write_package(
-    weights: Weights, name: str, out: Path, *, version: str = "1.0.0", force: bool = False
+    weights: Weights,
+    name: str,
+    out: Path,
+    *,
+    version: str = "1.0.0",
+    head: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write a package that pip installs: the weights in float16 without their head, the card and an entry point.
 
@@ -78,16 +84,20 @@ def write_package(
             name of the package is the part before the version.
         out: the folder in which the package's folder is made.
         version: version of the package.
+        head: write `head_file(name, out)` as well, in float16: for those who go on training the weights.
         force: replace the package's folder if it exists.
 
     Returns:
         The package's folder, `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: The name is not of that form or is bundled already, or the card lacks language or licence.
+        ValueError: The name is not of that form or is bundled already; the card lacks language or licence; or there is
+            no head although `head` is true.
         OSError: The folder exists and `force` is false, or it cannot be written.
     """
     _check(weights, name)
+    if head and weights.build_head() is None:
+        raise ValueError("The weights have no head, so there is none to write beside the package")
     distribution = name.rpartition("_v")[0]
     fields: dict[str, str] = {
         "name": name,
@@ -113,28 +123,14 @@ def write_package(
         ):
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
         packaged.save(partial / distribution / f"{name}.safetensors")
+    if head:
+        _in_float16(weights).save(head_file(name, out))
     return folder
 
 
-def write_with_head(weights: Weights, name: str, out: Path) -> Path:
-    """Write the same weights with their head, as a file beside the package: for those who go on training them.
-
-    Args:
-        weights: the biLM with its head.
-        name: as of `write_package`.
-        out: the folder of the package's folder.
-
-    Returns:
-        The file, `out / "la_elmo_mini_v1_with_head.safetensors"`.
-
-    Raises:
-        ValueError: The weights have no head.
-    """
-    if weights.build_head() is None:
-        raise ValueError("The weights have no head, which --head would write beside the package")
-    path = out / f"{name}_with_head.safetensors"
-    _in_float16(weights).save(path)
-    return path
+def head_file(name: str, out: Path) -> Path:
+    """Return the file of the same weights with their head, which stands beside the package's folder."""
+    return out / f"{name}_with_head.safetensors"
 
 
 def _in_float16(weights: Weights) -> Weights:

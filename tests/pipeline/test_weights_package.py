@@ -16,7 +16,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
 from spacy_elmo.pipeline import weight_names
 from spacy_elmo.pipeline.weight_names import default_weights, find_weights, known_names
-from spacy_elmo.pipeline.weights_package import write_package, write_with_head
+from spacy_elmo.pipeline.weights_package import head_file, write_package
 from tests import tiny
 
 NAME = "la_elmo_tiny_v2"
@@ -58,16 +58,18 @@ def test_content(package, weights):
     assert "| licence | CC BY-SA 4.0 |" in readme and '["a book", "another one"]' in readme
 
 
-def test_the_head_is_a_file_beside_the_package(weights, package, tmp_path):
+def test_the_head_is_a_file_beside_the_package(weights, tmp_path):
     with pytest.raises(ValueError, match="have no head"):
-        write_with_head(weights, NAME, tmp_path)
+        write_package(weights, NAME, tmp_path, head=True)
+    assert not list(tmp_path.iterdir())
     words = [BOS, EOS, UNK, "arma"]
     head = Head(len(words), weights.config.projection)
-    bilm = weights.build_bilm()
-    path = write_with_head(Weights.from_bilm(bilm, head, vocabulary=words), NAME, tmp_path)
+    whole = Weights.from_bilm(weights.build_bilm(), head, vocabulary=words, card=CARD)
+    package = write_package(whole, NAME, tmp_path, head=True)
+    path = head_file(NAME, tmp_path)
     assert path == tmp_path / f"{NAME}_with_head.safetensors"
     written = Weights.load(path)
-    assert written.vocabulary == words
+    assert (written.vocabulary, written.card) == (words, CARD)
     for name, tensor in head.state_dict().items():
         assert torch.equal(written.build_head().state_dict()[name], tensor.half().float())
     # Its vectors are those of the package.
