@@ -3,8 +3,8 @@
     python scripts/learning_curve.py run la.cfg runs/la-corpus runs/curve-la --ner evidence/corpus/ner/la_herodotos
     python scripts/learning_curve.py report runs/curve-la docs/assets/learning_curve.png
 
-la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME of
-`--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
+la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME
+of `--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
 learning rate falls to zero at its end. All have the classes of the whole text, so that perplexities can be compared.
 After a stop, the same command goes on.
 """
