@@ -17,7 +17,16 @@ from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_CARD_FIELDS = ("language", "tokenizer", "casing", "licence", "author", "sources", "tokens_seen")
+_CARD_FIELDS = (
+    "language",
+    "tokenizer",
+    "casing",
+    "licence",
+    "author",
+    "corpus",
+    "sources",
+    "tokens_seen",
+)
 
 _PYPROJECT = Template("""\
 [build-system]
