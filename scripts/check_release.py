@@ -1,4 +1,4 @@
-"""Check that a release is what it says: version, tag, CHANGELOG and the address of the repository agree.
+"""Check of a release: version, tag, CHANGELOG and the address of the repository agree.
 
 python scripts/check_release.py v0.1.0 https://github.com/OWNER/REPOSITORY
 """
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def problems(tag: str, repository: str, root: Path = ROOT) -> list[str]:
-    """Return what disagrees, a sentence each.
+    """Return the disagreements, a sentence each.
 
     Args:
         tag: the tag of the release: v and the version.
@@ -42,7 +42,7 @@ def problems(tag: str, repository: str, root: Path = ROOT) -> list[str]:
 
 
 def main() -> None:
-    """Print what disagrees, and exit with code 1 if anything does."""
+    """Print the disagreements, and exit with code 1 if there are any."""
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
     if found := problems(*sys.argv[1:]):

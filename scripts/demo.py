@@ -2,7 +2,7 @@
 
     python scripts/demo.py
 
-First: words with several senses, and the places in the sample text where the biLM finds them used most alike.
+First: words with several senses, and the places in the sample text with the most similar vectors of these words.
 Then: NER trained with and without the biLM's vectors, on names that the test part does not share.
 """
 

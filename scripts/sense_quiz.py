@@ -1,10 +1,10 @@
-"""Whether the nearest use of a word has the same sense, for 120 uses of 30 words (corpus/sample/senses/quiz.tsv).
+"""A quiz of word senses: the share of 120 uses of 30 words whose nearest use has the same sense (quiz.tsv).
 
     python scripts/sense_quiz.py en_mini_v3 [-o metrics.json]
 
-Each word has two senses and two uses of each. For every use the program looks for the nearest one, by cosine, among
+Each word has two senses and two uses of each. For every use the program finds the nearest one, by cosine, among
 the other three uses of the word; one of them has the same sense, so chance is a third. The quiz was written before the
-models that it judges were trained, and no choice is made by it.
+models that it evaluates were trained, and no choice depends on it.
 """
 
 from __future__ import annotations

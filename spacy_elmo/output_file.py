@@ -1,4 +1,4 @@
-"""Files for libraries that cannot cope with an error of writing."""
+"""Files for libraries that do not handle write errors."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 
 class OutputFile(io.FileIO):
-    """A file that keeps the first error of writing until `raise_error`.
+    """A file that hides write errors from the library that writes it, and keeps the first one for `raise_error`.
 
     The HDF5 library crashes the process if it cannot write while it closes a file, and torch raises a RuntimeError
-    without the reason. So they must not notice.
+    without the reason.
     """
 
     _error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while len(left) and self._error is None:
+        remaining = memoryview(data).cast("B")
+        size = len(remaining)
+        while len(remaining) and self._error is None:
             try:
-                left = left[super().write(left) or 0 :]
+                remaining = remaining[super().write(remaining) or 0 :]
             except OSError as error:
                 self._error = error
         return size
@@ -33,6 +33,6 @@ class OutputFile(io.FileIO):
             return size or 0
 
     def raise_error(self) -> None:
-        """Raise the first error of writing, if there was one."""
+        """Raise the first write error, if there was one."""
         if self._error is not None:
             raise self._error

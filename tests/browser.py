@@ -6,7 +6,7 @@ PATIENCE = 30  # seconds, on a busy machine
 
 
 class Page:
-    """What is seen of a page."""
+    """The visible content of a page."""
 
     def __init__(self, browser, url, ready):
         """Open it, and wait until there is something that `ready` selects."""

@@ -22,7 +22,7 @@ OPTIONS = (
 
 @pytest.fixture(autouse=True)
 def handlers_of_signals():
-    """A command that is run in this process may leave its own, and a later test's processes would be born to them."""
+    """A command that runs in this process may leave its handlers, which processes of later tests would inherit."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():

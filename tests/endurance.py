@@ -116,14 +116,14 @@ def _count_differing(work: tuple[int, Language, list[str], list[np.ndarray]]) ->
     number, nlp, texts, expected = work
     elmo = nlp.get_pipe("elmo")
     order = random.Random(number).sample(range(len(texts)), len(texts))
-    found = ((place, elmo(nlp.make_doc(texts[place]))._.elmo) for place in order)
-    return sum(not np.allclose(vectors, expected[place], atol=1e-5) for place, vectors in found)
+    actual = ((place, elmo(nlp.make_doc(texts[place]))._.elmo) for place in order)
+    return sum(not np.allclose(vectors, expected[place], atol=1e-5) for place, vectors in actual)
 
 
 def _compare(nlp: Language, texts: list[str], expected: list[np.ndarray]) -> None:
     for text, vectors in zip(texts, expected, strict=True):
-        found = nlp.get_pipe("elmo")(nlp.make_doc(text))._.elmo
-        assert np.allclose(found, vectors, atol=1e-5)
+        actual = nlp.get_pipe("elmo")(nlp.make_doc(text))._.elmo
+        assert np.allclose(actual, vectors, atol=1e-5)
 
 
 if __name__ == "__main__":

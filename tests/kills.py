@@ -147,8 +147,8 @@ def killed_until_done(first: Start, again: Start, kills: int, check: Callable[[]
             command = again
             check()
         finish(again())
-        found = tree(Path("out"))
-        assert comparable(found) == comparable(expected), found.keys() ^ expected.keys()
+        actual = tree(Path("out"))
+        assert comparable(actual) == comparable(expected), actual.keys() ^ expected.keys()
         assert {path.name for path in Path().iterdir()} == clean
     return rounds
 
@@ -257,11 +257,11 @@ def spacy_train(kills: int) -> str:
         kill([processes.start(train, "killed", "cache")], seconds)
     kept = len([*Path("cache").rglob("*.npy")])
     finish([processes.start(train, "killed", "cache")])
-    expected, found = (
+    expected, actual = (
         list(spacy.load(Path(out, "model-last")).get_pipe("tagger").model.walk())
         for out in ("unbroken", "killed")
     )
-    for one, other in zip(expected, found, strict=True):
+    for one, other in zip(expected, actual, strict=True):
         for name in one.param_names:
             if one.has_param(name):
                 assert (one.get_param(name) == other.get_param(name)).all(), name

@@ -1,4 +1,4 @@
-"""What pip installs: the tags of the wheels, the files inside, and the metadata that the package index shows.
+"""The installed package: the tags of the wheels, the files inside, and the metadata that the package index shows.
 
 The wheels are built by setup.py from a small tree, with one C file that takes no time to compile.
 """
@@ -22,7 +22,7 @@ LIBRARY = re.compile(r"spacy_elmo/bilm/kernels/_native\.(so|dll)")
 
 @pytest.fixture
 def tree(tmp_path):
-    """The files of which the build reads the content."""
+    """Return a tree of the files whose content the build reads."""
     root = tmp_path / "tree"
     kernels = root / "spacy_elmo" / "bilm" / "kernels"
     kernels.mkdir(parents=True)

@@ -30,7 +30,7 @@ def snapshot(folder):
 
 @pytest.fixture
 def project(tmp_path):
-    """The project in a folder of its own, its downloads replaced by a local file."""
+    """Return a copy of the project in a separate folder, its downloads replaced by a local file."""
     source = tmp_path / "downloaded.tsv"
     source.write_text("May\tB-PERSON\nleft\tO\n")
     config = srsly.read_yaml(ROOT / "project.yml")
@@ -92,7 +92,7 @@ def test_corpus_reads_the_data_folder(project, data, monkeypatch):
     ],
 )
 def test_corpus_of_other_tasks(project, data, monkeypatch, task, file, line):
-    """Where a task's corpus is made, `compare` looks for it."""
+    """`compare` uses the corpus at the path where the command of its task writes it."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     shutil.copy(ROOT / "scripts" / "convert_textcat.py", project / "scripts")
     for part in ("train", "dev", "test"):

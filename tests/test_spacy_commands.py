@@ -62,7 +62,7 @@ def test_debug_config(shipped):
 
 @pytest.mark.parametrize("shipped", SHIPPED)
 def test_fill_config(shipped, tmp_path):
-    """What a shipped config states is kept, and what is filled in completes it."""
+    """`fill-config` keeps the settings of a shipped config and completes the others."""
     run("init", "fill-config", CONFIGS / shipped, tmp_path / "filled.cfg")
     filled = load_config(tmp_path / "filled.cfg")
     assert contains(filled, load_config(CONFIGS / shipped))
@@ -157,7 +157,7 @@ def test_find_threshold(saved, name, score):
 # spaCy leaves files that it has written to be closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_package(saved, tmp_path):
-    """The package asks for spacy-elmo, and holds the biLM."""
+    """The package requires spacy-elmo, and contains the biLM."""
     (saved / "w.safetensors").rename(tmp_path / "elsewhere")
     output = run("package", saved / "ner", tmp_path, "--name", "ner_elmo", "--build", "none")
     (tmp_path / "elsewhere").rename(saved / "w.safetensors")

@@ -85,7 +85,7 @@ class Pipe:
 
     def clear_cache(self) -> None:
         if "elmo" in self.nlp.pipe_names:
-            shim_of(self.nlp.get_pipe("elmo").model).forget()
+            shim_of(self.nlp.get_pipe("elmo").model).clear_cache()
 
 
 class Products:

@@ -1,1 +1,1 @@
-"""The plan of the experiments, what carries it out, and the report."""
+"""The experiments: their plan, its execution and the report."""

@@ -1,4 +1,4 @@
-"""What is there to gain on questions: how far their own answers agree, and what needs no network.
+"""Bounds of the scores on questions: the agreement of annotated answers, and a baseline without a network.
 
 python -m experiments.answer_bounds corpus/qa/subjqa-test.spacy
 """
@@ -21,7 +21,7 @@ def agreement(docs: Iterable[Doc]) -> float | None:
     """Return the mean F1, in percent, of all pairs of answers to one question on one context; None if none has two.
 
     Args:
-        docs: a row each, as `scripts/convert_qa.py` writes them: equal ones have equal text.
+        docs: a Doc for each row, as `tasks.qa.convert` writes them; equal rows have equal text.
     """
     answers = defaultdict(list)
     for doc in docs:
@@ -33,8 +33,7 @@ def agreement(docs: Iterable[Doc]) -> float | None:
 
 
 def nearest_sentence(docs: Iterable[Doc]) -> float:
-    """Return the mean F1, in percent, of the context sentence that shares most words with the question, as the
-    answer."""
+    """Return the mean F1, in percent, of an answer that is the context sentence with the most words of the question."""
     sentencizer = spacy.blank("en").add_pipe("sentencizer")
     scores = []
     for doc in docs:
@@ -48,7 +47,7 @@ def nearest_sentence(docs: Iterable[Doc]) -> float:
 
 
 def main() -> None:
-    """Parse and print."""
+    """Parse the arguments and print both scores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, metavar="CORPUS.spacy")
     path = parser.parse_args().corpus

@@ -32,10 +32,10 @@ def make(
     processes: int,
     spelling: Spelling = AS_GIVEN,
 ) -> None:
-    """Make the files of corpora, and the whole ones that they are cut from, where they are not there yet.
+    """Make the files of corpora, and the whole corpora that they are cut from, if they do not exist yet.
 
     Args:
-        processes: converters at a time.
+        processes: number of parallel converters.
         spelling: that of the words in the files. Errors are made before it, so that no variant undoes any by itself.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the scores say, in sentences."""
+"""The findings of the report: sentences that follow from the scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .results import Results, mean
 
 
 def gains(results: Results) -> str:
-    """Return a sentence on where ELMo helps, as far as the seeds can tell; an empty one if no set has both sides."""
+    """Return a sentence on the sets where ELMo helps beyond the spread of the seeds; empty if no set has both sides."""
     better, worse, mixed, higher, not_higher = [], [], [], [], []
     for task, data in results.sets:
         baseline, elmo = (
@@ -50,7 +50,7 @@ def progress(runs: Sequence[Run]) -> str:
 
 def rivals(results: Results) -> str:
     """Return how many sets each rival wins against the baseline and against ELMo; an empty text if none has run."""
-    said = []
+    statements = []
     for rival in ("vectors", "pretrain", "elmo_vectors"):
         runs = results.of(variant=rival, share=100)
         if not runs:
@@ -59,11 +59,11 @@ def rivals(results: Results) -> str:
         chance = " (one seed, so that chance cannot be ruled out)" if len(runs) == len(sets) else ""
         over_elmo = _above(results, rival, "elmo")
         names = f": {'; '.join(over_elmo)}" if over_elmo else ""
-        said.append(
+        statements.append(
             f"`{rival}`{chance} is above the mean of the baseline on {len(_above(results, rival, 'baseline'))} of"
             f" {len(sets)} sets, and above the mean of `elmo` on {len(over_elmo)}{names}."
         )
-    return " ".join(said)
+    return " ".join(statements)
 
 
 def _above(results: Results, one: str, other: str) -> list[str]:
@@ -98,5 +98,5 @@ def _amount(words: int | None) -> str:
     return "all of the raw text" if words is None else f"the first {words:,} words of the raw text"
 
 
-def _sentences(said: Mapping[str, list[str]]) -> str:
-    return " ".join(f"{text}: {'; '.join(names)}." for text, names in said.items() if names)
+def _sentences(statements: Mapping[str, list[str]]) -> str:
+    return " ".join(f"{text}: {'; '.join(names)}." for text, names in statements.items() if names)

@@ -3,7 +3,7 @@
     python -m experiments.floret_vectors rivals/small/raw.txt rivals/small/vectors
 
 The settings are those that spaCy's documentation trains floret vectors with: CBOW, 300 dimensions, two hashes per word
-piece of 4 to 5 characters into 50,000 rows. floret runs as many threads as OMP_NUM_THREADS says.
+piece of 4 to 5 characters into 50,000 rows. floret runs OMP_NUM_THREADS threads.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from .whole_file import whole_folder
 
 
 def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
-    """Train and write.
+    """Train the vectors and write the folder.
 
     Args:
-        text: tokens set apart by spaces.
+        text: file of tokens separated by spaces.
         out: the folder that `[initialize] vectors` names.
 
     Raises:
@@ -45,7 +45,7 @@ def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
 
 
 def main() -> None:
-    """Parse and train."""
+    """Parse the arguments and train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path, metavar="TEXT")
     parser.add_argument("out", type=Path, metavar="OUT")

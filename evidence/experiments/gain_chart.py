@@ -1,4 +1,4 @@
-"""How many of the baseline's errors ELMo and its rivals do without, set by set, beside what the paper had."""
+"""Chart of the share of the baseline's errors that ELMo and its rivals avoid, by data set, beside the paper's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from .results import Results, fewer_errors, mean
 
 _PAPER = "ELMo in the paper, on its own data of that kind"
-# Variant -> name, colour and shape. Legible to the colour-blind; what is not filled is not ours.
+# Variant -> name, colour and shape. Legible to the colour-blind; unfilled marks are not ours.
 _OURS = {
     "elmo": ("ELMo", "#3b528b", "circle"),
     "elmo_vectors": ("ELMo and static vectors", "#21918c", "triangle-up"),
@@ -22,7 +22,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
     """Return a Vega-Lite chart with a row of marks for each set; None if only baselines are done.
 
     Args:
-        same_kind: of a set, as "ner/wnut17", the percentage in the paper.
+        same_kind: set, such as "ner/wnut17" -> the percentage of the same task in the paper.
     """
     rows = []
     for task, data in results.sets:
@@ -63,7 +63,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         "encoding": {
             "x": x,
             "y": {**y, "axis": {"grid": True, "tickBand": "extent", "labelLimit": 320}},
-            # Else equal ones would hide each other.
+            # Otherwise equal values would hide each other.
             "yOffset": {"field": "model", "type": "nominal", "sort": shown},
             "color": colour,
             "shape": shape,

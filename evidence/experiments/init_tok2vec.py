@@ -1,4 +1,4 @@
-"""`evidence.init_tok2vec.v1`: puts what `spacy pretrain` learned into the embedding and encoder inside a component.
+"""`evidence.init_tok2vec.v1`: the weights of `spacy pretrain` for the embedding and encoder inside a component.
 
 spaCy's own setting, `[initialize] init_tok2vec`, finds only layers that a model holds under a name, and what the models
 of NER and parsing hold as "tok2vec" has a layer more than was pretrained.
@@ -18,8 +18,8 @@ def init_tok2vec_v1(component: str, path: str) -> Callable[[Language], Language]
     """Return the callback for `[initialize] after_init`.
 
     Args:
-        component: with the layers to be set.
-        path: a file that `spacy pretrain` wrote.
+        component: name of the component with these layers.
+        path: file of weights that `spacy pretrain` has written.
     """
 
     def load(nlp: Language) -> Language:

@@ -1,4 +1,4 @@
-"""Draw the learned layer weights of every task's first pipeline: `spacy elmo layers` of those that the runs have left.
+"""The learned layer weights of the first pipeline of every task, drawn by `spacy elmo layers`.
 
 python -m experiments.layers plan.yml full
 """
@@ -28,7 +28,7 @@ def pipelines(plan: Plan, size: str) -> list[Path]:
 
 
 def main() -> None:
-    """Parse and call."""
+    """Parse the arguments and call the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")

@@ -12,7 +12,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold a lock together with every process that inherits it; it is free when the last of them has ended.
 
     Args:
-        path: the file of the lock, made if need be. It stays; its existence alone locks nothing.
+        path: the file of the lock, created if it does not exist. It is never removed, and alone locks nothing.
 
     Raises:
         BlockingIOError: another process holds it, perhaps one that was left over when its parent was killed.

@@ -1,4 +1,4 @@
-"""What the mean of a text's ELMo vectors says of its class: softmax regression, without any network beside it.
+"""Classification of texts by the mean of their ELMo vectors: softmax regression, without any other network.
 
 python -m experiments.mean_vectors corpus/textcat/sst5
 """
@@ -21,8 +21,8 @@ def accuracy(nlp: Language, train: Sequence[Doc], dev: Sequence[Doc], test: Sequ
     """Return the accuracy on `test`, at the epoch that is best on `dev`.
 
     Args:
-        nlp: with an elmo, of whose layers the means stand side by side.
-        train: texts with `cats`, of which the highest is the class. One that does not occur here is never found.
+        nlp: a pipeline with an elmo; the means of its layers are concatenated.
+        train: texts with `cats`, of which the highest is the class. Other classes are never predicted.
     """
     names = sorted({_label(doc) for doc in train})
 
@@ -41,7 +41,7 @@ def _label(doc: Doc) -> str:
 
 
 def main() -> None:
-    """Parse and print."""
+    """Parse the arguments and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", metavar="CORPUS", help="CORPUS-train.spacy, -dev and -test")
     parser.add_argument("--weights", default="en_mini_v3")

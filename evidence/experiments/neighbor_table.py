@@ -1,4 +1,4 @@
-"""The uses of a word that are most like those in given sentences, from what `spacy elmo neighbors --out` wrote."""
+"""The uses of a word that are nearest to those in the queries, from the file of `spacy elmo neighbors --out`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """thinc's operations on a CPU with the matrix products of models by numpy's BLAS.
 
-On the machine of the committed report BLIS, which thinc takes for them, has a third of the speed of numpy's OpenBLAS
+On the machine of the committed report BLIS, which thinc uses for them, has a third of the speed of numpy's OpenBLAS
 (40 against 120 GFLOP/s), and products are most of what a run without ELMo costs.
 """
 
@@ -11,7 +11,7 @@ from thinc.api import NumpyOps, registry
 
 @registry.ops("evidence.NumpyOps")
 class NumpyBlasOps(NumpyOps):
-    """The operations that thinc takes for a CPU once this module is imported: those named numpy."""
+    """The operations that thinc uses on a CPU once this module is imported: those named numpy."""
 
     name = "numpy"
 

@@ -61,7 +61,7 @@ class Run:
     share: int
     """Percent of the training documents."""
     steps: int | None
-    """Optimizer steps; None: as many as the config says."""
+    """Optimizer steps; None: the number in the config."""
     minutes: float
     """Planned minutes of one core."""
     limits: Mapping[str, int]
@@ -96,19 +96,19 @@ class Run:
 
     @property
     def metrics(self) -> dict[Corpus, Path]:
-        """A file of scores for each test part that it is scored on, that of its own set first."""
+        """A file of scores for each test part that it is scored on, first that of the set that it is trained on."""
         tests = [self.corpus("test", data) for data in (self.data, *self.also)]
         tests += [self.corpus("test")._replace(noise=noise) for noise in self.noise]
         return {test: Path("metrics", self.size, f"{self._name(test)}.json") for test in tests}
 
     def corpus(self, part: str, data: Data | None = None) -> Corpus:
-        """Return a part of its own set, or of another that it is scored on."""
+        """Return a part of the set that it is trained on, or of another that it is scored on."""
         cut = Cut(self.limits.get(part), self.share if part == "train" else 100)
         return Corpus(data or self.data, part, cut)
 
     @property
     def corpora(self) -> tuple[Corpus, ...]:
-        """All corpora that it reads."""
+        """All corpora that it uses."""
         return (self.corpus("train"), self.corpus("dev"), *self.metrics)
 
 
@@ -136,7 +136,7 @@ class Corpus(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan file that was read."""
+    """The content of a plan file."""
 
     path: Path
     content: Mapping[str, Any]
@@ -172,7 +172,7 @@ class Plan:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Names of data sets as people write them; those not in it are written as they are called here."""
+        """Display names of data sets; a set that is not in it is displayed by its name here."""
         return self.content.get("names", {})
 
     def size(self, name: str) -> Mapping[str, Any]:
@@ -197,14 +197,14 @@ class Plan:
         Raises:
             ValueError: an unknown size, variant, task or set.
         """
-        found = {run.name: run for run in self._runs(size)}
-        return [run for name, run in found.items() if name not in self.passed_over]
+        runs_by_name = {run.name: run for run in self._runs(size)}
+        return [run for name, run in runs_by_name.items() if name not in self.passed_over]
 
     def _runs(self, size: str) -> Iterator[Run]:
         section = self.size(size)
         for group in section["runs"]:
             shares, seeds = group.get("shares", [100]), group["seeds"]
-            # Every run of the first seed before any of the second: an early stop leaves the more.
+            # Every run of the first seed before any of the second: an early stop then leaves comparable results.
             for seed, text, share, variant in itertools.product(
                 seeds, group["data"], shares, group["variants"]
             ):

@@ -66,14 +66,14 @@ def train(task: str, raw_text: Path, out: Path, lang: str = "en") -> None:
 
 
 def main() -> None:
-    """Parse and train."""
+    """Parse the arguments and train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("raw_text", type=Path, metavar="TEXT.jsonl")
     parser.add_argument("out", type=Path, metavar="OUT.bin")
     parser.add_argument("--lang", default="en", help="language of the text")
     args = parser.parse_args()
-    # The products of the runs that read these weights; unlike spaCy's `train`, its `pretrain` asks for no operations.
+    # The operations of the runs that use these weights; spaCy's `train` sets them, but its `pretrain` does not.
     from . import numpy_ops  # noqa: F401
 
     require_cpu()

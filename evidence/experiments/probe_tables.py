@@ -1,4 +1,4 @@
-"""The tables of the probes, from what `spacy elmo probe --out` wrote."""
+"""The tables of the probes, from the files of `spacy elmo probe --out`."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m experiments.raw_text "DATA/pretrain-en/train-*" rivals/small --words 1000000 --jsonl-words 250000
 
-Writes OUT/raw.txt, a line of text a line, its tokens set apart by spaces, and OUT/raw.jsonl, the same lines, or the
-first of them, as `spacy.JsonlCorpus.v1` reads them. With `--weights`, in the spelling of that biLM.
+Writes OUT/raw.txt, the lines of the text with their tokens separated by spaces, and OUT/raw.jsonl, the first of these
+lines or all, for `spacy.JsonlCorpus.v1`. With `--weights`, in the spelling of that biLM.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[list[st
     """Yield the tokens of each line of raw text, until there are `words` tokens.
 
     Args:
-        source: as `spacy elmo pretrain` reads its `paths.raw_text`: a file, a folder or a pattern.
+        source: a file, a folder or a pattern, as `paths.raw_text` of `spacy elmo pretrain`.
         words: None: all.
 
     Raises:
@@ -82,7 +82,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def main() -> None:
-    """Parse, write, and say what came out."""
+    """Parse the arguments, write the files, and print the number of words."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", metavar="RAW_TEXT", help="a file, a folder or a pattern")
     parser.add_argument("out", type=Path, metavar="OUT")

@@ -88,7 +88,7 @@ def sections(
     of_tasks.figures += figure("gains.png", "Errors of the baseline that are gone")
     nearest = _made(neighbor_table(folder))
     efficiency = _made(tables.shares(results), tables.updates(results))
-    found = [
+    parts = [
         of_tasks,
         _section("Which layers", tables.weighting(results), cited("weighting"), OTHER_PART),
         _section("Where ELMo enters", tables.place(results), cited("place"), OTHER_PART),
@@ -117,17 +117,17 @@ def sections(
         ),
         Section("Time", tables=_made(tables.minutes(results))),
     ]
-    return [section for section in found if section.texts or section.tables or section.figures]
+    return [section for section in parts if section.texts or section.tables or section.figures]
 
 
-def _section(title: str, own: Table | None, cited: Table | None, *texts: str) -> Section:
-    if own is None:
+def _section(title: str, table: Table | None, cited: Table | None, *texts: str) -> Section:
+    if table is None:
         return Section(title)
-    return Section(title, texts=[text for text in texts if text], tables=_made(own, cited))
+    return Section(title, texts=[text for text in texts if text], tables=_made(table, cited))
 
 
-def _made(*found: Table | None) -> list[Table]:
-    return [table for table in found if table is not None]
+def _made(*optional: Table | None) -> list[Table]:
+    return [table for table in optional if table is not None]
 
 
 def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
@@ -135,13 +135,13 @@ def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
     return [gains(results), rivals(results), text_read(results, size), one_answer]
 
 
-def write(found: Sequence[Section], folder: Path, said_first: str, title: str = TITLE) -> None:
+def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TITLE) -> None:
     """Write both forms of the report.
 
     Args:
-        said_first: a sentence on the whole of it.
+        summary: a sentence on the whole of it.
     """
-    texts = [f"# {title}", said_first, *(section.markdown() for section in found)]
+    texts = [f"# {title}", summary, *(section.markdown() for section in parts)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -149,11 +149,11 @@ def write(found: Sequence[Section], folder: Path, said_first: str, title: str = 
     with whole_file(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
     with whole_file(folder / "report.html") as file:
-        file.write_text(template.render(title=title, said_first=said_first, sections=found), "utf8")
+        file.write_text(template.render(title=title, summary=summary, sections=parts), "utf8")
 
 
 def main() -> None:
-    """Parse, write, and say where it is."""
+    """Parse the arguments, write the report, and print its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")
@@ -164,8 +164,8 @@ def main() -> None:
         size = plan.size(args.size)
         runs = plan.runs(args.size)
         planned = {path for run in runs for path in run.metrics.values()}
-        found = read_results(Path("metrics", args.size), planned)
-        results = Results(found, plan.trained_on, plan.names)
+        scores = read_results(Path("metrics", args.size), planned)
+        results = Results(scores, plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
         # The paper's data are English.
         paper = srsly.read_yaml("paper.yml") if plan.lang(args.size) == "en" else {}

@@ -48,7 +48,7 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
     """Return the results under metrics/SIZE.
 
     Args:
-        planned: the files that count. What another plan has left is passed over.
+        planned: the files that count. Files of other plans are ignored.
 
     Raises:
         ValueError: there is none, or a file is not what a run writes.
@@ -103,12 +103,12 @@ class Results:
         trained_on: Mapping[tuple[str, str], tuple[str, str]] | None = None,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        """Take them.
+        """Store the results.
 
         Args:
             results: in any order.
-            trained_on: (task, data set) that is only scored on -> what was trained on, as of `Plan.trained_on`.
-            names: data sets as people write them, as of `Plan.names`.
+            trained_on: (task, data set) that is only scored on -> the set that was trained on; see `Plan.trained_on`.
+            names: display names of data sets; see `Plan.names`.
         """
         results = list(results)
         self.all = [result for result in results if not result.noise]

@@ -1,4 +1,4 @@
-"""The files that the rivals of ELMo read, and the jobs that make them from raw text."""
+"""The files that the rivals of ELMo need, and the jobs that make them from raw text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .variants import Resources
 
 
 def resources(size: str, task: str) -> Resources:
-    """Return the files that the variants of a task read."""
+    """Return the files that the variants of a task need."""
     folder = Path("rivals", size)
     return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
 def absent_text(plan: Plan, size: str, data_folder: Path) -> Path | None:
-    """Return the pattern of the raw text if no file matches it and nothing was made of one before, else None."""
+    """Return the pattern of the raw text if no file matches it and nothing was made from the text before, else None."""
     pattern = _raw_text(plan, size, data_folder)
     there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
     return None if there else pattern
@@ -50,16 +50,16 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
     folder, minutes = Path("rivals", size), plan.size(size)["raw_minutes"]
     needed: dict[Path, Job] = {}
     for run in _users(plan, size):
-        found = resources(size, run.data.task)
+        files = resources(size, run.data.task)
         if "vectors" in run.variant:
-            command = ["floret_vectors", str(folder / "raw.txt"), str(found.vectors)]
+            command = ["floret_vectors", str(folder / "raw.txt"), str(files.vectors)]
             command += ["--lang", plan.lang(size)]
-            job = _job("floret vectors", command, (found.vectors,), minutes["floret"])
+            job = _job("floret vectors", command, (files.vectors,), minutes["floret"])
         else:
             task = run.data.task
-            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(found.tok2vec)]
+            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(files.tok2vec)]
             command += ["--lang", plan.lang(size)]
-            job = _job(f"pretraining as for {task}", command, (found.tok2vec,), minutes["tok2vec"])
+            job = _job(f"pretraining as for {task}", command, (files.tok2vec,), minutes["tok2vec"])
         needed.setdefault(job.outputs[0], job)
     return list(needed.values())
 

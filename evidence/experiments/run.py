@@ -1,4 +1,4 @@
-"""Carry out the plan: corpora, what the rivals need, and all runs, as many at a time as there are cores.
+"""Execution of a plan: corpora, the files of the rivals, and all runs, with a process per core.
 
     python -m experiments.run plan.yml small --data ../../data
 

@@ -63,16 +63,16 @@ def carry_out(
     jobs: Sequence[Job],
     processes: int,
     *,
-    say: Callable[[str], None] = _print,
+    report: Callable[[str], None] = _print,
     pause: float = 0.2,
 ) -> None:
     """Carry out the jobs that are not done, in their order.
 
-    However this ends, except by SIGKILL, it ends its processes too: an interrupted job starts again the next time.
+    Its processes end with it, except after SIGKILL: an interrupted job starts again the next time.
 
     Args:
         processes: number of parallel processes, each with one thread.
-        say: called with a line for each finished job, with the remaining time.
+        report: called with a line for each finished job, with the remaining time.
         pause: seconds between two checks of the processes.
 
     Raises:
@@ -95,7 +95,7 @@ def carry_out(
                 minutes = (time.monotonic() - began) / 60
                 took, planned = took + minutes, planned + job.minutes
                 rest = planned_minutes([*running, *waiting], processes) * took / max(planned, 1e-9)
-                say(
+                report(
                     f"[{len(jobs) - len(waiting) - len(running)}/{len(jobs)}] {job.name}:"
                     f" {minutes:.1f} minutes; about {math.ceil(rest)} left"
                 )
@@ -115,7 +115,7 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # What can be inherited is the lock of `run`: nobody may begin anew while one of these goes on.
+            # What can be inherited is the lock of `run`: nobody may start the plan again while one of these is running.
             close_fds=False,
             env={**os.environ, **threads},
         )

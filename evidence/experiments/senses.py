@@ -1,6 +1,6 @@
 """Probe the layers for word senses: `spacy elmo probe word-sense`, with WordNet's first senses where given.
 
-Without the labelled text it says so, and leaves no OUT.json.
+Without the labelled text it prints a message and removes OUT.json.
 
 python -m experiments.senses report/full/word-sense.json "" en_mini_v3 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Parse and call."""
+    """Parse the arguments and call the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, metavar="OUT.json")
     parser.add_argument("first_senses", metavar="INDEX_SENSE", help="WordNet's; empty: none")
@@ -24,7 +24,7 @@ def main() -> None:
     missing = [text for text in (args.train, *args.tests) if not glob.glob(text)]
     if missing:
         print(f"Word senses are passed over: no {', '.join(missing)}")
-        # Of an earlier call: the report would take it for today's.
+        # The report would use the file of an earlier call.
         args.out.unlink(missing_ok=True)
         return
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The jobs of a size, stage by stage: most runs, raw text, what the rivals make of it, the runs of the rivals."""
+"""The jobs of a size, stage by stage: most runs, raw text, the files of the rivals, the runs of the rivals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .schedule import Job, left, planned_minutes
 def stages(plan: Plan, size: str, data_folder: Path) -> list[list[Job]]:
     """Return lists of jobs; each list needs the files of those before it.
 
-    What the rivals need takes as long as a dozen runs, so those that can do without come first.
+    The files of the rivals take as long as a dozen runs, so the runs that do not need them come first.
     """
     without, of_rivals = (
         [training_job(plan, run) for run in plan.runs(size) if needs_raw_text(run) == needs]

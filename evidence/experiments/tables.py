@@ -66,7 +66,7 @@ def tasks(results: Results) -> Table | None:
         row = [
             results.label(task, data),
             METRIC_NAMES[task],
-            *(_score(found) for found in by_variant.values()),
+            *(_score(scored) for scored in by_variant.values()),
         ]
         elmo, baseline = by_variant.get("elmo"), by_variant["baseline"]
         row.append(percent(fewer_errors(mean(elmo), mean(baseline)) if elmo else None))
@@ -130,7 +130,7 @@ def shares(results: Results) -> Table | None:
         # Those of a part of the data are often fewer; all rows have the same.
         seeds = {result.seed for result in of_set if result.share == used[0]}
         for share in used:
-            found = [
+            scored = [
                 [
                     result
                     for result in of_set
@@ -138,9 +138,9 @@ def shares(results: Results) -> Table | None:
                 ]
                 for name in shown
             ]
-            documents = next((result.documents for scores in found for result in scores), 0)
+            documents = next((result.documents for scores in scored for result in scores), 0)
             size = [f"{share} %", f"{documents:,}"]
-            rows.append([results.label(task, data), *size, *(_score(scores) for scores in found)])
+            rows.append([results.label(task, data), *size, *(_score(scores) for scores in scored)])
     columns = ["task and data", "training data", "documents", *shown]
     caption = (
         "Test scores in percent by the share of the training documents, ± standard deviation (n seeds), without ± of"
@@ -203,21 +203,21 @@ def minutes(results: Results) -> Table | None:
     """Return the minutes of the runs; None if no pair is done."""
     rows = []
     for task, data in results.trained_sets:
-        found = {
+        scored = {
             name: results.of(task=task, data=data, variant=name, share=100)
             for name in ("baseline", "elmo")
         }
-        if all(found.values()):
-            cells = [statistics.median(r.minutes for r in scores) for scores in found.values()]
+        if all(scored.values()):
+            cells = [statistics.median(r.minutes for r in scores) for scores in scored.values()]
             rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells)])
     caption = "Minutes of one core for a run, its scoring included; median of the seeds"
     return Table(caption, ["task and data", "baseline", "elmo"], rows) if rows else None
 
 
-def _score(found: Sequence[Result]) -> str:
-    if not found:
+def _score(scored: Sequence[Result]) -> str:
+    if not scored:
         return "-"
-    if len(found) == 1:
-        return f"{mean(found):.1f}"
-    deviation = statistics.stdev(result.score for result in found)
-    return f"{mean(found):.1f} ± {deviation:.1f} ({len(found)})"
+    if len(scored) == 1:
+        return f"{mean(scored):.1f}"
+    deviation = statistics.stdev(result.score for result in scored)
+    return f"{mean(scored):.1f} ± {deviation:.1f} ({len(scored)})"

@@ -3,7 +3,7 @@
     python -m experiments.training plan.yml small wnut17/ner_elmo-0
 
 The scores are a file as `spacy evaluate --output` writes it, and "run" in it: minutes of one core, the training
-documents, and the score on dev at each step that was judged.
+documents, and the score on dev at each evaluation.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def run_config(run: Run, log: Path) -> Config:
     """Return the complete config of a run, with its files, steps and seed.
 
     Args:
-        log: for the steps that are judged, as lines of JSON.
+        log: file for the evaluations, as lines of JSON.
     """
     task = run.data.task
     config = derive(run.variant, task, read_pair(task), resources(run.size, task))
@@ -65,14 +65,13 @@ def config_digest(run: Run) -> str:
 
 def _digest(config: Config) -> str:
     trained = config.copy()
-    # Where the log goes is no part of what is trained.
+    # The path of the log does not change the training.
     del trained["training"]["logger"]
     return digest(trained)
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
-    """Return the examples of a corpus as the pipeline reads its dev corpus: a task may need more of it than its
-    words."""
+    """Return the examples of a corpus by the reader of the dev corpus: a task may need annotations."""
     reader = Config({"paths": {"dev": str(path)}, "corpora": {"dev": nlp.config["corpora"]["dev"]}})
     reader["corpora"]["dev"]["path"] = str(path)
     return list(registry.resolve(reader)["corpora"]["dev"](nlp))
@@ -82,7 +81,7 @@ def carry_out(run: Run) -> None:
     """Train a run, score it and write the scores.
 
     Raises:
-        FileNotFoundError: a corpus is not there.
+        FileNotFoundError: a corpus does not exist.
     """
     for corpus in run.corpora:
         if not corpus.path.is_file():
@@ -110,7 +109,7 @@ def _record(run: Run, log: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Parse and carry out."""
+    """Parse the arguments and carry out the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("size", metavar="SIZE")

@@ -1,4 +1,4 @@
-"""The uses of a word, by `spacy elmo neighbors`: a map, coloured by sense if labelled text is there, and the nearest.
+"""The uses of a word, by `spacy elmo neighbors`: a map, coloured by sense if labelled, and the nearest uses.
 
 python -m experiments.uses report/full en_mini_v3 bank LABELLED.jsonl TEXT "They sat on the bank of the river."
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Parse and call."""
+    """Parse the arguments and call the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="OUT_DIR")
     parser.add_argument("weights", metavar="WEIGHTS")

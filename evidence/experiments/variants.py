@@ -15,10 +15,10 @@ PLACES = ("input", "output")
 
 
 class Resources(NamedTuple):
-    """The files that some variants read, made from the same raw text."""
+    """The files that some variants need, made from the same raw text."""
 
     vectors: Path
-    """A folder that `spacy init vectors` wrote."""
+    """A folder that `spacy init vectors` has written."""
     tok2vec: Path
     """Weights that `spacy pretrain` wrote for the embedding and encoder of the task."""
 
@@ -29,7 +29,7 @@ def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Reso
     Args:
         variant: one of `VARIANTS`.
         task: the name of the component.
-        pair: its config without ELMo and with it, not interpolated; they stay as they are.
+        pair: its config without ELMo and with it, not interpolated; they are not changed.
 
     Raises:
         ValueError: no such variant.

@@ -14,8 +14,8 @@ from spacy_elmo.files import atomic_file, atomic_folder
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a path to write a file to; see `atomic_file`. The folder of `path` is made, and SIGTERM in the block ends
-    the process as an error would, so that it leaves nothing, either."""
+    """Yield a path to write a file to; see `atomic_file`. The folder of `path` is created, and SIGTERM in the block
+    raises an error, so that no partial file is left then either."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _sigterm_as_exit(), atomic_file(path) as partial:
         yield partial
@@ -30,7 +30,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what processes that were killed in the middle of a file or folder have left anywhere under a folder."""
+    """Remove the partial files and folders that killed processes have left anywhere under a folder."""
     for partial in list(folder.rglob(".*.partial")):
         process = partial.name.split(".")[-2].partition("-")[0]
         if process.isdecimal() and not _alive(int(process)):

@@ -9,13 +9,13 @@ def mask(lengths: Tensor) -> Tensor:
     return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
-def attend(likeness: Tensor, values: Tensor, found: Tensor) -> Tensor:
+def attend(similarity: Tensor, values: Tensor, present: Tensor) -> Tensor:
     """Return, for each token of one sentence, the mean of the other's vectors, weighted by softmax of their similarity.
 
     Args:
-        likeness: (batch, n, m).
+        similarity: (batch, n, m).
         values: (batch, m, width).
-        found: (batch, m), the places that count.
+        present: (batch, m) bool, false for padding.
     """
-    weights = likeness.masked_fill(~found[:, None], -torch.inf).softmax(dim=2)
+    weights = similarity.masked_fill(~present[:, None], -torch.inf).softmax(dim=2)
     return weights @ values

@@ -1,6 +1,6 @@
-"""A bidirectional LSTM that reads each sequence of a batch as if it were alone.
+"""A bidirectional LSTM that computes each sequence of a batch independently of the others.
 
-thinc's `PyTorchLSTM` lets the backward direction begin in the padding, so that what it writes depends on the longest
+thinc's `PyTorchLSTM` lets the backward direction begin in the padding, so that its output depends on the longest
 sequence of the batch.
 """
 
@@ -14,12 +14,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over padded sequences. Beyond the length of each it writes zeros.
+    """A bidirectional LSTM over padded sequences. Its outputs beyond the length of a sequence are zeros.
 
     Args:
-        nO: what it writes, both directions together.
-        nI: what it reads.
-        depth: layers.
+        nO: width of the output, both directions together.
+        nI: width of the input.
+        depth: number of layers.
     """
 
     def __init__(self, nO: int, nI: int, depth: int = 1) -> None:
@@ -27,7 +27,7 @@ class BiLSTM(nn.Module):
         self.lstm = nn.LSTM(nI, nO // 2, depth, batch_first=True, bidirectional=True)
         for name, parameter in self.lstm.named_parameters():
             if name.startswith("weight"):
-                # He et al. (2017). torch's own start is so small that a loss stands still for hundreds of steps.
+                # He et al. (2017). With torch's small initial values the loss does not fall for hundreds of steps.
                 for gate in parameter.detach().chunk(4):
                     nn.init.orthogonal_(gate)
             else:
@@ -43,7 +43,7 @@ class BiLSTM(nn.Module):
 
 class WithInput(nn.Module):
     """Output and input side by side, [h ; x], in place of the highway connections of He et al. (2017).
-    Without a way past the LSTM, the loss of srl stood for 400 steps where it is when every word gets the same guess."""
+    Without a connection past the LSTM, the loss of srl stayed for 400 steps at the value for equal predictions."""
 
     def __init__(self, layer: BiLSTM) -> None:
         super().__init__()

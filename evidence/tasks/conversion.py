@@ -33,7 +33,7 @@ def read_records(
 
 
 def write_docs(docs: Iterable[Doc], out: Path) -> None:
-    """Write Docs as the file that `spacy.Corpus.v1` reads, in a folder that is made if need be."""
+    """Write Docs to a file for `spacy.Corpus.v1`, and create its folder if it does not exist."""
     out.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(out)
 

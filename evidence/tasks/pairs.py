@@ -1,7 +1,7 @@
 """Two texts on one Doc, and their vectors.
 
 The Doc is the one text, a line break, the other. spaCy makes the break a whitespace token, which also ends a sequence
-of elmo, so that the biLM reads the two apart.
+of elmo, so that the biLM processes both separately.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 Pair = tuple[Floats2d, Floats2d]
-"""Vectors of the tokens before the line break, and of those behind it."""
+"""Vectors of the tokens before the line break, and of those after it."""
 
 
 def line_break(doc: Doc) -> int:
     """Return the index of the token between the two texts.
 
     Raises:
-        ValueError: there is none, or nothing before or behind it.
+        ValueError: there is none, or no token before or after it.
     """
     breaks = (token.i for token in doc if token.is_space and "\n" in token.text)
     place = next(breaks, len(doc))
@@ -39,14 +39,14 @@ def pairs(
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Initialize the vectors. Y is for what comes after."""
+    """Initialize the layer of the vectors. Y is not used."""
     model.layers[0].initialize(X=X)
 
 
 def forward(
     model: Model[list[Doc], list[Pair]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Pair], Callable[[list[Pair]], list[Doc]]]:
-    """Cut at the line break, whose own vector is not used."""
+    """Split the vectors at the line break, whose vector is not used."""
     places = [line_break(doc) for doc in docs]
     vectors, backprop_vectors = model.layers[0](docs, is_train)
 

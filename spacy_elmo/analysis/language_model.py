@@ -196,12 +196,12 @@ class LanguageModel:
         contexts = self._opening_states[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _neighbours(slots[sequences.places[batch]], lengths)
-            pieces = self._bilm.forward_chunks(
+            chunks = self._bilm.forward_chunks(
                 token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )
-            for piece in pieces:
-                for direction, hidden in enumerate(piece.layers[-1]):
-                    slot = torch.from_numpy(targets[direction, piece.words[direction]])
+            for chunk in chunks:
+                for direction, hidden in enumerate(chunk.layers[-1]):
+                    slot = torch.from_numpy(targets[direction, chunk.words[direction]])
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts
 

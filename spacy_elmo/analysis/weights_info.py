@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bilm.weights import Weights
+from ..file_hash import hash_file
 
 
 def weights_info(path: str | Path) -> dict[str, Any]:
@@ -23,14 +24,6 @@ def weights_info(path: str | Path) -> dict[str, Any]:
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "sha256": _sha256(path),
+        "sha256": hash_file(path, hashlib.sha256()),
         **weights.info(),
     }
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

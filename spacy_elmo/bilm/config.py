@@ -82,10 +82,10 @@ class BiLMConfig:
     """True: there is a projection even where its input and output have the same width. There bilm-tf creates none,
     after the filters or in the LSTM; AllenNLP and ELMoForManyLangs always do."""
     unicode_form: UnicodeForm = ""
-    """Unicode normal form of the words ("NFC", "NFD", "NFKC" or "NFKD"), in which they are read whatever their form in
-    a text; empty: words are read as they are. See `Spelling`."""
+    """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted, whatever their form in a
+    text; empty: words stay as they are. See `Spelling`."""
     replace: tuple[tuple[str, str], ...] = ()
-    """Characters and the text that is read in place of each, such as `{"v": "u", "j": "i"}` for Latin."""
+    """Characters and the text that replaces each, such as `{"v": "u", "j": "i"}` for Latin."""
 
     def __post_init__(self) -> None:
         # JSON and config files contain lists: convert them to tuples, so that equal configs compare equal.

@@ -80,8 +80,8 @@ class BiLM(nn.Module):
         vectors of recently used words are cached.
 
         Args:
-            precision: of the products. Sums, gates and states stay float32; so does the token encoder, but with
-                "bfloat16" on a CPU the products of its dense layers, most of its time, have this precision too.
+            precision: number type of the matrix products. Sums, gates and states stay float32; so does the token
+                encoder, but with "bfloat16" on a CPU the products of its dense layers, most of its time, are bfloat16.
 
         Raises:
             ValueError: the device does not support the precision.
@@ -154,7 +154,7 @@ class BiLM(nn.Module):
         tokens = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
         sequence = _sequences(words, lengths, len(token_ids))
-        # Not tokens[...], whose backward pass adds up in another order each time when there are several threads.
+        # Not tokens[...]: with several threads its backward pass sums in another order each time.
         x = nn.functional.embedding(self._index(sequence[packing.positions]), tokens)
         h, c = self._initial_state(state, packing)
         outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)

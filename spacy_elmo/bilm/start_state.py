@@ -13,7 +13,7 @@ from .model import BiLM
 
 # Texts that are processed side by side, so that a step is a product of matrices.
 _STREAMS = 16
-# Sentences of each text after which the zeros that it began with no longer matter.
+# Sentences of each text after which its initial state of zeros no longer matters.
 BURN_IN = 3
 
 

@@ -32,7 +32,7 @@ _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 @dataclass
 class Weights:
-    """The content of a weights file: the tensors of a biLM, its configuration and what belongs to them."""
+    """The content of a weights file: the configuration of a biLM, its tensors, vocabulary, card and start state."""
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
@@ -255,7 +255,7 @@ class Weights:
         return weights
 
     def _problems(self) -> list[str]:
-        # Before the network is built: a damaged header may ask for a billion layers.
+        # Before the network is built: a damaged header may claim a billion layers.
         if self.config.layers + self.config.highways > len(self.tensors):
             return [
                 f"layers = {self.config.layers}, highways = {self.config.highways}:"
@@ -277,7 +277,7 @@ class Weights:
             elif tensor.dtype not in _DTYPES:
                 problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
             elif not is_finite(tensor):
-                problems.append(f"{name}: holds values that are not finite")
+                problems.append(f"{name}: contains values that are not finite")
         if self.config.words and len(self.vocabulary) != self.config.words:
             problems.append(
                 f"vocabulary: {len(self.vocabulary)} words, expected {self.config.words}"

@@ -17,7 +17,7 @@ from .progress import reading_bar, stage_bar
 from .terminal import file_size
 
 if TYPE_CHECKING:
-    from ..converters.conversion import Conversion
+    from ..converters.result import Conversion
 
 convert_cli = typer.Typer(
     name="convert",
@@ -176,7 +176,7 @@ def auto_cli(
     quiet: QuietOption = False,
 ) -> None:
     """Detect the format of IN, and convert it."""
-    from ..converters.detect import convert
+    from ..converters.formats import convert
 
     _run(convert, source, out_file, dtype, warm, lang, force, quiet)
 

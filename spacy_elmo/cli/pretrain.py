@@ -66,11 +66,11 @@ def pretrain_cli(
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
         from ..pretrain.run_folder import REPLACED, claim, finish, reserved, run_corpus
         from ..pretrain.training import distributed
-        from ..pretrain.training.allocation import keep_freed_memory
+        from ..pretrain.training.allocation import reuse_memory
         from ..pretrain.training.initial_weights import read_initial_weights
         from ..pretrain.training.loop import Stopped, pretrain
 
-        keep_freed_memory()
+        reuse_memory()
         device = distributed.device(gpu_id)
         with distributed.join(device) as processes, contextlib.ExitStack() as lock:
             processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
@@ -149,12 +149,12 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
     cells = [
         f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}",
         "" if progress.loss is None else f"{progress.loss:.3f}",
-        *perplexities, f"{progress.tokens_per_second:,.0f}" if progress.step else "", _left(progress, max_minutes),
+        *perplexities, f"{progress.tokens_per_second:,.0f}" if progress.step else "", _time_left(progress, max_minutes),
     ]  # fmt: skip
     return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))
 
 
-def _left(progress: Progress, max_minutes: float | None) -> str:
+def _time_left(progress: Progress, max_minutes: float | None) -> str:
     """Return the estimated time to the first limit, as h:mm:ss; "?" if no limit predicts it."""
     minutes = []
     if progress.steps and progress.step:

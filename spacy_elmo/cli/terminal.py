@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, which may come from a stranger's file, and could rule the terminal."""
+    """Escape the control characters of a text: in a text from an unknown file they could control the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

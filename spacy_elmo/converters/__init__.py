@@ -3,5 +3,5 @@
 Each foreign program has a folder with the same modules, where it needs them: `files` (the files on disk, unchanged),
 `options` (its options as a `BiLMConfig`), `conversion` (its tensors as our `Weights`) and `export` (our `Weights` as
 its files). `readers/` parses file formats, and contains nothing about ELMo. A new foreign format is another folder, a
-row of `detect.FORMATS`, its name in the `Literal` of `one_call.convert`, and a command in `cli/convert.py`.
+row of `formats.FORMATS`, its name in the `Literal` of `one_call.convert`, and a command in `cli/convert.py`.
 """

@@ -25,8 +25,8 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
     """
     if config.layers + config.highways > arrays:
         raise ValueError(
-            f"the options claim {config.layers} LSTM layers and {config.highways} highway layers: too many for"
-            f" {arrays} arrays of weights"
+            f"the options claim {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
+            f" have only {arrays} arrays"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
-from . import detect
+from . import formats
 from .readers.archive import opened
 from .warm import with_start
 
@@ -56,7 +56,7 @@ def convert(
                 raise ValueError(
                     f'{", ".join(options)}: options need the name of a format, and not "auto"'
                 )
-            conversion = detect.convert(files.path, dtype=getattr(torch, dtype), **options)
+            conversion = formats.convert(files.path, dtype=getattr(torch, dtype), **options)
         else:
             conversion = _converter(format)(files.path, dtype=getattr(torch, dtype), **options)
         if warm is not None:
@@ -72,7 +72,7 @@ def convert(
 
 
 def _converter(name: str) -> Any:
-    converters = {format.name: format.convert for format in detect.FORMATS}
+    converters = {format.name: format.convert for format in formats.FORMATS}
     if name not in converters:
         raise ValueError(f"format = {name!r}: expected auto or one of {', '.join(converters)}")
     return converters[name]

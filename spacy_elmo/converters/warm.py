@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..bilm.start_state import mean_start_state
-from .conversion import Conversion
+from .result import Conversion
 
 # The largest public models take minutes for this many; the error of a mean falls with the root of their number.
 MAX_SENTENCES = 2000

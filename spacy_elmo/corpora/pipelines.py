@@ -1,4 +1,4 @@
-"""Pipelines that read a corpus: loading, their elmo, and a fingerprint of what their vectors depend on."""
+"""Pipelines that process a corpus: loading, their elmo, and a fingerprint of what their vectors depend on."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Embedder:
             docs = self._docs(shard.items)
             tokens = [[token.text for token in doc] for doc in docs]
             pooled = self._options.pooling is not None
-            shim_of(self._elmo.model).forget()
+            shim_of(self._elmo.model).clear_cache()
             vectors = self._compute(docs)
             if pooled:
                 vectors = [self._pool(rows, doc) for rows, doc in zip(vectors, docs, strict=True)]

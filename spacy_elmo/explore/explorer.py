@@ -26,7 +26,7 @@ from .word_view import word_view
 Answer: TypeAlias = dict[str, Any]
 
 MAX_CHARACTERS = 1_000
-"""Characters of a sentence."""
+"""Largest number of characters of a sentence."""
 MAX_SENTENCES = 2
 _NEIGHBORS = 8
 _SUBSTITUTES = 6
@@ -126,7 +126,7 @@ class Explorer:
                 for near in self._index.similar_spellings(word, _SPELLINGS)
             ],
             "substitutes": self._substitutes(word),
-            "likeness": [self._likeness(word, doc) for doc in docs],
+            "likeness": [self._cosines(word, doc) for doc in docs],
         }
 
     def _docs(self, texts: Sequence[str]) -> list[Doc]:
@@ -177,7 +177,7 @@ class Explorer:
             for context, substitutes in by_context.items()
         }
 
-    def _likeness(self, word: Token, doc: Doc) -> list[list[float]]:
+    def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
         """Return the cosines of a word with all tokens of a Doc, for each layer."""
         vectors = unit(numpy_layers(doc) - self._index.centre)
         queries = numpy_layers(word.doc)[:, word.i : word.i + 1]

@@ -144,7 +144,7 @@ class Elmo(Upstream, TrainablePipe):
         if warn or self.is_disabled():
             self.warn_once(
                 "on demand",
-                f"{self.name!r} did not run on Docs that a later component reads, so their vectors are computed on"
+                f"{self.name!r} did not run on Docs whose layers a later component uses, so they are computed on"
                 " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
                 " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
             )
@@ -225,7 +225,7 @@ class Elmo(Upstream, TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and let the optimizer take a step. A batch that no listener has read yet is kept."""
+        """Run the backward pass and let the optimizer take a step. A batch that no listener has used yet is kept."""
         if self._batch is not None and self._batch.was_read:
             self._flush()
             self._end_batch()

@@ -1,4 +1,5 @@
-"""The `elmo` factory, which spaCy registers before any component is made. Its options are those of `options.py`."""
+"""The `elmo` factory, which spaCy registers before any component is made. Its options are the fields of `ElmoOptions`,
+in `options.py`."""
 
 import dataclasses
 from typing import TYPE_CHECKING

@@ -1,5 +1,8 @@
 """The options of `elmo`, each in one place: its name, type, default and reason.
 
+A new option needs a row in docs/reference.md, too. If it changes no vector, `corpora.pipelines.fingerprint` must remove
+it, so that vectors and indexes on disk still match their pipeline.
+
 spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """
 
@@ -30,7 +33,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 @dataclass(frozen=True)
 class BiLMOptions(Unsaved):
     """Options of a biLM, in a component of its own or inside a consumer. They are not saved with the model, because
-    they stand in the config, and an old value would override it.
+    the config contains them, and an old value would override it.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
@@ -38,7 +41,7 @@ class BiLMOptions(Unsaved):
 
     weights: str | None = AUTO
     """Name of a bundled or installed biLM, or path of a weights file. "auto": the default of the pipeline's language,
-    whose name then stands in the pipeline's config. null: random weights, which `nlp.initialize` draws."""
+    whose name is then written into the pipeline's config. null: random weights, which `nlp.initialize` draws."""
     frozen: bool = True
     """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
     layers of training Docs are then computed once, in the first epoch."""
@@ -54,11 +57,11 @@ class BiLMOptions(Unsaved):
     need less, and lower layers less than higher ones: [0.04, 0.15, 0.4] divides it by 2.6 from layer to layer, as
     Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
-    """Words that the biLM reads at once, a bound on memory. No vector depends on it: a longer span is read in pieces,
-    except when the biLM is being trained."""
+    """Largest number of words that the biLM processes at once, a bound on memory. No vector depends on it: a longer
+    span is processed in chunks, except when the biLM is being trained."""
     get_spans: SpanGetter | None = None
-    """Spans of a Doc that are read as sequences; null: sentences, by a rule that uses no annotation, so that training
-    and prediction read the same."""
+    """Spans of a Doc that are processed as sequences; null: sentences, by a rule that uses no annotation, so that
+    training and prediction process the same sequences."""
     dtype: StoredDType = "float32"
     """Number type of the layers; "float16" takes half the memory. Listeners use the rounded values, in training as
     well, and compute in float32. `_.elmo` is always float32."""
@@ -94,10 +97,7 @@ class BiLMOptions(Unsaved):
 
 @dataclass(frozen=True)
 class ElmoOptions(BiLMOptions):
-    """Options of the `elmo` component: those of its biLM, and what is kept of the layers.
-
-    A new option that changes no vector, here or in `BiLMOptions`, must be removed in `corpora.pipelines.fingerprint`.
-    """
+    """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
 
     store: Store = "layers"
     """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to

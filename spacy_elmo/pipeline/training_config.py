@@ -35,8 +35,8 @@ def add_listening(
 
     Args:
         components: names of factories. The settings of a component are those of its shipped config, if there is one.
-        accurate: each component also has an embedding and an encoder of its own, which reads both, [x ; ELMo].
-            Otherwise it reads the vectors of elmo alone.
+        accurate: each component also has its own embedding x and an encoder, whose input is [x ; ELMo].
+            Otherwise its input is the vectors of elmo alone.
         vectors: the embedding includes the static vectors of the pipeline.
 
     Raises:

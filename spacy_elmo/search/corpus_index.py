@@ -18,7 +18,7 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to an index: the spans that elmo reads (its `get_spans`).
+    """Add the sentences of a corpus to an index: the spans that elmo processes (its `get_spans`).
 
     The pipeline processes the Docs of `read_docs` from its tokenizer to its elmo.
 
@@ -27,7 +27,7 @@ def add_corpus(
         tokenized: texts are words separated by spaces.
 
     Yields:
-        The number of tokens added since the last one.
+        The number of tokens added since the previous yield.
 
     Raises:
         OSError, ValueError: see `read_docs` and `find_elmo`; the text has no words.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
+from ..file_hash import hash_file
 from ..files import atomic_file, atomic_folder, atomic_write
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
@@ -225,11 +226,7 @@ def _check_digests(folder: Path, kind: IndexFormat, settings: Mapping[str, Any])
 
 
 def _file_digest(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    return hash_file(path, hashlib.blake2b(digest_size=16))
 
 
 def _settings_digest(settings: Mapping[str, Any]) -> str:

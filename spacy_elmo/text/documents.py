@@ -109,7 +109,7 @@ def _record(record: object, errors: str) -> Document:
         stripped = (line.strip() for line in text.split("\n"))
         return Document([line for line in stripped if line], words=False)
     raise ValueError(
-        'expected {"text": a string} or {"tokens": a list of strings}, found '
+        'expected {"text": a string} or {"tokens": a list of strings}, but got '
         f"{json.dumps(record):.100}"
     )
 

@@ -70,23 +70,23 @@ SENTENCES = [(0, 1, 2, 3), (5, 6, 7), (9,)]
 @pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
 def test_score_equals_the_oracle(weights, nlp, max_batch_tokens):
     doc = Doc(nlp.vocab, words=TEXT)
-    found = LanguageModel(weights, max_batch_tokens=max_batch_tokens).score(doc)
+    actual = LanguageModel(weights, max_batch_tokens=max_batch_tokens).score(doc)
     for number, places in enumerate(SENTENCES):
         forward, backward, closing = expected_score(weights, [TEXT[i] for i in places])
-        np.testing.assert_allclose(found.forward[list(places)], forward, atol=2e-5)
-        np.testing.assert_allclose(found.backward[list(places)], backward, atol=2e-5)
-        np.testing.assert_allclose(found.closing[:, number], closing, atol=2e-5)
+        np.testing.assert_allclose(actual.forward[list(places)], forward, atol=2e-5)
+        np.testing.assert_allclose(actual.backward[list(places)], backward, atol=2e-5)
+        np.testing.assert_allclose(actual.closing[:, number], closing, atol=2e-5)
     space = np.isin(np.arange(len(TEXT)), [4, 8])
-    assert np.array_equal(np.isnan(found.forward), space)
-    assert np.array_equal(np.isnan(found.backward), space)
-    assert np.flatnonzero(found.unknown).tolist() == [5]
-    assert found.closing.shape == (2, 3)
+    assert np.array_equal(np.isnan(actual.forward), space)
+    assert np.array_equal(np.isnan(actual.backward), space)
+    assert np.flatnonzero(actual.unknown).tolist() == [5]
+    assert actual.closing.shape == (2, 3)
 
 
 @pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
 def test_substitutes_are_the_best_of_all_words(weights, nlp, max_batch_tokens):
     doc = Doc(nlp.vocab, words=TEXT)
-    found = LanguageModel(weights, max_batch_tokens=max_batch_tokens).all_substitutes(doc, n=3)
+    actual = LanguageModel(weights, max_batch_tokens=max_batch_tokens).all_substitutes(doc, n=3)
     words = [word for word in VOCABULARY if word not in ("<S>", "</S>", "<UNK>")]
     for places in SENTENCES:
         forward, backward = logits(weights, [TEXT[i] for i in places])
@@ -96,11 +96,11 @@ def test_substitutes_are_the_best_of_all_words(weights, nlp, max_batch_tokens):
             fitting = log_softmax(both[[row(word) for word in words]])
             ranked = sorted(zip(fitting, words, strict=True), reverse=True)
             expected = [(word, score) for score, word in ranked if word != TEXT[i]][:3]
-            assert [s.word for s in found[i]] == [word for word, _ in expected]
+            assert [s.word for s in actual[i]] == [word for word, _ in expected]
             np.testing.assert_allclose(
-                [s.log_probability for s in found[i]], [p for _, p in expected], atol=5e-5
+                [s.log_probability for s in actual[i]], [p for _, p in expected], atol=5e-5
             )
-    assert found[4] == found[8] == []
+    assert actual[4] == actual[8] == []
 
 
 def test_substitutes_by_context(weights, nlp):
@@ -111,7 +111,7 @@ def test_substitutes_by_context(weights, nlp):
     for places in SENTENCES:
         forward, backward = logits(weights, [TEXT[i] for i in places])
         for place, i in enumerate(places):
-            found = model.substitutes_by_context(doc[i], n=3)
+            actual = model.substitutes_by_context(doc[i], n=3)
             for context, scores in (
                 ("before", forward[place]),
                 ("after", backward[len(places) - 1 - place]),
@@ -119,12 +119,14 @@ def test_substitutes_by_context(weights, nlp):
                 fitting = log_softmax(scores[[row(word) for word in words]])
                 ranked = sorted(zip(fitting, words, strict=True), reverse=True)
                 expected = [(word, score) for score, word in ranked if word != TEXT[i]][:3]
-                assert [s.word for s in found[context]] == [word for word, _ in expected]
+                assert [s.word for s in actual[context]] == [word for word, _ in expected]
                 np.testing.assert_allclose(
-                    [s.log_probability for s in found[context]], [p for _, p in expected], atol=5e-5
+                    [s.log_probability for s in actual[context]],
+                    [p for _, p in expected],
+                    atol=5e-5,
                 )
             both = model.substitutes(doc[i], n=3)
-            assert [s.word for s in found["both"]] == [s.word for s in both]
+            assert [s.word for s in actual["both"]] == [s.word for s in both]
 
 
 def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypatch):
@@ -152,20 +154,20 @@ def test_substitutes_in_blocks(weights, nlp, monkeypatch):
     model = LanguageModel(weights)
     whole = model.all_substitutes(doc)
     monkeypatch.setattr(Head, "rows_per_block", 8)  # contexts by twos
-    found = model.all_substitutes(doc)
-    assert [[s.word for s in words] for words in found] == [
+    actual = model.all_substitutes(doc)
+    assert [[s.word for s in words] for words in actual] == [
         [s.word for s in words] for words in whole
     ]
     # A word of the vocabulary has four others; one outside it has all five.
-    assert [len(words) for words in found] == [4, 4, 4, 4, 0, 5, 4, 4, 0, 4]
+    assert [len(words) for words in actual] == [4, 4, 4, 4, 0, 5, 4, 4, 0, 4]
 
 
 def test_other_spans(weights, nlp):
     doc = Doc(nlp.vocab, words=["a", "cat", ".", "sat"])
-    found = LanguageModel(weights, get_spans=whole_docs).score(doc)
+    actual = LanguageModel(weights, get_spans=whole_docs).score(doc)
     forward, backward, _ = expected_score(weights, ["a", "cat", ".", "sat"])
-    np.testing.assert_allclose(found.forward, forward, atol=2e-5)
-    np.testing.assert_allclose(found.backward, backward, atol=2e-5)
+    np.testing.assert_allclose(actual.forward, forward, atol=2e-5)
+    np.testing.assert_allclose(actual.backward, backward, atol=2e-5)
     model = LanguageModel(weights, get_spans=windows_v1(3, 1))
     with pytest.raises(ValueError, match="spans of get_spans overlap"):
         model.score(doc)
@@ -183,8 +185,8 @@ def test_empty_docs(weights, nlp):
 def test_from_file(weights, nlp, tmp_path):
     weights.save(tmp_path / "lm.safetensors")
     doc = Doc(nlp.vocab, words=TEXT)
-    found = LanguageModel.from_file(tmp_path / "lm.safetensors").score(doc)
-    np.testing.assert_array_equal(found.forward, LanguageModel(weights).score(doc).forward)
+    actual = LanguageModel.from_file(tmp_path / "lm.safetensors").score(doc)
+    np.testing.assert_array_equal(actual.forward, LanguageModel(weights).score(doc).forward)
     weights.without_head().save(tmp_path / "bare.safetensors")
     with pytest.raises(ValueError, match="no head"):
         LanguageModel.from_file(tmp_path / "bare.safetensors")

@@ -27,15 +27,15 @@ def test_resident_and_peak():
 
 
 def test_kept_docs():
-    found = kept_docs(300, elmo=True)
-    assert 300 <= found["words"] < 1000 and found["vectors left"] == 0
+    actual = kept_docs(300, elmo=True)
+    assert 300 <= actual["words"] < 1000 and actual["vectors left"] == 0
 
 
 def test_long_doc():
-    found = long_doc(300)
-    assert found["words"] == 300 and found["output"] == pytest.approx(300 * 256 * 2 / 1e6)
-    assert found["working"] < 500
-    assert found["first words differ by"] < 1e-3 > found["last words differ by"]
+    actual = long_doc(300)
+    assert actual["words"] == 300 and actual["output"] == pytest.approx(300 * 256 * 2 / 1e6)
+    assert actual["working"] < 500
+    assert actual["first words differ by"] < 1e-3 > actual["last words differ by"]
 
 
 @pytest.mark.parametrize("getter, exact", [("doc", True), ("sents", False)])

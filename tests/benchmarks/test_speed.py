@@ -67,20 +67,20 @@ def test_a_failed_process_has_no_further_figures(monkeypatch, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("Anna left . \n" * 50)
     sides = [Side("network"), Side("AllenNLP")]
-    found = rounds_module.compare(
+    actual = rounds_module.compare(
         "small", sides, batches=[1, 32, 256], rounds=2, threads=1, text=text, allennlp=None
     )
     assert "AllenNLP has failed" in capsys.readouterr().err
-    _, network, allennlp = speed.table(found)
+    _, network, allennlp = speed.table(actual)
     assert len(network.split()) == 2 + 3 * 4
     assert allennlp.split()[6:] == ["-", "-"] and allennlp.split()[3] == "w/s"
-    _, line = speed.targets(found)
+    _, line = speed.targets(actual)
     assert line.split()[-3:] == ["1.00", "-", "-"]
 
 
 def test_limits():
-    found = {"import": {"added": 41.25}, "one sentence, threads 2": {"float32": {"median": 3.456}}}
-    added, one = speed.limits(found)
+    actual = {"import": {"added": 41.25}, "one sentence, threads 2": {"float32": {"median": 3.456}}}
+    added, one = speed.limits(actual)
     assert added.split()[-5:] == ["<", "50", "ms", "41.2", "ms"]
     assert one.split()[-5:] == ["<", "5", "ms", "3.46", "ms"]
 
@@ -129,8 +129,8 @@ def test_latency_leaves_the_warm_up_out(monkeypatch):
     ends = np.cumsum([1.0, *(0.001 * n for n in range(1, 10))])
     clock = np.stack([np.concatenate([[0], ends[:-1]]), ends], 1).ravel().tolist()
     monkeypatch.setattr(latency.time, "perf_counter", iter(clock).__next__)
-    found = latency.measure(lambda _: None, ["text"] * 10)
-    assert found == {"median": pytest.approx(5.0), "90 %": pytest.approx(8.2)}
+    actual = latency.measure(lambda _: None, ["text"] * 10)
+    assert actual == {"median": pytest.approx(5.0), "90 %": pytest.approx(8.2)}
 
 
 def test_cosines():

@@ -27,15 +27,15 @@ def by_loops(start, position=None):
         carried = oracle.zero_state()
         for number, sentence in enumerate(text):
             words = sentence.split()
-            wanted, after = oracle.layers(words, carried, closing=True)
+            expected, after = oracle.layers(words, carried, closing=True)
             got, _ = oracle.layers(words, start)
             carried = after
             for place in range(len(words)) if number >= 3 else ():
                 for direction, read in ((0, place + 1), (1, len(words) - place)):
                     half = slice(direction * 5, direction * 5 + 5)
                     if position in (None, read):
-                        distance += ((got - wanted)[1:, place, half] ** 2).sum()
-                        reference += (wanted[1:, place, half] ** 2).sum()
+                        distance += ((got - expected)[1:, place, half] ** 2).sum()
+                        reference += (expected[1:, place, half] ** 2).sum()
     return np.sqrt(distance / reference)
 
 
@@ -60,9 +60,9 @@ def test_distances_equal_the_oracle(tmp_path, texts, monkeypatch, capsys):
     printed = capsys.readouterr().out
     states = {"zero": None, "warm": (start.h.numpy(), start.c.numpy())}
     for name, state in states.items():
-        found = result["distance"][name]
-        assert list(found) == ["1", "2", "3", "all words"]
-        for position, value in found.items():
+        actual = result["distance"][name]
+        assert list(actual) == ["1", "2", "3", "all words"]
+        for position, value in actual.items():
             number = None if position == "all words" else int(position)
             assert value == pytest.approx(by_loops(state, number), rel=1e-4)
             assert f"{value:10.4f}" in printed

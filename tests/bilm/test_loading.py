@@ -92,7 +92,7 @@ def test_one_value_that_is_not_finite(path, dtype, value):
         )
     tensors["lstm.1.recurrent"][1, 4, 27] = value
     path.write_bytes(safetensors.torch.save(tensors, header))
-    with pytest.raises(ValueError, match="lstm.1.recurrent: holds values that are not finite"):
+    with pytest.raises(ValueError, match="lstm.1.recurrent: contains values that are not finite"):
         Weights.load(path)
 
 

@@ -147,7 +147,7 @@ def test_start_state(tmp_path, dtype):
         ({"start.c": torch.zeros(1, 2, 7)}, r"start.c: shape \[1, 2, 7\], expected \[2, 2, 7\]"),
         (
             {"start.c": torch.full((2, 2, 7), torch.inf)},
-            "start.c: holds values that are not finite",
+            "start.c: contains values that are not finite",
         ),
         ({"start.h": torch.zeros(2, 2, 5).int()}, "start.h: type torch.int32, expected a float"),
         ({"start.h": None}, "start.h: missing"),
@@ -233,7 +233,7 @@ def test_every_mismatch_is_named(tmp_path):
     first, *problems = str(error.value).split("\n")
     assert first == f"{path}: the tensors do not fit the header:"
     assert problems == [
-        "  encoder.characters: holds values that are not finite",
+        "  encoder.characters: contains values that are not finite",
         "  head.weight: shape [7, 5], expected [8, 5]",
         "  lstm.0.bias: type torch.float64, expected a float of 16 or 32 bits",
         "  lstm.0.input: shape [2, 5, 27], expected [2, 5, 28]",

@@ -196,7 +196,7 @@ def pack(folder, path):
 @pytest.mark.parametrize("archive", [None, "m.zip", "m.tar.gz"])
 @pytest.mark.parametrize("command", [*WRITERS, "auto"])
 def test_every_format_from_folder_and_archive(tmp_path, command, archive):
-    """Named or found out; what is read is called by its place in the archive."""
+    """The format is named or detected; messages show the path inside the archive."""
     for format in [command] if command in WRITERS else WRITERS:
         folder = WRITERS[format](tmp_path / format)
         source = pack(folder, tmp_path / f"{format}.{archive}") if archive else folder

@@ -75,7 +75,7 @@ def test_error_writes_nothing(tmp_path, text, content):
 
 
 def test_page(tmp_path, text, monkeypatch):
-    """What docs/warm.md says works as it stands."""
+    """The commands of docs/warm.md run as written."""
     monkeypatch.chdir(tmp_path)
     WRITERS["bilm-hdf5"](tmp_path / "theirs")
     (command,) = re.findall(r"```bash\npython -m spacy elmo convert (.*)\n```", PAGE)

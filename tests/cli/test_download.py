@@ -27,7 +27,7 @@ def server(monkeypatch, tmp_path):
 
 @pytest.fixture
 def catalogue(monkeypatch, tmp_path, server):
-    """Sets the catalogue to one model, `some`, of the files that it is given."""
+    """Return a function that replaces the catalogue by one model, `some`, with the given files."""
 
     def write(files):
         record = {
@@ -56,7 +56,7 @@ def files_in(folder):
 
 
 def test_through_spacy(server, tmp_path):
-    """An address, which no catalogue needs to know."""
+    """A file is downloaded by its URL, without the catalogue."""
     url = server.url("redirect")
     command = [sys.executable, "-m", "spacy", "elmo", "download", url, "--sha256", SHA256]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
@@ -135,7 +135,7 @@ def test_failure_is_one_message(catalogue, server, monkeypatch, way):
 
 
 def test_what_is_whole_is_kept(catalogue, server):
-    """The first file of two need not come again after the second one failed."""
+    """The first of two files is not downloaded again after the second one failed."""
     folder = catalogue({server.url("whole", "options.json"): None, server.url("short"): None})
     assert invoke("some")[0] == 1
     assert files_in(folder) == ["options.json"]

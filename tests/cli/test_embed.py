@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`: through spaCy's own command, killed and resumed, and what it refuses."""
+"""`python -m spacy elmo embed`: through spaCy's own command, killed and resumed, and its errors."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Which errors become a message, and which stay mistakes."""
+"""Errors that become one message, and errors that keep their traceback."""
 
 import pytest
 import typer

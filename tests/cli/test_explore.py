@@ -1,4 +1,4 @@
-"""`python -m spacy elmo explore`, and the index that it reads."""
+"""`python -m spacy elmo explore`, and its index."""
 
 import json
 import re

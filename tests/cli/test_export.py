@@ -17,7 +17,7 @@ from tests import tiny
 
 
 def test_what_allennlp_cannot_read(tmp_path):
-    """bilm-tf reads every export; AllenNLP's loader supports fewer models, and the command says so."""
+    """bilm-tf loads every export; AllenNLP's loader supports fewer models, and the command warns of it."""
     for fields, reason in [
         ({"max_characters": 50, "skip": True}, None),
         ({"max_characters": 12, "skip": True}, "max_characters = 12"),

@@ -109,12 +109,12 @@ def test_what_is_there_is_kept(weights, tmp_path):
 
 def listening(config):
     """Return the sizes of what each component reads through a listener, beside the embedding of its own."""
-    found = {}
+    actual = {}
     for name, block in config["components"].items():
         tok2vec = block.get("model", {}).get("tok2vec")
         if tok2vec is not None:
-            found[name] = (tok2vec["@architectures"], tok2vec.get("embed"))
-    return found
+            actual[name] = (tok2vec["@architectures"], tok2vec.get("embed"))
+    return actual
 
 
 @pytest.mark.parametrize("optimize", ["efficiency", "accuracy"])
@@ -155,9 +155,9 @@ def test_recipes(tmp_path):
         return config, tok2vec
 
     assert recipe["input"].items() <= block()[1].items()
-    found = block("--optimize", "accuracy")[1]
-    assert recipe["input"].items() <= found.pop("input").items()
-    assert found == {key: value for key, value in recipe.items() if key != "input"}
+    actual = block("--optimize", "accuracy")[1]
+    assert recipe["input"].items() <= actual.pop("input").items()
+    assert actual == {key: value for key, value in recipe.items() if key != "input"}
     (tmp_path / "floret").mkdir()
     config, tok2vec = block("--optimize", "accuracy", "--vectors", tmp_path / "floret")
     assert tok2vec["embed"]["include_static_vectors"] is True

@@ -35,7 +35,7 @@ def weights(tmp_path):
 
 
 def test_bundled_model(text):
-    """Layers that know the context tell the senses apart; in layer 0 all are equal, and the first one comes first."""
+    """Layers with context distinguish the senses; in layer 0 all are equal, and stay in the order of the text."""
     query = "I borrowed money from the bank for a house."
     code, output = invoke("en_mini_v3", text, "bank", "-n", "1", "-q", query)
     assert code == 0

@@ -40,9 +40,9 @@ def test_index_and_query(folder, options):
     assert code == 0 and "3 sentences" in output
     code, output = run("query", folder / "index", "The bank gave him money.", "-n", "2", "--json")
     assert code == 0, output
-    found = json.loads(output)
-    assert found["query"] == "The bank gave him money." and len(found["hits"]) == 2
-    best, second = found["hits"]
+    actual = json.loads(output)
+    assert actual["query"] == "The bank gave him money." and len(actual["hits"]) == 2
+    best, second = actual["hits"]
     assert best["doc_id"] == f"{folder / 'a.txt'}:3"
     assert (best["start"], best["end"], best["text"]) == (0, 6, "The bank gave him money.")
     assert best["cosine"] == pytest.approx(1)

@@ -68,8 +68,8 @@ def test_a_copy_needs_no_file(weights, duplicate):
     nlp, values = pipeline(weights), expected(weights)
     model = duplicate(nlp.get_pipe("elmo").model)
     weights.unlink()
-    (found,) = model.predict([Doc(nlp.vocab, words=WORDS)])
-    np.testing.assert_allclose(found, values, atol=1e-5)
+    (actual,) = model.predict([Doc(nlp.vocab, words=WORDS)])
+    np.testing.assert_allclose(actual, values, atol=1e-5)
 
 
 def test_a_copy_is_independent(weights):

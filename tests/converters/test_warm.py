@@ -6,7 +6,7 @@ import torch
 from spacy_elmo.bilm.start_state import mean_start_state
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import warm
-from spacy_elmo.converters.conversion import Conversion
+from spacy_elmo.converters.result import Conversion
 from spacy_elmo.converters.warm import with_start
 from tests import tiny
 

@@ -1,4 +1,4 @@
-"""Which items are in a file, and how they are cut into shards."""
+"""The items of files, and their division into shards."""
 
 import gzip
 import json
@@ -118,17 +118,17 @@ def test_shards_are_the_items_in_order(tmp_path_factory, files, size):
         path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "CHARACTERS_PER_SHARD", size)
-        found = list(read_shards(paths))
-    assert [item for s in found for item in s.items] == [x.strip() for xs in files for x in xs]
-    assert [s.number for s in found] == list(range(len(found)))
-    starts = [sum(len(s.items) for s in found[:n]) for n in range(len(found))]
-    assert [s.first for s in found] == starts
-    for shard in found:
+        actual = list(read_shards(paths))
+    assert [item for s in actual for item in s.items] == [x.strip() for xs in files for x in xs]
+    assert [s.number for s in actual] == list(range(len(actual)))
+    starts = [sum(len(s.items) for s in actual[:n]) for n in range(len(actual))]
+    assert [s.first for s in actual] == starts
+    for shard in actual:
         # A shard ends with the item that fills it.
         sizes = [len(item) + 1 for item in shard.items]
         assert sum(sizes[:-1]) < size
     for path, lines in zip(paths, files, strict=True):
-        assert sum(len(s.items) for s in found if s.source == str(path)) == len(lines)
+        assert sum(len(s.items) for s in actual if s.source == str(path)) == len(lines)
 
 
 def test_digest_tells_items_apart():

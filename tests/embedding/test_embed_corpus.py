@@ -26,9 +26,9 @@ def run(nlp, text, out, **options):
 
 
 def test_each_shard_is_reported(nlp, text, tmp_path):
-    found = list(embed(nlp, str(text), tmp_path / "out"))
-    assert found == open_vectors(tmp_path / "out").files
-    assert sum(shard["items"] for shard in found) == 7
+    actual = list(embed(nlp, str(text), tmp_path / "out"))
+    assert actual == open_vectors(tmp_path / "out").files
+    assert sum(shard["items"] for shard in actual) == 7
 
 
 def test_items_are_numbered_through_all_files(nlp, text, tmp_path):

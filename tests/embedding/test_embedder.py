@@ -1,4 +1,4 @@
-"""What stands in a shard: the vectors of the pipeline, whatever is kept of them."""
+"""The content of a shard: the vectors of the pipeline, for each selection of them."""
 
 import itertools
 

@@ -69,9 +69,9 @@ def test_parquet(written):
     assert names == (["layer_0", "layer_1", "layer_2"] if layered else ["vectors"])
     for number in range(7):
         assert table["tokens"][number].as_py() == vectors.tokens(number)
-        found = [np.array(table[name][number].as_py(), vectors[number].dtype) for name in names]
+        actual = [np.array(table[name][number].as_py(), vectors[number].dtype) for name in names]
         expected = vectors[number] if layered else [vectors[number]]
-        for own, other in zip(found, expected, strict=True):
+        for own, other in zip(actual, expected, strict=True):
             assert np.array_equal(own.reshape(other.shape), other)
 
 

@@ -74,7 +74,7 @@ def embed(cluster, weights, code, tmp_path):
 
 @pytest.fixture
 def one_thread():
-    """As in a worker: the number of threads decides how float32 is rounded."""
+    """Use one thread, as a worker does: the number of threads decides how float32 is rounded."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -87,11 +87,11 @@ def test_a_worker_is_killed_and_the_files_are_the_same(embed, text, tmp_path, on
     assert code == 0, output
     assert (tmp_path / "died").exists()
     assert "Computed: 28 items" in output
-    found = tree(tmp_path / "out")
+    actual = tree(tmp_path / "out")
     (tmp_path / "out").rename(tmp_path / "before")
     assert embed(text, tmp_path / "out")[0] == 0
     assert tree(tmp_path / "out") == {
-        name.replace("before", "out"): content for name, content in found.items()
+        name.replace("before", "out"): content for name, content in actual.items()
     }
 
 

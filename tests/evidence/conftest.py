@@ -1,4 +1,4 @@
-"""The evidence project is no package: its modules are found as they are there, in the folder that it runs in."""
+"""The evidence project is no package: its modules are imported from its folder, as when it runs."""
 
 import sys
 from pathlib import Path

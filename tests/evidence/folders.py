@@ -1,4 +1,4 @@
-"""Where the evidence project is."""
+"""The folders of the evidence project."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What questions allow without a network, by hand."""
+"""Bounds of the scores on questions, compared with values by hand."""
 
 import sys
 

@@ -29,8 +29,8 @@ def test_classes_are_found_and_an_unknown_one_never(tmp_path, monkeypatch, capsy
     odd.cats = {"stone": 1.0}
     parts = {"train": docs[:12], "dev": docs[12:14], "test": [docs[0], docs[1], docs[5], odd]}
     assert accuracy(nlp, *parts.values()) == 0.75
-    for part, found in parts.items():
-        DocBin(docs=found).to_disk(tmp_path / f"a-{part}.spacy")
+    for part, actual in parts.items():
+        DocBin(docs=actual).to_disk(tmp_path / f"a-{part}.spacy")
     monkeypatch.setattr(sys, "argv", ["mean_vectors", str(tmp_path / "a")])
     main()
     assert capsys.readouterr().out == "Accuracy on the test part: 75.0\n"

@@ -161,9 +161,9 @@ def numbers(part):
 
 def test_a_part_keeps_all_that_a_doc_carries(docs):
     part = DocBin().from_bytes(cut(docs, Cut(share=50)).to_bytes())
-    found = list(part.get_docs(spacy.blank("en").vocab))
-    assert len(found) == 15
-    for doc in found:
+    actual = list(part.get_docs(spacy.blank("en").vocab))
+    assert len(actual) == 15
+    for doc in actual:
         number = int(doc[1].text)
         assert doc._.remark == number and doc.cats == {"NUMBER": number}
         assert doc.spans["sc"][0].label_ == f"L{number}"

@@ -1,4 +1,4 @@
-"""What a plan means: runs, their names and files, and how long they take."""
+"""The runs of a plan, their names, files and durations."""
 
 from pathlib import Path
 
@@ -226,4 +226,4 @@ def test_the_shipped_plan_answers_the_papers_questions(here):
         if (str(run.data), run.variant) in shares:
             shares[str(run.data), run.variant].add(run.share)
     assert len(shares) == 4
-    assert all(found == {1, 10, 100} for found in shares.values())
+    assert all(actual == {1, 10, 100} for actual in shares.values())

@@ -1,4 +1,4 @@
-"""Jobs in several processes, with commands that take no time: what is repeated, what is not, and what is said."""
+"""Jobs in several processes, with commands that take no time: repeated jobs, finished jobs and messages."""
 
 import os
 import signal
@@ -59,12 +59,12 @@ def wait_until(condition):
 
 def test_each_is_done_once_in_order_and_what_is_done_is_passed_over(tmp_path):
     (tmp_path / "b.json").touch()
-    said = []
-    carry_out(jobs(tmp_path, "a", "b", "c"), 1, say=said.append, pause=0.01)
+    lines = []
+    carry_out(jobs(tmp_path, "a", "b", "c"), 1, report=lines.append, pause=0.01)
     assert begun(tmp_path) == ["a", "c"]
-    assert [line.split(":")[0] for line in said] == ["[2/3] a", "[3/3] c"]
-    carry_out(jobs(tmp_path, "a", "b", "c"), 1, say=said.append, pause=0.01)
-    assert begun(tmp_path) == ["a", "c"] and len(said) == 2
+    assert [line.split(":")[0] for line in lines] == ["[2/3] a", "[3/3] c"]
+    carry_out(jobs(tmp_path, "a", "b", "c"), 1, report=lines.append, pause=0.01)
+    assert begun(tmp_path) == ["a", "c"] and len(lines) == 2
 
 
 def test_several_at_a_time_with_one_thread_each(tmp_path):

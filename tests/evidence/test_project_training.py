@@ -105,7 +105,7 @@ def test_what_was_trained_by_another_config_is_forgotten(here, capsys):
 
 
 def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
-    """Not that which the files of the project say when it ends."""
+    """The config at the start of training is kept, even if the files of the project have changed since."""
     done = run("baseline")
     began = training.config_digest(done)
     configs = here.parent / "spacy_elmo" / "configs"

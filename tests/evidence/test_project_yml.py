@@ -1,4 +1,4 @@
-"""The commands of the project: they exist, take what they are given, and leave the data folder alone."""
+"""The commands of the project: they exist, accept their arguments, and do not change the data folder."""
 
 import importlib
 import importlib.util
@@ -109,8 +109,8 @@ def test_first_senses_are_passed_on_where_they_are_given(
         senses.subprocess, "run", lambda it: called.append(it) or subprocess.CompletedProcess(it, 3)
     )
     senses.main()
-    said = capsys.readouterr().out
-    assert said.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
+    message = capsys.readouterr().out
+    assert message.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
     assert not called
     (tmp_path / "project" / "wsd").mkdir()
     for name in TESTS:
@@ -172,7 +172,7 @@ def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monk
 
 @pytest.mark.parametrize("module", ["run", "training", "budget", "report", "layers"])
 def test_an_error_is_one_message(module, tmp_path, monkeypatch):
-    """Of the modules that the commands call, where there is nothing to work on."""
+    """Every module that the commands call reports missing input by one message."""
     arguments = {
         "run": ["plan.yml", "small", "--data", "data"],
         "training": ["plan.yml", "small", "a/ner_elmo-0"],

@@ -51,8 +51,8 @@ def test_results_are_read_from_what_runs_write(tmp_path):
     dev = ((10, 30.0), (20, 50.0), (30, 40.0))
     whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev, noise=5)
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
-    found = read_results(tmp_path, files[:2])  # the third is of another plan
-    assert sorted(found, key=lambda result: result.seed) == [whole, part]
+    actual = read_results(tmp_path, files[:2])  # the third is of another plan
+    assert sorted(actual, key=lambda result: result.seed) == [whole, part]
 
 
 def test_a_report_says_how_many_runs_it_lacks(tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_every_task_has_a_metric():
 
 
 def test_tasks():
-    found = tables.tasks(
+    actual = tables.tasks(
         Results(
             [
                 *(result("baseline", score, seed=i) for i, score in enumerate((40, 50, 60))),
@@ -107,8 +107,8 @@ def test_tasks():
             ]
         )
     )
-    assert list(found.columns)[2:] == ["baseline", "vectors", "elmo", "fewer errors"]
-    assert cells(found) == [
+    assert list(actual.columns)[2:] == ["baseline", "vectors", "elmo", "fewer errors"]
+    assert cells(actual) == [
         ["ner, wnut17", "F1", "50.0 ± 10.0 (3)", "45.0", "62.5 ± 3.5 (2)", "25.0%"],
         ["tagger, ewt", "accuracy", "80.0", "-", "-", "-"],
     ]
@@ -143,19 +143,19 @@ def test_a_single_seed_has_no_spread():
 
 @pytest.mark.parametrize("variants", [["baseline"], ["elmo"], ["baseline", "vectors"]])
 def test_nothing_is_claimed_without_a_pair(variants):
-    found = Results([result(name, 30) for name in variants])
-    assert gains(found) == ""
+    actual = Results([result(name, 30) for name in variants])
+    assert gains(actual) == ""
     # Of a part of the data, neither.
     pair = [result(name, 30, share=10) for name in ("baseline", "elmo")]
     assert gains(Results(pair)) == ""
 
 
 def test_rivals_are_held_against_both_sides():
-    found = [*seeds("baseline", 20, 40), *seeds("elmo", 30, 40), result("vectors", 36)]
-    found += [*seeds("pretrain", 29, 30), result("elmo_vectors", 10)]
-    found += [result(name, 30, data="b") for name in ("baseline", "elmo", "vectors")]
+    actual = [*seeds("baseline", 20, 40), *seeds("elmo", 30, 40), result("vectors", 36)]
+    actual += [*seeds("pretrain", 29, 30), result("elmo_vectors", 10)]
+    actual += [result(name, 30, data="b") for name in ("baseline", "elmo", "vectors")]
     chance = "(one seed, so that chance cannot be ruled out)"
-    assert rivals(Results(found)) == (
+    assert rivals(Results(actual)) == (
         f"`vectors` {chance} is above the mean of the baseline on 1 of 2 sets, and above the mean of `elmo` on 1: ner,"
         " wnut17. `pretrain` is above the mean of the baseline on 0 of 1 sets, and above the mean of `elmo` on 0."
         f" `elmo_vectors` {chance} is above the mean of the baseline on 0 of 1 sets, and above the mean of `elmo` on 0."
@@ -175,7 +175,7 @@ def test_how_much_text_the_rivals_have_read():
 def test_a_set_that_is_only_scored_on_says_what_was_trained_on():
     xquad = {"task": "qa", "data": "xquad-en"}
     dev = [(10, 30.0)]
-    found = Results(
+    actual = Results(
         [
             result(variant, score, dev=dev, **data)
             for variant, score in (("baseline", 20), ("elmo", 60))
@@ -184,21 +184,21 @@ def test_a_set_that_is_only_scored_on_says_what_was_trained_on():
         {("qa", "xquad-en"): ("qa", "subjqa")},
     )
     both = ["qa, subjqa", "qa, subjqa → xquad-en"]
-    assert [row[0] for row in tables.tasks(found).rows] == both
-    assert gains(found).endswith(f"on: {'; '.join(both)}.")
-    for table in (tables.updates(found), tables.minutes(found)):
+    assert [row[0] for row in tables.tasks(actual).rows] == both
+    assert gains(actual).endswith(f"on: {'; '.join(both)}.")
+    for table in (tables.updates(actual), tables.minutes(actual)):
         assert [row[0] for row in table.rows] == ["qa, subjqa"]
 
 
 def test_tables_without_rows_are_none():
     for alone in ("baseline", "elmo"):
-        found = Results([result(alone, 1)])
-        assert tables.updates(found) is tables.minutes(found) is None
-    assert tables.tasks(found) is None
+        actual = Results([result(alone, 1)])
+        assert tables.updates(actual) is tables.minutes(actual) is None
+    assert tables.tasks(actual) is None
 
 
 def test_weighting_and_place_compare_one_seed():
-    found = Results(
+    actual = Results(
         [
             result("baseline", 10), result("baseline", 99, seed=1), result("elmo", 20),
             result("elmo", 99, seed=1), result("elmo_top", 15), result("elmo_l2_1", 18),
@@ -208,11 +208,11 @@ def test_weighting_and_place_compare_one_seed():
             result("baseline", 1, task="tagger", data="ewt"),
         ]
     )  # fmt: skip
-    assert cells(tables.weighting(found)) == [
+    assert cells(tables.weighting(actual)) == [
         ["ner, wnut17", "10.0", "15.0", "-", "18.0", "-", "20.0"]
     ]
     # What the config of a task is already stands in the column of its place.
-    assert cells(tables.place(found)) == [
+    assert cells(tables.place(actual)) == [
         ["ner, wnut17", "10.0", "20.0", "21.0", "-"],
         ["nli, sick", "50.0", "55.0", "-", "60.0"],
     ]
@@ -220,7 +220,7 @@ def test_weighting_and_place_compare_one_seed():
 
 
 def test_shares_and_their_chart():
-    found = Results(
+    actual = Results(
         [
             result("baseline", 5, share=1), result("elmo", 9, share=1),
             result("baseline", 30, share=100), result("elmo", 40, share=100),
@@ -228,13 +228,13 @@ def test_shares_and_their_chart():
             result("baseline", 50, task="tagger", data="ewt"),
         ]
     )  # fmt: skip
-    assert cells(tables.shares(found)) == [
+    assert cells(tables.shares(actual)) == [
         ["ner, wnut17", "1 %", "4", "5.0", "9.0"],
         ["ner, wnut17", "100 %", "400", "30.0", "40.0"],
     ]
-    assert share_chart(found) is None  # two points are no curve
-    found = Results([*found.all, result("elmo", 20, share=10)])
-    points = [(row["share"], row["score"]) for row in share_chart(found)["data"]["values"]]
+    assert share_chart(actual) is None  # two points are no curve
+    actual = Results([*actual.all, result("elmo", 20, share=10)])
+    points = [(row["share"], row["score"]) for row in share_chart(actual)["data"]["values"]]
     assert sorted(points) == [(1, 5), (1, 9), (10, 20), (100, 30), (100, 40)]
     assert share_chart(Results([result("elmo", 1)])) is None
 
@@ -283,7 +283,7 @@ def test_updates_needed(elmo, expected):
 
 
 def test_gains_are_drawn_as_in_the_table_beside_the_papers():
-    found = Results(
+    actual = Results(
         [
             result("baseline", 40),
             result("baseline", 60, seed=1),
@@ -297,14 +297,14 @@ def test_gains_are_drawn_as_in_the_table_beside_the_papers():
         ]
     )
     same_kind = {"ner/wnut17": 21, "tagger/wnut17": 5, "parser/wnut17": 5}
-    rows = gain_chart(found, same_kind)["data"]["values"]
+    rows = gain_chart(actual, same_kind)["data"]["values"]
     assert {row["set"] for row in rows} == {"ner, wnut17 (F1)"}
     paper = "ELMo in the paper, on its own data of that kind"
     # All against 50, the mean of the baselines.
     assert {row["model"]: row["gain"] for row in rows} == {
         "ELMo": pytest.approx(40), "static vectors": pytest.approx(10), paper: 21,
     }  # fmt: skip
-    assert [row[-1] for row in cells(tables.tasks(found))] == ["40.0%", "-"]
+    assert [row[-1] for row in cells(tables.tasks(actual))] == ["40.0%", "-"]
     assert gain_chart(Results([result("baseline", 1)]), {"ner/wnut17": 21}) is None
 
 
@@ -316,7 +316,7 @@ def test_every_set_that_the_paper_is_beside_is_in_the_plan():
 
 
 def test_updates():
-    found = Results(
+    actual = Results(
         [
             result("baseline", 0, seed=1, dev=[(1000, 30.0), (2000, 50.0)]),
             result("elmo", 0, seed=1, dev=[(500, 55.0)]),
@@ -324,17 +324,17 @@ def test_updates():
         ]
     )
     row = ["ner, wnut17", "1", "2,000 (end)", "500", "75%"]
-    assert cells(tables.updates(found)) == [row]
-    found.all[0] = result("baseline", 0, seed=1, dev=[(1000, 60.0), (2000, 50.0)])
-    assert cells(tables.updates(found)) == [["ner, wnut17", "1", "1,000", "never", "-"]]
-    found.all[1] = result("elmo", 0, seed=1, dev=[(0, 1.0), (1500, 60.0)])
-    assert cells(tables.updates(found)) == [["ner, wnut17", "1", "1,000", "1,500", "-"]]
+    assert cells(tables.updates(actual)) == [row]
+    actual.all[0] = result("baseline", 0, seed=1, dev=[(1000, 60.0), (2000, 50.0)])
+    assert cells(tables.updates(actual)) == [["ner, wnut17", "1", "1,000", "never", "-"]]
+    actual.all[1] = result("elmo", 0, seed=1, dev=[(0, 1.0), (1500, 60.0)])
+    assert cells(tables.updates(actual)) == [["ner, wnut17", "1", "1,000", "1,500", "-"]]
 
 
 def test_minutes():
-    found = [result("baseline", 0, minutes=m, seed=m) for m in (1, 2, 9)]
-    found.append(result("elmo", 0, minutes=4))
-    assert cells(tables.minutes(Results(found))) == [["ner, wnut17", "2.0", "4.0"]]
+    actual = [result("baseline", 0, minutes=m, seed=m) for m in (1, 2, 9)]
+    actual.append(result("elmo", 0, minutes=4))
+    assert cells(tables.minutes(Results(actual))) == [["ner, wnut17", "2.0", "4.0"]]
 
 
 def test_markdown_sets_numbers_to_the_right():
@@ -408,7 +408,7 @@ def test_relative_gains_of_the_paper_follow_from_its_scores():
 
 
 def test_report_holds_ours_and_the_papers_apart(tmp_path):
-    found = Results(
+    actual = Results(
         [
             result("baseline", 40, dev=[(10, 30.0)]),
             result("elmo", 55, dev=[(10, 30.0)]),
@@ -417,9 +417,9 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
             result("elmo", 45, share=1),
         ]
     )
-    save_figure(share_chart(found), tmp_path / "shares.png", title="")
-    save_figure(gain_chart(found, {}), tmp_path / "gains.png", title="")
-    write(sections(found, SIZE, PAPER, tmp_path), tmp_path, "All of it.")
+    save_figure(share_chart(actual), tmp_path / "shares.png", title="")
+    save_figure(gain_chart(actual, {}), tmp_path / "gains.png", title="")
+    write(sections(actual, SIZE, PAPER, tmp_path), tmp_path, "All of it.")
     text = (tmp_path / "report.md").read_text("utf8")
     assert text.startswith("# What ELMo brings to spaCy\n\nAll of it.\n\n## Tasks\n")
     assert "| ner, wnut17 | F1 | 40.0 | 55.0 | 25.0% |" in text
@@ -465,11 +465,11 @@ def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):
         for task in ("qa", "srl")
         for name in ("baseline", "elmo", "elmo_top", "elmo_both", "vectors")
     ]
-    found = {s.title: s for s in sections(Results(scores), SIZE, PAPER, tmp_path)}
-    assert "SQuAD takes the best of several" in " ".join(found["Tasks"].texts)
-    assert "learned from all of the raw text" in " ".join(found["Tasks"].texts)
+    actual = {s.title: s for s in sections(Results(scores), SIZE, PAPER, tmp_path)}
+    assert "SQuAD takes the best of several" in " ".join(actual["Tasks"].texts)
+    assert "learned from all of the raw text" in " ".join(actual["Tasks"].texts)
     for title in ("Which layers", "Where ELMo enters"):
-        assert "of its development sets" in " ".join(found[title].texts)
+        assert "of its development sets" in " ".join(actual[title].texts)
 
 
 def test_names_are_text_and_no_markup(tmp_path):

@@ -37,13 +37,13 @@ RESOURCES = Resources(EVIDENCE / "no-vectors", EVIDENCE / "no-weights.bin")
 
 def flat(config, prefix=""):
     """Dotted key -> value."""
-    found = {}
+    actual = {}
     for key, value in config.items():
         if isinstance(value, dict) and value:
-            found |= flat(value, f"{prefix}{key}.")
+            actual |= flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            actual[f"{prefix}{key}"] = value
+    return actual
 
 
 def changes(variant, task):
@@ -147,7 +147,7 @@ def test_pretrained_weights_arrive(corpus, pretrained):
     tok2vec = registry.resolve({"tok2vec": tok2vec_block(pair[0].interpolate(), "ner")})["tok2vec"]
     weights = pretrained.tok2vec.read_bytes()
     expected = parameters(tok2vec.from_bytes(weights))
-    found = {
+    actual = {
         variant: parameters(
             layer_for(
                 weights,
@@ -156,11 +156,11 @@ def test_pretrained_weights_arrive(corpus, pretrained):
         )
         for variant in ("baseline", "pretrain")
     }
-    assert found["pretrain"].keys() == expected.keys() == found["baseline"].keys()
+    assert actual["pretrain"].keys() == expected.keys() == actual["baseline"].keys()
     for key, value in expected.items():
-        np.testing.assert_array_equal(found["pretrain"][key], value)
+        np.testing.assert_array_equal(actual["pretrain"][key], value)
     # Without, they would be others.
-    assert any(not np.array_equal(found["baseline"][key], expected[key]) for key in expected)
+    assert any(not np.array_equal(actual["baseline"][key], expected[key]) for key in expected)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -80,7 +80,7 @@ def test_substitutes(answer, doc):
         np.testing.assert_allclose(logs, [one.log_probability for one in expected], atol=1e-6)
 
 
-def test_likeness(explorer, doc, answer):
+def test_cosines(explorer, doc, answer):
     layers = doc._.elmo_layers - explorer._index.centre
     unit = layers / np.linalg.norm(layers, axis=-1, keepdims=True)
     cosines = np.einsum("lnw,lw->ln", unit, unit[:, BANK])

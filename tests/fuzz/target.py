@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What loading damaged files has led to."""
+    """The results of loading damaged files."""
 
     kind: str
     detail: str = ""
@@ -103,11 +103,11 @@ def outcome(target: Target, folder: Path, expected: str) -> Outcome:
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            found = fingerprint(target.load(folder))
+            actual = fingerprint(target.load(folder))
         except Exception as error:
             result = _refusal(target, folder, error)
         else:
-            if found == expected:
+            if actual == expected:
                 result = Outcome(EQUAL)
             elif target.digests and target.seal is None and not notes:
                 result = Outcome(CHANGED, "other content without a word")

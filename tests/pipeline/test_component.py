@@ -87,12 +87,12 @@ def test_numbers_that_disagree_with_the_file(weights):
     nlp = spacy.blank("en")
     model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 9}
     nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
-    with pytest.raises(ValueError, match=r"dim = 9 \(it has 7\)"):
+    with pytest.raises(ValueError, match=r"dim = 9 \(not 7\)"):
         nlp("a")
 
 
 def test_random_weights_need_initialize():
-    """Hazard 5: a naive component gives the vectors of random weights, and says nothing."""
+    """Hazard 5: a naive component returns vectors of random weights without an error."""
     model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 4, "projection": 3, "filters": [[1, 2]]}
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": None, "model": model})
@@ -153,8 +153,8 @@ def test_copies_of_the_component(nlp, duplicate, used):
     if used:
         nlp("a")
     copied = duplicate(nlp.get_pipe("elmo"))
-    found, expected = copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    actual, expected = copied(nlp.make_doc(TEXTS[1]))._.elmo_layers, nlp(TEXTS[1])._.elmo_layers
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
@@ -243,7 +243,7 @@ def test_memory_zone(nlp):
 
 
 def test_training_in_a_memory_zone(weights):
-    """What the cache keeps must not hang on words that are gone."""
+    """Cached layers must not depend on words that the vocabulary has removed."""
     nlp = pipelines.listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     with nlp.memory_zone():

@@ -46,11 +46,11 @@ def test_overfits_and_survives_saving(weights, tmp_path, name):
 
     nlp.to_disk(tmp_path / "nlp")
     loaded = spacy.load(tmp_path / "nlp")
-    for found, expected in zip(loaded.pipe(TEXTS), nlp.pipe(TEXTS), strict=True):
-        assert found.cats == pytest.approx(expected.cats, abs=1e-5)
-        found.cats = expected.cats
-        assert found.to_json() == expected.to_json()
-        assert_close(found._.elmo_layers, expected._.elmo_layers)
+    for actual, expected in zip(loaded.pipe(TEXTS), nlp.pipe(TEXTS), strict=True):
+        assert actual.cats == pytest.approx(expected.cats, abs=1e-5)
+        actual.cats = expected.cats
+        assert actual.to_json() == expected.to_json()
+        assert_close(actual._.elmo_layers, expected._.elmo_layers)
         for listening, mix in mixes(nlp).items():
             vectors = mix.predict([expected._.elmo_layers])
             assert_array_equal(mixes(loaded)[listening].predict([expected._.elmo_layers]), vectors)

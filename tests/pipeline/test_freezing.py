@@ -13,7 +13,7 @@ from tests.pipelines import listening
 
 
 def initialized(config, **training):
-    """What `spacy train` does before its loop."""
+    """Return a pipeline after the steps of `spacy train` before its loop."""
     spacy.util.registry.readers("spacy-elmo-tests.examples.v1", func=lambda: pipelines.examples)
     reader = {"@readers": "spacy-elmo-tests.examples.v1"}
     sections = {"corpora": {"train": reader, "dev": reader}, "training": training}
@@ -80,8 +80,8 @@ def test_sourced_from_another_pipeline(weights):
     pipelines.add_tagger(nlp, "two")
     assert nlp.get_pipe("elmo").listening_components == ["two"]
     expected = pipelines.layers(source, pipelines.TEXTS)
-    found = pipelines.layers(nlp, pipelines.TEXTS, disable=["two"])
-    for one, other in zip(found, expected, strict=True):
+    actual = pipelines.layers(nlp, pipelines.TEXTS, disable=["two"])
+    for one, other in zip(actual, expected, strict=True):
         pipelines.assert_close(one, other)
 
 

@@ -11,7 +11,7 @@ from tests.pipelines import listening
 
 
 def movement(weights, listener=None, steps=1, **options):
-    """How far each parameter of the biLM goes, and each of the tagger. spaCy's own optimizer, with weight decay."""
+    """Return the distance that each parameter of biLM and tagger moves with spaCy's own optimizer and weight decay."""
     nlp = pipelines.blank(weights, frozen=False, **options)
     pipelines.add_tagger(nlp, **(listener or {}))
     spacy.util.fix_random_seed(0)
@@ -51,7 +51,7 @@ def test_a_factor_for_each_layer(weights):
 
 
 def test_adam_cancels_the_grad_factor_of_a_sole_listener(weights):
-    """What docs/freezing.md says of both options, after some steps."""
+    """The statement of docs/freezing.md on both options, after some steps."""
     full, _ = movement(weights, steps=3)
     by_gradient, _ = movement(weights, {"grad_factor": 0.1}, steps=3)
     by_rate, _ = movement(weights, learn_rate_factor=0.1, steps=3)

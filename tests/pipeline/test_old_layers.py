@@ -104,7 +104,7 @@ def test_layers_of_the_present_weights_are_used(weights, mixed, monkeypatch):
 
 
 def test_layers_of_a_saved_doc(weights):
-    """Nothing says which weights have computed them."""
+    """A saved Doc does not state which weights have computed its layers."""
     nlp = listening(weights)
     pipelines.trained(nlp, 1)
     doc = nlp.get_pipe("elmo")(fresh(nlp))
@@ -174,7 +174,7 @@ def test_prediction_alone_keeps_the_version(weights):
 
 
 def test_weights_that_change_between_the_computation_and_the_writing(weights):
-    """As another thread can do: the layers are those of the weights that computed them."""
+    """Another thread may change the weights: the stored version is that of the weights that computed the layers."""
     nlp = listening(weights)
     pipelines.trained(nlp, 0)
     elmo, doc = nlp.get_pipe("elmo"), fresh(nlp)
@@ -189,13 +189,13 @@ def test_weights_that_change_between_the_computation_and_the_writing(weights):
 
 
 def test_huge_weights_whose_vectors_are_not_finite(weights):
-    """The weights are finite, so they load; the vectors are not, and that is said once."""
+    """The weights are finite, so they load; the vectors are not, and one warning reports it."""
     nlp = pipelines.blank(weights)
     with torch.no_grad():
         for parameter in pipelines.bilm(nlp).parameters():
             parameter.fill_(3e38)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         docs = [nlp(fresh(nlp)) for _ in range(3)]
     assert not np.isfinite(docs[0]._.elmo_layers).all()
-    assert ["vectors that are not finite" in str(warning.message) for warning in said] == [True]
+    assert ["vectors that are not finite" in str(warning.message) for warning in caught] == [True]

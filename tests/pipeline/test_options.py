@@ -1,4 +1,4 @@
-"""Options stand in one place, and every registered function takes them from there."""
+"""Options are defined in one place, from which every registered function takes them."""
 
 import ast
 import dataclasses
@@ -9,8 +9,8 @@ import spacy
 from spacy.util import registry
 
 from spacy_elmo.pipeline import options as module
-from spacy_elmo.pipeline.listening import scalar_mix
-from spacy_elmo.pipeline.listening.scalar_mix import MixOptions
+from spacy_elmo.pipeline.listening import mix_options
+from spacy_elmo.pipeline.listening.mix_options import MixOptions
 from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines
@@ -74,7 +74,7 @@ def test_impossible_options_are_named_together():
         BiLMOptions(precision="int4", max_batch_tokens=0, unfreeze_at=-1)
 
 
-@pytest.mark.parametrize("source", [module, scalar_mix])
+@pytest.mark.parametrize("source", [module, mix_options])
 def test_every_option_is_explained(source):
     """A docstring follows each field."""
     classes = [

@@ -121,7 +121,7 @@ NEW_PROCESS = """
 
 @pytest.fixture(scope="session")
 def new_process(weights, tmp_path_factory):
-    """What a new interpreter finds. One for several tests, because it takes seconds to start.
+    """Return the results of a new interpreter. One serves several tests, because it takes seconds to start.
 
     It gets the pipes of a trained pipeline, pickled as for a spawned worker, and two saved pipelines whose weights
     file is gone; one of them had not been used, and so not loaded, before it was saved.
@@ -141,14 +141,14 @@ def new_process(weights, tmp_path_factory):
     used.to_disk(folder / "used")
     path.unlink()
 
-    found = json.loads(run(NEW_PROCESS, folder, json.dumps(pipelines.TEXTS)))
+    actual = json.loads(run(NEW_PROCESS, folder, json.dumps(pipelines.TEXTS)))
     with np.load(folder / "out.npz") as arrays:
-        found["layers"] = list(arrays.values())
+        actual["layers"] = list(arrays.values())
     doc = Doc(trained.vocab, words=["Anna", "met", "Bob"])
     for _, pipe in trained.pipeline:
         doc = pipe(doc)
-    found["expected tags"] = [token.tag_ for token in doc]
-    return found
+    actual["expected tags"] = [token.tag_ for token in doc]
+    return actual
 
 
 def test_importing_does_nothing(new_process):
@@ -158,7 +158,7 @@ def test_importing_does_nothing(new_process):
 
 
 def test_component_survives_a_spawned_process(new_process):
-    """What a spawned worker gets is pickled, and its process has no extensions yet."""
+    """The component of a spawned worker was pickled, and its process has no extensions yet."""
     assert new_process["unpickled"] == [[3, 10], new_process["expected tags"]]
     assert all(new_process["expected tags"])
 

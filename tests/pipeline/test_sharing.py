@@ -1,4 +1,4 @@
-"""What docs/freezing.md says of pipelines that are put together from parts of others."""
+"""The statements of docs/freezing.md on pipelines that are composed of parts of others."""
 
 import pytest
 import spacy

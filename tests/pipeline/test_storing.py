@@ -1,4 +1,4 @@
-"""What stays on Docs: `store` and `dtype`, as a user meets them."""
+"""The options `store` and `dtype`: the values that stay on Docs."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def plain(weights):
 
 
 def vectors(doc):
-    """All that `_.elmo` says: of the Doc, of each token, of its spans of three tokens."""
+    """Return all values of `_.elmo`: of the Doc, of each token, of its spans of three tokens."""
     spans = [doc[start : start + 3] for start in range(len(doc))]
     return [doc._.elmo, *(token._.elmo for token in doc), *(span._.elmo for span in spans)]
 

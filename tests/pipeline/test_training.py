@@ -13,7 +13,7 @@ from tests.pipelines import gradients, listening
 
 
 def test_frozen_is_frozen_bit_for_bit(weights):
-    """Hazard 22: `is_trainable` says yes, and `finish_update` is called."""
+    """Hazard 22: `is_trainable` is true, and `finish_update` is called."""
     nlp = listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -36,8 +36,8 @@ def test_layers_on_training_docs_are_not_trusted(weights, cache_mb):
     expected = elmo.predict(docs)
     elmo.set_annotations(docs, [np.full_like(layers, 9) for layers in expected])
     elmo.update(batch)
-    for found, layers in zip(elmo.listeners[0].predict(docs), expected, strict=True):
-        assert_allclose(found, layers.mean(axis=0), atol=1e-6)
+    for actual, layers in zip(elmo.listeners[0].predict(docs), expected, strict=True):
+        assert_allclose(actual, layers.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_choice_of_layers_and_the_gradient(weights, layers):
 
 
 def test_grad_factor_stops_or_scales_the_gradient(weights):
-    found = {}
+    actual = {}
     for factor in (1.0, 0.5, 0.0):
         nlp = pipelines.blank(weights, frozen=False)
         pipelines.add_tagger(nlp, grad_factor=factor)
         nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
         pipelines.awaken(nlp, "tagger")
         nlp.update(pipelines.examples(nlp), sgd=False)
-        found[factor] = gradients(nlp)
-    assert found[0.0] == {}
-    for name, gradient in found[1.0].items():
-        assert_allclose(found[0.5][name], gradient / 2, atol=1e-7)
+        actual[factor] = gradients(nlp)
+    assert actual[0.0] == {}
+    for name, gradient in actual[1.0].items():
+        assert_allclose(actual[0.5][name], gradient / 2, atol=1e-7)
 
 
 @pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
@@ -114,11 +114,11 @@ def test_gradient_of_the_whole_chain(weights, trainable):
                 mixed @ weight.T + bias, gold, reduction="sum"
             )
     loss.backward()
-    found = gradients(nlp)
+    actual = gradients(nlp)
     expected = {n: p.grad.numpy() for n, p in reference.named_parameters() if p.grad is not None}
-    assert found.keys() == expected.keys()
+    assert actual.keys() == expected.keys()
     for name in expected:
-        assert_allclose(found[name], expected[name], atol=2e-5, err_msg=name)
+        assert_allclose(actual[name], expected[name], atol=2e-5, err_msg=name)
 
 
 def test_learns(weights):
@@ -154,14 +154,14 @@ def test_plain_gradient_descent_moves_against_the_gradient(weights):
     pipelines.awaken(nlp, "one")
     before = pipelines.parameters(nlp)
     nlp.update(pipelines.examples(nlp), sgd=False)
-    found = gradients(nlp)
+    actual = gradients(nlp)
     nlp.get_pipe("elmo").finish_update(SGD(0.1, L2=0.0, grad_clip=0.0))
     for name, after in pipelines.parameters(nlp).items():
-        assert_allclose(after, before[name] - 0.1 * found[name], atol=1e-6, err_msg=name)
+        assert_allclose(after, before[name] - 0.1 * actual[name], atol=1e-6, err_msg=name)
 
 
 def test_components_that_do_not_listen_are_named(weights):
-    """As in the config that `spacy init config --pipeline elmo,ner` writes."""
+    """The config is that of `spacy init config --pipeline elmo,ner`."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("ner")
     nlp.add_pipe("sentencizer")

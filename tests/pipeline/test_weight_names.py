@@ -73,7 +73,7 @@ def test_nothing_bundled(tmp_path, monkeypatch):
 
 
 def test_bundled_weights():
-    """They tell the senses of a word apart, by a wide margin."""
+    """The vectors distinguish the senses of a word by a wide margin."""
     weights = Weights.load(find_weights(DEFAULT_WEIGHTS))
     assert weights.card["language"] == "en"
     assert weights.build_head() is not None

@@ -54,13 +54,13 @@ def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
     negatives = number and [Negatives(VOCAB, number, random) for _ in range(2)]
     reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths)
     expected = 0.0
-    for direction, goal in enumerate(torch.from_numpy(targets(reading, batch.classes))):
+    for direction, target in enumerate(torch.from_numpy(targets(reading, batch.classes))):
         hidden = reading.outputs[-1][direction]
         if negatives:
-            expected += head.sampled_loss(hidden, goal, negatives[direction]).item()
+            expected += head.sampled_loss(hidden, target, negatives[direction]).item()
         else:
             logits = hidden @ head.weight.t() + head.bias[:, 0]
-            expected += F.cross_entropy(logits, goal, reduction="sum").item()
+            expected += F.cross_entropy(logits, target, reduction="sum").item()
     loss = loss_sum(bilm, head, batch, negatives, dropout=0.0)
     assert loss.item() == pytest.approx(expected, rel=1e-6)
 

@@ -109,9 +109,11 @@ def test_signals_save_a_checkpoint_and_say_so(pretrain, tmp_path):
         wait_for_checkpoint(out, process)
         os.kill(process.pid, number)
         process.join(DEADLINE)
-        said = " ".join((tmp_path / "broken.txt").read_text().split())
-        assert process.exitcode == code, said
-        assert f"{number.name}: Stopped after step {step(out):,}" in said and "--resume" in said
+        message = " ".join((tmp_path / "broken.txt").read_text().split())
+        assert process.exitcode == code, message
+        assert (
+            f"{number.name}: Stopped after step {step(out):,}" in message and "--resume" in message
+        )
         assert not (out / "model-last.safetensors").exists()
     end = ["--training.max_steps", str(step(out) + 10)]
     finish(pretrain(out, *end))

@@ -59,5 +59,5 @@ def test_this_repository_names_one_place_and_its_version():
     config.read(ROOT / "setup.cfg", encoding="utf8")
     source = re.search(r"^Source = (\S+)$", config["metadata"]["project_urls"], re.MULTILINE)[1]
     version = runpy.run_path(str(ROOT / "spacy_elmo" / "about.py"))["__version__"]
-    found = problems(f"v{version}", source)
-    assert found in ([], [f"CHANGELOG.md begins with Unreleased, where [{version}] is expected"])
+    actual = problems(f"v{version}", source)
+    assert actual in ([], [f"CHANGELOG.md begins with Unreleased, where [{version}] is expected"])

@@ -17,15 +17,15 @@ class FirstPhrase:
 
 
 def names(part: str) -> set[str]:
-    found, name = set(), []
+    actual, name = set(), []
     for line in [*(SAMPLE / "ner" / f"sample-{part}.tsv").read_text().splitlines(), ""]:
         word, _, tag = line.partition("\t")
         if name and not tag.startswith("I-"):
-            found.add(" ".join(name))
+            actual.add(" ".join(name))
             name = []
         if tag.startswith(("B-", "I-")):
             name.append(word)
-    return found
+    return actual
 
 
 def test_committed_files_are_what_the_script_writes(tmp_path):

@@ -35,13 +35,13 @@ def test_figures(files):
     head = Head(len(VOCABULARY), 5)
     weights = Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=VOCABULARY)
     settings = Prepare(tokenized=True)
-    found = by_source(weights, read_sources(*files), settings)
-    assert {name: p.targets for name, p in found.items()} == {"news": 11, 'blog "x': 4, "all": 15}
+    actual = by_source(weights, read_sources(*files), settings)
+    assert {name: p.targets for name, p in actual.items()} == {"news": 11, 'blog "x': 4, "all": 15}
     ((_, whole),) = evaluate(weights, [files[0]], settings)
-    assert found["all"].mean == pytest.approx(whole.perplexity(6).mean, rel=1e-6)
+    assert actual["all"].mean == pytest.approx(whole.perplexity(6).mean, rel=1e-6)
     (files[0].parent / "news.txt").write_text("the cat .\nthe dog .\nthe .\n")
     ((_, news),) = evaluate(weights, [files[0].parent / "news.txt"], settings)
-    assert found["news"].forward == pytest.approx(news.perplexity(6).forward, rel=1e-6)
+    assert actual["news"].forward == pytest.approx(news.perplexity(6).forward, rel=1e-6)
 
 
 def test_table_that_does_not_fit(files):

@@ -28,7 +28,7 @@ def indexed(nlp, text, **options):
     return index, counts
 
 
-def found(index):
+def actual(index):
     return [(e.doc_id.rsplit("/")[-1], e.text) for e in index._entries]
 
 
@@ -39,7 +39,7 @@ def test_sentences_of_files(nlp, tmp_path):
     (texts / "b.jsonl").write_text('{"text": "No."}\n{"tokens": ["Yes", "of course", "."]}\n')
     DocBin(docs=[Doc(nlp.vocab, words=["Oh", "?", "So", "."])]).to_disk(texts / "c.spacy")
     index, counts = indexed(nlp, texts)
-    assert found(index) == [
+    assert actual(index) == [
         ("a.txt:1", "A cat sat."),
         ("a.txt:1", "It slept!"),
         ("a.txt:3", "The bank isn't old."),
@@ -56,7 +56,7 @@ def test_sentences_of_files(nlp, tmp_path):
 def test_spans_are_those_that_elmo_reads(weights, tmp_path):
     (tmp_path / "a.txt").write_text("A cat sat. It slept!\n")
     nlp = pipelines.blank(weights, get_spans={"@misc": "spacy-elmo.doc.v1"})
-    assert found(indexed(nlp, tmp_path / "a.txt")[0]) == [("a.txt:1", "A cat sat. It slept!")]
+    assert actual(indexed(nlp, tmp_path / "a.txt")[0]) == [("a.txt:1", "A cat sat. It slept!")]
 
 
 def test_what_stands_after_elmo_does_not_run(nlp, tmp_path):

@@ -72,5 +72,5 @@ def test_newline_ends_a_sentence(words, starts):
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "\n", " \n"]), max_size=6), max_size=6))
 def test_texts_end_to_end_are_cut_as_each_alone(texts):
     kinds = word_kinds([word for text in texts for word in text])
-    found = starts_of_kinds(kinds, [len(text) for text in texts]).tolist()
-    assert found == [start for text in texts for start in sentence_starts(text).tolist()]
+    actual = starts_of_kinds(kinds, [len(text) for text in texts]).tolist()
+    assert actual == [start for text in texts for start in sentence_starts(text).tolist()]

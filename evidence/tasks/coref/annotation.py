@@ -1,6 +1,6 @@
-"""Where the clusters of mentions stand on a Doc, and the reader that cuts long Docs for training.
+"""The clusters of mentions on a Doc, and the reader that cuts long Docs for training.
 
-`doc.spans["coref_clusters_1"]`, `["coref_clusters_2"]` and so on hold the mentions of one cluster each, as in
+`doc.spans["coref_clusters_1"]`, `["coref_clusters_2"]` and so on contain the mentions of one cluster each, as in
 spacy-experimental. They survive `.spacy` files.
 """
 
@@ -24,7 +24,7 @@ Cluster = list[Mention]
 
 
 def clusters(doc: Doc) -> list[Cluster]:
-    """Return the clusters of a Doc; none where it has no such groups."""
+    """Return the clusters of a Doc; an empty list if it has no such groups."""
     return [
         [(span.start, span.end) for span in group]
         for key, group in doc.spans.items()
@@ -32,11 +32,11 @@ def clusters(doc: Doc) -> list[Cluster]:
     ]
 
 
-def set_clusters(doc: Doc, found: Iterable[Cluster]) -> None:
-    """Put clusters on a Doc, in place of those that it has."""
+def set_clusters(doc: Doc, groups: Iterable[Cluster]) -> None:
+    """Write clusters to a Doc, in place of earlier ones."""
     for key in [key for key in doc.spans if key.startswith(PREFIX)]:
         del doc.spans[key]
-    for number, cluster in enumerate(found, 1):
+    for number, cluster in enumerate(groups, 1):
         key = f"{PREFIX}{number}"
         spans = [Span(doc, start, end) for start, end in cluster]
         doc.spans[key] = SpanGroup(doc, name=key, spans=spans)
@@ -45,11 +45,11 @@ def set_clusters(doc: Doc, found: Iterable[Cluster]) -> None:
 def pieces(doc: Doc, max_words: int) -> Iterator[Doc]:
     """Yield a labelled Doc in pieces of whole sentences, by the rule by which elmo finds them.
 
-    A cluster is cut like the Doc. Where one mention alone is left of it, that is none any more.
+    A cluster is cut like the Doc. A cluster of which one mention is left is dropped.
 
     Args:
-        doc: one without whitespace of its own, as scripts/convert_coref.py writes it.
-        max_words: in a piece, or one sentence where that is longer.
+        doc: a Doc without whitespace, as `tasks.coref.convert` writes it.
+        max_words: largest number of words of a piece; a longer sentence is a piece.
     """
     (sentences,) = rule_spans([doc])
     start = 0
@@ -82,7 +82,7 @@ def coref_pieces(
 
     Args:
         path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
-        max_words: in a piece.
+        max_words: see `pieces`.
         limit: read only so many Docs; 0: all.
     """
 

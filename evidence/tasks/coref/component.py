@@ -143,8 +143,10 @@ def right_antecedents(ranking: Ranking, gold: Iterable[Cluster]) -> np.ndarray:
     right."""
     owner = {mention: number for number, cluster in enumerate(gold) for mention in cluster}
     mentions = zip(ranking.starts.tolist(), ranking.ends.tolist(), strict=True)
-    own = np.array([owner.get(mention, -1) for mention in mentions])
-    same = (own[ranking.antecedents] == own[:, None]) & (own[:, None] >= 0)
+    span_clusters = np.array([owner.get(mention, -1) for mention in mentions])
+    same = (span_clusters[ranking.antecedents] == span_clusters[:, None]) & (
+        span_clusters[:, None] >= 0
+    )
     same &= np.isfinite(ranking.scores[:, 1:])
     return np.hstack([~same.any(axis=1, keepdims=True), same])
 

@@ -1,10 +1,10 @@
-"""Turn clusters of mentions in JSONL into the binary Docs that the coref configs read.
+"""Converter of clusters of mentions in JSONL to the binary Docs of the coref configs.
 
     python -m tasks.coref.convert IN.jsonl OUT.spacy
 
 A line is a document: {"sentences": [["Ann", ...], ...], "clusters": [[[0, 0, 1], [2, 4, 5]], ...]} where a mention is
-[sentence, start, end], end exclusive, and may have a type behind it. Types and all other keys are left out, also
-"singletons": a mention that stands alone makes no cluster.
+[sentence, start, end], end exclusive, and may be followed by a type. Types and all other keys are left out, and so
+are "singletons": a single mention is no cluster.
 """
 
 from itertools import accumulate
@@ -20,7 +20,7 @@ from .annotation import Cluster, Mention, set_clusters
 
 
 class Document(NamedTuple):
-    """The words of all sentences, and the clusters, which count words from the first."""
+    """The words of all sentences, and the clusters, whose numbers count the words from the first."""
 
     words: list[str]
     clusters: list[Cluster]
@@ -39,7 +39,7 @@ def read_jsonl(path: Path) -> list[Document]:
     """Return the documents of a file.
 
     Raises:
-        ValueError: a line that cannot be right, or no document at all; it names file and line.
+        ValueError: a line is invalid, or there is no document; the message names file and line.
     """
     return read_records(path, _parsed, "document", '{"sentences": ..., "clusters": ...}')
 
@@ -65,8 +65,10 @@ def _mention(place: list[Any], lengths: list[int]) -> Mention:
         raise TypeError(f"{place} is no [sentence, start, end]")
     sentence, start, end = place[:3]
     if sentence not in range(len(lengths)) or not 0 <= start < end <= lengths[sentence]:
-        there = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
-        raise ValueError(f"a mention is [{start}, {end}) in sentence {sentence}, which is {there}")
+        problem = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
+        raise ValueError(
+            f"a mention is [{start}, {end}) in sentence {sentence}, which is {problem}"
+        )
     before = [0, *accumulate(lengths)][sentence]
     return before + start, before + end
 

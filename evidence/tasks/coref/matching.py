@@ -3,25 +3,25 @@
 import numpy as np
 
 
-def best_matching(likeness: np.ndarray) -> float:
+def best_matching(similarity: np.ndarray) -> float:
     """Return the largest sum of entries of which no two share a row or a column, by the Hungarian method (Kuhn 1955),
-    in the shape of shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
+    as a search for shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
 
     Args:
-        likeness: (n, m), not negative.
+        similarity: (n, m), not negative.
 
     Raises:
-        ValueError: an entry is negative; then the best matching may leave a row out, which this does not.
+        ValueError: an entry is negative; then the best matching may leave a row out, which this function never does.
     """
-    if likeness.size and likeness.min() < 0:
-        raise ValueError(f"the smallest entry is {likeness.min()}; a likeness is at least 0")
-    cost = -(likeness if likeness.shape[0] <= likeness.shape[1] else likeness.T)
+    if similarity.size and similarity.min() < 0:
+        raise ValueError(f"the smallest entry is {similarity.min()}; a similarity is at least 0")
+    cost = -(similarity if similarity.shape[0] <= similarity.shape[1] else similarity.T)
     rows, columns = cost.shape
     row_price = np.zeros(rows)
     column_price = np.zeros(columns)
     owner = np.full(columns, -1)
     for row in range(rows):
-        # Dijkstra's algorithm over columns, from the new row to the nearest column that nobody owns.
+        # Dijkstra's algorithm over columns, from the new row to the nearest unmatched column.
         distance = np.full(columns, np.inf)
         before = np.full(columns, -1)
         done = np.zeros(columns, dtype=bool)

@@ -43,16 +43,16 @@ def span_ranker(
 ) -> Model[list[Doc], list[Ranking]]:
     """Return a model that ranks spans, by the paper's baseline: the `SpanRanker` of Lee et al. (2017).
 
-    Simplified: narrower; it knows neither speaker nor genre; a span that crosses a better one is kept as well; and of
-    Lee et al. (2018) it has the coarse pruning, with which it fits on a CPU.
+    Simplified: it is narrower; has no features of speaker and genre; keeps spans that cross better ones; and has the
+    coarse pruning of Lee et al. (2018), which makes it fast enough for a CPU.
 
     Args:
         tok2vec: vectors of the tokens.
         hidden_width: width of the ranker.
-        max_span_width: longest span in tokens. A longer mention is never found.
-        spans_per_word: how many spans are kept, as a share of the words.
-        antecedents: how many of each span are scored in full.
-        dropout: within the ranker. Elsewhere `[training] dropout` holds.
+        max_span_width: longest span in tokens. A longer mention is never predicted.
+        spans_per_word: number of spans that are kept, as a share of the words.
+        antecedents: number of antecedents of each span that are scored in full.
+        dropout: dropout rate in the ranker; elsewhere it is `[training] dropout`.
     """
     ranker = SpanRanker(hidden_width, max_span_width, spans_per_word, antecedents, dropout)
     reduce = with_array(Maxout(nO=hidden_width, nP=3, normalize=True, dropout=0.0))
@@ -67,20 +67,20 @@ def span_ranker(
 def sentences(
     vectors: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[list[Floats2d]]]:
-    """Return a layer that gives the vectors of each sentence of each Doc, by the rule by which elmo finds them: no
-    annotation is read."""
+    """Return a layer that gives the vectors of each sentence of each Doc, by the rule of elmo, which uses no
+    annotation."""
     return Model("sentences", forward, init=init, layers=[vectors])
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Initialize the vectors. Y is for what comes after."""
+    """Initialize the layer of the vectors. Y is not used."""
     model.layers[0].initialize(X=X)
 
 
 def forward(
     model: Model[list[Doc], list[list[Floats2d]]], docs: list[Doc], is_train: bool
 ) -> tuple[list[list[Floats2d]], Callable[[list[list[Floats2d]]], list[Doc]]]:
-    """Cut the vectors, and join their gradients."""
+    """Split the vectors by sentence; the backward pass joins their gradients."""
     vectors, backprop_vectors = model.layers[0](docs, is_train)
 
     def backprop(d_cut: list[list[Floats2d]]) -> list[Doc]:

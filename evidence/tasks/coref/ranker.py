@@ -30,11 +30,11 @@ class SpanRanker(nn.Module):
     """The network that scores all spans as mentions, keeps the best, and scores pairs of those.
 
     Args:
-        width: of the tokens that it reads, and of its hidden layers.
+        width: width of the input, and of the hidden layers.
         max_span_width: longest span in tokens.
-        spans_per_word: how many spans are kept, as a share of the words.
-        antecedents: of each span, after the coarse pruning.
-        dropout: on what each of its layers reads.
+        spans_per_word: number of spans that are kept, as a share of the words.
+        antecedents: number of antecedents of each span after the coarse pruning.
+        dropout: dropout rate on the input of each layer.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SpanRanker(nn.Module):
         sentences = [sentence for document in documents for sentence in document]
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         x = self.dropout(pad_sequence(sentences, batch_first=True))
-        # The sum is a way past the LSTM, as the highway connections of the paper's are.
+        # The sum is a residual connection past the LSTM, in place of the paper's highway connections.
         read = iter((x + self.read(x, lengths)).unbind())
         return [
             self._rank([next(read)[: len(sentence)] for sentence in document])
@@ -106,8 +106,8 @@ class SpanRanker(nn.Module):
         """Return the best antecedents of each span, (k, a), and the scores of none and of each of them, (k, 1 + a)."""
         place = torch.arange(len(spans))
         # Divided, because a product of so many numbers would drown the scores of mentions at first.
-        likeness = self.coarse(self.dropout(spans)) @ spans.T / spans.shape[1] ** 0.5
-        coarse = likeness + mention[:, None] + mention
+        similarity = self.coarse(self.dropout(spans)) @ spans.T / spans.shape[1] ** 0.5
+        coarse = similarity + mention[:, None] + mention
         coarse = coarse.masked_fill(place >= place[:, None], -torch.inf)
         rough, antecedents = coarse.topk(min(self.antecedents, len(spans)), dim=1)
         far = torch.bucketize(place[:, None] - antecedents, torch.tensor(_DISTANCES), right=True)

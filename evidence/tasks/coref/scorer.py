@@ -14,8 +14,8 @@ _METRICS = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_e}
 
 
 def score_coref(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Score the clusters of all Docs together, as CoNLL-2012 sums them up. A mention that stands alone is in no
-    cluster, neither labelled nor predicted, and does not count.
+    """Score the clusters of all Docs together, summed as in CoNLL-2012. A mention without another one is in no
+    cluster, labelled or predicted, and does not count.
 
     Returns:
         Between 0 and 1: `coref_muc_p`, `_r`, `_f`, the same for `coref_b3` and `coref_ceafe`, and `coref_f`, the mean
@@ -35,8 +35,8 @@ def score_coref(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def _share(shares: Iterable[tuple[float, float]]) -> float:
-    found, total = (sum(numbers) for numbers in zip((0, 0), *shares, strict=True))
-    return found / total if total else 0.0
+    matched, total = (sum(numbers) for numbers in zip((0, 0), *shares, strict=True))
+    return matched / total if total else 0.0
 
 
 @spacy.registry.scorers("evidence.coref_scorer.v1")

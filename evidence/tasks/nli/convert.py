@@ -1,4 +1,4 @@
-"""Turn labelled pairs of sentences in JSONL into the binary Docs that the nli configs read.
+"""Converter of labelled pairs of sentences in JSONL to the binary Docs of the nli configs.
 
     python -m tasks.nli.convert IN.jsonl OUT.spacy
 
@@ -15,7 +15,7 @@ from ..conversion import arguments, call, read_records, write_docs
 
 
 class LabelledPair(NamedTuple):
-    """Two sentences and the one label that they have."""
+    """Two sentences and their label."""
 
     premise: str
     hypothesis: str
@@ -34,7 +34,7 @@ def read_jsonl(path: Path) -> list[LabelledPair]:
     """Return the labelled pairs of a file.
 
     Raises:
-        ValueError: a line that cannot be right, or no pair at all; it names file and line.
+        ValueError: a line is invalid, or there is no pair; the message names file and line.
     """
     return read_records(path, _parsed, "pair", '{"premise": ..., "hypothesis": ..., "label": ...}')
 

@@ -11,8 +11,8 @@ class Esim(nn.Module):
     """The network that encodes two sentences, aligns each softly to the other, compares and pools.
 
     Args:
-        width: of what it reads, of its two LSTMs (both directions together), and a quarter of what it writes.
-        dropout: on what each of its layers reads.
+        width: width of the input and of both LSTMs (both directions together); the output has four times this width.
+        dropout: dropout rate on the input of each layer.
     """
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -38,17 +38,17 @@ class Esim(nn.Module):
         Returns:
             (batch, 4 * width): mean and maximum of the premise, then of the hypothesis.
         """
-        # Lengths stay on the CPU, where packing wants them.
+        # Lengths stay on the CPU, where packing requires them.
         premise_mask = mask(premise_lengths).to(premise.device)
         hypothesis_mask = mask(hypothesis_lengths).to(premise.device)
         a = self.encode(self.dropout(premise), premise_lengths)
         b = self.encode(self.dropout(hypothesis), hypothesis_lengths)
-        likeness = a @ b.transpose(1, 2)
-        aligned_a = attend(likeness, b, hypothesis_mask)
-        aligned_b = attend(likeness.transpose(1, 2), a, premise_mask)
+        similarity = a @ b.transpose(1, 2)
+        aligned_a = attend(similarity, b, hypothesis_mask)
+        aligned_b = attend(similarity.transpose(1, 2), a, premise_mask)
         pooled = [
-            pool(self.compose(self.dropout(self._compared(h, aligned)), lengths), found)
-            for h, aligned, lengths, found in (
+            pool(self.compose(self.dropout(self._compared(h, aligned)), lengths), present)
+            for h, aligned, lengths, present in (
                 (a, aligned_a, premise_lengths, premise_mask),
                 (b, aligned_b, hypothesis_lengths, hypothesis_mask),
             )
@@ -59,8 +59,8 @@ class Esim(nn.Module):
         return self.compare(self.dropout(torch.cat([h, aligned, h - aligned, h * aligned], dim=2)))
 
 
-def pool(x: Tensor, found: Tensor) -> Tensor:
-    """Return mean and maximum over the places that count: (batch, n, width) -> (batch, 2 * width)."""
-    kept = found[:, :, None]
+def pool(x: Tensor, present: Tensor) -> Tensor:
+    """Return mean and maximum over the places without padding: (batch, n, width) -> (batch, 2 * width)."""
+    kept = present[:, :, None]
     mean = x.masked_fill(~kept, 0).sum(dim=1) / kept.sum(dim=1)
     return torch.cat([mean, x.masked_fill(~kept, -torch.inf).amax(dim=1)], dim=1)

@@ -1,6 +1,6 @@
 """Entailment as classification of pairs: `evidence.PairClassifier.v1`, a model for spaCy's `textcat`.
 
-A pair is one Doc, as of `pairs`: the premise, a line break, the hypothesis.
+A pair is one Doc (see `pairs`): the premise, a line break, the hypothesis.
 """
 
 import spacy
@@ -28,14 +28,14 @@ def pair_classifier(
 ) -> Model[list[Doc], Floats2d]:
     """Return a model of label probabilities, (n_docs, nO): the `Esim` of Chen et al. (2017), the paper's baseline.
 
-    Simplified: without trees, narrower, and its classifier is a Maxout layer in place of one with tanh. `tok2vec`
-    reads the Doc, so its window sees a few words across the line break.
+    Simplified: without trees, narrower, and its classifier is a Maxout layer in place of one with tanh. The input of
+    `tok2vec` is the whole Doc, so its window includes a few words across the line break.
 
     Args:
         tok2vec: vectors of the tokens.
         hidden_width: width of the ESIM.
-        dropout: within it. Elsewhere `[training] dropout` holds.
-        nO: how many labels there are; null: found at `initialize`.
+        dropout: dropout rate in the ESIM; elsewhere it is `[training] dropout`.
+        nO: number of labels; null: determined by `initialize`.
     """
     model: Model[list[Doc], Floats2d] = chain(
         pairs(chain(tok2vec, with_array(layer(hidden_width)))),

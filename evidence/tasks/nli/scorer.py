@@ -12,16 +12,20 @@ def score_nli(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score the most probable label of each pair.
 
     Returns:
-        `nli_acc`, the share of pairs for which it is, and `nli_per_type`: precision, recall and F1 of each label.
+        `nli_acc`, the share of pairs whose label it is, and `nli_per_type`: precision, recall and F1 of each label.
     """
     per_type: dict[str, PRFScore] = {}
     right = total = 0
     for example in examples:
-        found, gold = (max(doc.cats, key=doc.cats.__getitem__) for doc in (example.x, example.y))
-        right += found == gold
+        predicted, gold = (
+            max(doc.cats, key=doc.cats.__getitem__) for doc in (example.x, example.y)
+        )
+        right += predicted == gold
         total += 1
         for label in example.y.cats:
-            per_type.setdefault(label, PRFScore()).score_set({found} & {label}, {gold} & {label})
+            per_type.setdefault(label, PRFScore()).score_set(
+                {predicted} & {label}, {gold} & {label}
+            )
     return {
         "nli_acc": right / total if total else None,
         "nli_per_type": {label: score.to_dict() for label, score in sorted(per_type.items())},

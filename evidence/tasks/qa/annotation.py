@@ -1,7 +1,7 @@
-"""Where question, context and answer stand on a Doc.
+"""Question, context and answer on a Doc.
 
-The Doc is the question, a line break, the context, as of `pairs`. `doc.spans["answer"]` holds the answer, a span of the
-context; it survives `.spacy` files.
+The Doc is the question, a line break, the context, see `pairs`. `doc.spans["answer"]` contains the answer, a span of
+the context. It survives `.spacy` files.
 """
 
 from spacy.tokens import Doc, Span, SpanGroup
@@ -22,7 +22,7 @@ def set_answer(doc: Doc, start: int, end: int) -> None:
 
 def aligned_answer(example: Example) -> Span | None:
     """Return the labelled answer in tokens of the predicted Doc; None if it fits no tokens there."""
-    given = answer(example.reference)
-    if given is None:
+    labelled = answer(example.reference)
+    if labelled is None:
         return None
-    return next(iter(example.get_aligned_spans_y2x([given])), None)
+    return next(iter(example.get_aligned_spans_y2x([labelled])), None)

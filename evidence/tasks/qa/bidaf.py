@@ -11,8 +11,8 @@ class Bidaf(nn.Module):
     """The network that encodes both texts, attends in both directions, and scores both ends of the answer.
 
     Args:
-        width: of what it reads and of its LSTMs (both directions together).
-        dropout: on what each of its layers reads.
+        width: width of the input and of the LSTMs (both directions together).
+        dropout: dropout rate on the input of each layer.
     """
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -38,7 +38,7 @@ class Bidaf(nn.Module):
             question_lengths, context_lengths: (batch,), each at least 1.
 
         Returns:
-            (batch, longest context, 2), logits. Beyond the length of a context they mean nothing.
+            (batch, longest context, 2), logits. Beyond the length of a context they have no meaning.
         """
         q = self.encode(self.dropout(question), question_lengths)
         c = self.encode(self.dropout(context), context_lengths)
@@ -51,10 +51,10 @@ class Bidaf(nn.Module):
 
     def _attend(self, c: Tensor, q: Tensor, context_mask: Tensor, question_mask: Tensor) -> Tensor:
         """Return the context with attention to the question, (batch, longest context, width)."""
-        likeness = self.of_context(c) + self.of_question(q).transpose(1, 2)
-        likeness = likeness + (c * self.of_both) @ q.transpose(1, 2)
-        asked = attend(likeness, q, question_mask)
-        # The context's tokens by the one word of the question that each is most like.
-        best = likeness.masked_fill(~question_mask[:, None], -torch.inf).amax(dim=2)
+        similarity = self.of_context(c) + self.of_question(q).transpose(1, 2)
+        similarity = similarity + (c * self.of_both) @ q.transpose(1, 2)
+        asked = attend(similarity, q, question_mask)
+        # Tokens of the context, weighted by their similarity to the most similar word of the question.
+        best = similarity.masked_fill(~question_mask[:, None], -torch.inf).amax(dim=2)
         relevant = attend(best[:, None], c, context_mask)
         return self.merge(self.dropout(torch.cat([c, asked, c * asked, c * relevant], dim=2)))

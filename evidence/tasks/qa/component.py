@@ -40,15 +40,15 @@ def make_qa(
 
     Args:
         model: an `evidence.AnswerPointer.v1`.
-        max_answer: longest answer that it gives, in tokens.
+        max_answer: length of the longest predicted answer, in tokens.
         scorer: an `evidence.qa_scorer.v1`.
     """
     return QuestionAnswerer(nlp.vocab, model, name, max_answer=max_answer, scorer=scorer)
 
 
 class QuestionAnswerer(TrainablePipe):
-    """The component that marks the first and the last token of the answer. It always gives one: a question without
-    answer is not known to it."""
+    """The component that marks the first and the last token of the answer. It always predicts one: questions without
+    an answer are not supported."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class QuestionAnswerer(TrainablePipe):
         self, examples: Iterable[Example], logits: Sequence[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         """Return the cross-entropy of start and end: the mean over the questions, as the l2 of a listener supposes.
-        An answer that fits no tokens teaches nothing."""
+        An answer that fits no tokens has no gradient."""
         loss, gradients = 0.0, []
         for example, each in zip(examples, logits, strict=True):
             gradient = self.model.ops.alloc2f(*each.shape)

@@ -1,11 +1,11 @@
-"""Turn questions on contexts in JSONL into the binary Docs that the qa configs read.
+"""Converter of questions on contexts in JSONL to the binary Docs of the qa configs.
 
     python -m tasks.qa.convert IN.jsonl OUT.spacy [--without OTHER.jsonl]
 
 A line is {"question": "...", "context": "...", "answers": [{"text": "...", "start": 34}, ...]} where `start` counts
 characters of the context; other keys are left out. A question becomes one Doc: the question, a line break, the context.
-Its answer is the first one, widened to whole tokens. Questions without an answer are left out, and with --without those
-that another file asks on the same context.
+Its answer is the first one, widened to whole tokens. Questions without an answer are left out, and with --without
+also those that another file has for the same context.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from .annotation import set_answer
 
 
 class Question(NamedTuple):
-    """A question, its context, and the characters of that from which, and up to which, the answer stands."""
+    """A question, its context, and the range of characters of the context that is the answer."""
 
     question: str
     context: str
@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of written items, and how many questions it left out: without an answer, or in another file."""
+    """Numbers of written items, and of questions that were left out: without an answer, or in another file."""
 
     docs: int
     tokens: int
@@ -41,7 +41,7 @@ def read_jsonl(path: Path) -> list[Question]:
     """Return the questions of a file.
 
     Raises:
-        ValueError: a line that cannot be right, or no question at all; it names file and line.
+        ValueError: a line is invalid, or there is no question; the message names file and line.
     """
     return read_records(
         path, _parsed, "question", '{"question": ..., "context": ..., "answers": [...]}'
@@ -90,7 +90,7 @@ def convert(path: Path, out: Path, *, other: Path | None = None, lang: str = "en
     Args:
         path: the labelled questions, as JSONL.
         out: the binary Docs.
-        other: a file whose questions are left out where they are asked on the same context, answered or not.
+        other: a file whose questions are left out if they are about the same context, answered or not.
         lang: the language whose blank pipeline tokenizes.
     """
     questions = read_jsonl(path)

@@ -1,4 +1,4 @@
-"""`evidence.AnswerPointer.v1`: how well an answer may start and end at each token of a context."""
+"""`evidence.AnswerPointer.v1`: scores of each token of a context as the start and as the end of the answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,12 +29,12 @@ def answer_pointer(
     """Return a model of the logits of start and end of the answer, (n_tokens of the context, 2) per Doc.
 
     By the `Bidaf` of Seo et al. (2017), which the paper's baseline (Clark and Gardner 2018) begins with. Simplified:
-    narrower, one layer where BiDAF reads with two, and without the self-attention and the shared norm of the paper's.
+    narrower, with one layer in place of the two of BiDAF, without self-attention and shared norm.
 
     Args:
         tok2vec: vectors of the tokens.
         hidden_width: width of the BiDAF.
-        dropout: within it. Elsewhere `[training] dropout` holds.
+        dropout: dropout rate in the BiDAF; elsewhere it is `[training] dropout`.
     """
     model: Model[list[Doc], list[Floats2d]] = chain(
         pairs(

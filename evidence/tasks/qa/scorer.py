@@ -1,6 +1,6 @@
 """`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 computes them for one answer.
 
-A Doc holds one answer. Where a question has several, each in a row of its own, this is stricter than SQuAD, which takes
+A Doc has one answer. If a question has several, each in a separate row, this is stricter than SQuAD, which takes
 the best over all of them.
 """
 
@@ -24,9 +24,9 @@ def normal_words(text: str) -> list[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
-def word_f1(found: str, gold: str) -> float:
-    """Return the F1 of the bags of words of two answers; 0 where nothing is in both."""
-    left, right = normal_words(found), normal_words(gold)
+def word_f1(predicted: str, gold: str) -> float:
+    """Return the F1 of the bags of words of two answers; 0 if they share no word."""
+    left, right = normal_words(predicted), normal_words(gold)
     shared = (Counter(left) & Counter(right)).total()
     return 2 * shared / (len(left) + len(right)) if shared else 0.0
 
@@ -40,15 +40,15 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """
     pairs = []
     for example in examples:
-        found, gold = answer(example.predicted), answer(example.reference)
+        predicted, gold = answer(example.predicted), answer(example.reference)
         if gold is not None:
-            pairs.append((found.text if found else "", gold.text))
+            pairs.append((predicted.text if predicted else "", gold.text))
     if not pairs:
         return {"qa_em": None, "qa_f": None}
-    exact = [normal_words(found) == normal_words(gold) for found, gold in pairs]
+    exact = [normal_words(predicted) == normal_words(gold) for predicted, gold in pairs]
     return {
         "qa_em": sum(exact) / len(pairs),
-        "qa_f": sum(word_f1(found, gold) for found, gold in pairs) / len(pairs),
+        "qa_f": sum(word_f1(predicted, gold) for predicted, gold in pairs) / len(pairs),
     }
 
 

@@ -1,6 +1,6 @@
-"""Where predicates and their arguments stand on a Doc, and the reader that hands the predicates to the pipeline.
+"""Predicates and their arguments on a Doc, and the reader that passes the predicates to the pipeline.
 
-`doc.spans["predicates"]` holds one token per predicate, whose label is its frame; `doc.spans["arguments"]` the
+`doc.spans["predicates"]` contains one token per predicate, whose label is its frame; `doc.spans["arguments"]` the
 arguments of all of them: the label of a span is its role, its id the index of its predicate. Both survive `.spacy`
 files.
 """
@@ -27,7 +27,7 @@ class Argument(NamedTuple):
 
 
 def predicates(doc: Doc) -> list[int]:
-    """Return the index of each predicate; none where the Doc has no such group."""
+    """Return the index of each predicate; an empty list if the Doc has no such group."""
     return [span.start for span in doc.spans.get(PREDICATES, [])]
 
 
@@ -35,7 +35,7 @@ def set_predicates(doc: Doc, frames: Mapping[int, str]) -> None:
     """Mark tokens as predicates.
 
     Args:
-        doc: what they stand on.
+        doc: the Doc of the tokens.
         frames: index of each -> its frame, such as "come.03".
     """
     spans = [Span(doc, index, index + 1, label=frame) for index, frame in frames.items()]

@@ -28,7 +28,7 @@ def encode(found: Iterable[Argument], length: int, labels: Sequence[str]) -> Int
 
 
 def decode(tags: Sequence[int], labels: Sequence[str]) -> list[Argument]:
-    """Return the arguments that tags stand for, the inverse of `encode`. A tag that continues an argument must
+    """Return the arguments that tags encode, the inverse of `encode`. A tag that continues an argument must
     follow one of the same label, as in every path of `best_path`."""
     found: list[Argument] = []
     for place, tag in enumerate(tags):

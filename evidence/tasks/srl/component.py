@@ -46,7 +46,8 @@ def make_srl(
 class SemanticRoleLabeler(TrainablePipe):
     """The component that gives the tokens BIO tags, once for each predicate, and takes the arguments from them.
 
-    The predicates are given, as in the paper: `doc.spans["predicates"]` must be set before. A Doc without gets none.
+    The predicates are given, as in the paper: `doc.spans["predicates"]` must be set before.
+    A Doc without predicates gets no arguments.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Turn predicates and their arguments in JSONL into the binary Docs that the srl configs read.
+"""Converter of predicates and their arguments in JSONL to the binary Docs of the srl configs.
 
     python -m tasks.srl.convert IN.jsonl OUT.spacy
 
@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of written items, and how many sentences it left out."""
+    """Numbers of written items, and of sentences that were left out."""
 
     docs: int
     predicates: int
@@ -47,7 +47,7 @@ def read_jsonl(path: Path) -> list[Sentence]:
     """Return the sentences of a file.
 
     Raises:
-        ValueError: a line that cannot be right, or no sentence at all; it names file and line.
+        ValueError: a line is invalid, or there is no sentence; the message names file and line.
     """
     return read_records(path, _parsed, "sentence", '{"tokens": ..., "predicates": ...}')
 

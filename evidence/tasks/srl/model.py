@@ -1,4 +1,4 @@
-"""`evidence.PredicateTagger.v1`: a tag for each token of a sentence, as seen from one of its predicates."""
+"""`evidence.PredicateTagger.v1`: a tag for each token of a sentence, relative to one of its predicates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,16 +22,16 @@ def predicate_tagger(
     """Return a model of tag probabilities, (n_tokens, n_tags) per predicate, in the order of Docs and of the
     predicates in each.
 
-    After He et al. (2017), whose deep LSTM is the paper's baseline: a bidirectional LSTM reads the sentence once per
-    predicate, which is marked. Simplified, for minutes of training in place of hundreds of epochs: `depth` layers in
-    place of 8, behind what `tok2vec` has read once for all predicates; each token also sees the vector of the predicate
-    and where it stands from it (Collobert et al. 2011), of which theirs has only the mark.
+    After He et al. (2017), whose deep LSTM is the paper's baseline: a bidirectional LSTM processes the sentence once
+    for each predicate, which is marked. Simplified, for minutes of training in place of hundreds of epochs:
+    `depth` layers in place of 8, after a `tok2vec` that all predicates share; the input of each token also has the
+    vector of the predicate and the distance from it (Collobert et al. 2011), where theirs has only the mark.
 
     Args:
         tok2vec: vectors of the tokens.
-        hidden_width: what the LSTM writes, both directions together. A token and its predicate enter it with half
-            of that each.
-        depth: LSTM layers.
+        hidden_width: width of the output of the LSTM, both directions together. The vectors of a token and of its
+            predicate have half of this width each.
+        depth: number of LSTM layers.
     """
     width = hidden_width // 2
     model: Model[list[Doc], list[Floats2d]] = chain(
@@ -54,14 +54,14 @@ def seen_from_predicates(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Return a layer that gives [token ; predicate ; place] for the tokens of a Doc, once for each of its predicates.
 
-    The place is where the token stands from the predicate: a 1 in one of `PLACES` columns, of which the middle one is
-    the predicate itself and the outermost ones are all that is farther away.
+    The place is the position of the token relative to the predicate: a 1 in one of `PLACES` columns, of which
+    the middle one is the predicate itself and the outermost ones are all that is farther away.
     """
     return Model("seen-from-predicates", forward, init=init, layers=[tok2vec])
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Initialize the vectors. Y is for what comes after."""
+    """Initialize the layer of the vectors. Y is not used."""
     model.layers[0].initialize(X=X)
 
 

@@ -13,11 +13,11 @@ from .annotation import Argument, arguments
 Pieces = tuple[tuple[int, int], ...]
 
 
-def joined(found: Sequence[Argument]) -> set[tuple[str, Pieces]]:
-    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an X of its
-    own where there is none. What continues the predicate itself, C-V, is no argument."""
+def joined(roles: Sequence[Argument]) -> set[tuple[str, Pieces]]:
+    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an argument X
+    if there is none. A continuation of the predicate itself, C-V, is no argument."""
     whole: list[tuple[str, Pieces]] = []
-    for start, end, label in sorted(found):
+    for start, end, label in sorted(roles):
         role = label.removeprefix("C-")
         heads = [place for place, (known, _) in enumerate(whole) if known == role]
         if role == label or not heads:
@@ -31,8 +31,8 @@ def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
     """Return the arguments of all predicates of a Doc: predicate, role, pieces."""
     return {
         (predicate, role, pieces)
-        for predicate, found in arguments(doc).items()
-        for role, pieces in joined(found)
+        for predicate, roles in arguments(doc).items()
+        for role, pieces in joined(roles)
     }
 
 
@@ -45,11 +45,11 @@ def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     total = PRFScore()
     per_type: dict[str, PRFScore] = {}
     for example in examples:
-        found, gold = propositions(example.predicted), propositions(example.reference)
-        total.score_set(found, gold)
-        for role in {argument[1] for argument in found | gold}:
+        predicted, gold = propositions(example.predicted), propositions(example.reference)
+        total.score_set(predicted, gold)
+        for role in {argument[1] for argument in predicted | gold}:
             per_type.setdefault(role, PRFScore()).score_set(
-                {argument for argument in found if argument[1] == role},
+                {argument for argument in predicted if argument[1] == role},
                 {argument for argument in gold if argument[1] == role},
             )
     return {

@@ -23,7 +23,7 @@ from ...pipeline.reading.spans import rule_spans
 from ...search.unit import unit
 
 _BATCH_SIZE = 64
-"""Docs."""
+"""Number of Docs in a batch."""
 _Form: TypeAlias = tuple[str, ...]
 """Case-folded words of a spelling."""
 

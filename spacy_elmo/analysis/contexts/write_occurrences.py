@@ -37,10 +37,10 @@ def write_occurrences(
         text: see `read_docs`.
         about: metadata to store with the index; see `corpus_source`.
         tokenized: texts are words separated by spaces.
-        max_occurrences: number of occurrences of each word, at most, that get vectors.
+        max_occurrences: largest number of occurrences of a word that get vectors.
 
     Yields:
-        The number of tokens that the biLM has processed since the last one. The index is complete after the last.
+        The number of tokens processed since the previous yield. The index is complete when the iteration ends.
 
     Raises:
         OSError, ValueError: see `read_docs` and `find_elmo`; the text has no words.
@@ -112,7 +112,7 @@ class _Writer:
         return int(self._first[number] + row) if row < after else None
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the words, the sentences, their places and the centre; the vectors are on disk already."""
         words = zip(self._numbers, self._counts.tolist(), self._first.tolist(), strict=True)
         srsly.write_jsonl(self._folder / "words.jsonl", words)
         srsly.write_jsonl(self._folder / "sentences.jsonl", self._sentences)

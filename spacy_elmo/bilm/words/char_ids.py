@@ -29,11 +29,11 @@ def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
     Returns:
         (K, max_characters) int16.
     """
-    room = max_characters - 2
-    raw = [word.encode("utf8", "replace")[:room] for word in words]
+    max_bytes = max_characters - 2
+    raw = [word.encode("utf8", "replace")[:max_bytes] for word in words]
     lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
     ids = np.full((len(raw), max_characters), PADDING, dtype=np.int16)
-    positions = np.arange(room)
+    positions = np.arange(max_bytes)
     ids[:, 1:-1][positions < lengths[:, None]] = np.frombuffer(b"".join(raw), dtype=np.uint8)
     ids[:, 0] = WORD_START
     ids[np.arange(len(raw)), lengths + 1] = WORD_END

@@ -68,7 +68,7 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words as the biLM reads them. Applied twice, the rule gives the same as once.
+        """Return the words in the form of the training text. Applied twice, the rule gives the same as once.
 
         A word of which nothing would remain stays as it is, and so do the special words of vocabularies.
         """

@@ -146,8 +146,8 @@ class LexiconEncoder(nn.Module):
         marks = N_MARKS if self.cnn is not None else 0
         if marks + len(alphabet) != self.config.symbols:
             raise ValueError(
-                f"The alphabet has {len(alphabet)} characters, with {marks} marks {marks + len(alphabet)}, but the"
-                f" table of characters has {self.config.symbols} rows"
+                f"The alphabet has {len(alphabet)} characters and {marks} marks ({marks + len(alphabet)}), but the"
+                f" character table has {self.config.symbols} rows"
             )
         self._alphabet = Alphabet(alphabet)
         if self.words is not None:

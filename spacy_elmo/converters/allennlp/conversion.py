@@ -14,7 +14,7 @@ from torch import Tensor
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ..check_tensors import Shape, mismatches, our_shapes
-from ..conversion import Conversion
+from ..result import Conversion
 from .files import TrainedModel, read_files, settings
 from .layout import CHARACTERS, from_allennlp, to_allennlp
 from .options import ASSUMED, config_of

@@ -84,8 +84,8 @@ def _config_of_shapes(state: Mapping[str, Tensor]) -> BiLMConfig:
     def sizes(name: str, axes: int) -> tuple[int, ...]:
         shape = tuple(state[name].shape) if name in state else None
         if shape is None or len(shape) != axes:
-            found = "there is no such tensor" if shape is None else f"got shape {list(shape)}"
-            raise ValueError(f"{name}: expected a tensor of {axes} axes, but {found}")
+            actual = "there is no such tensor" if shape is None else f"got shape {list(shape)}"
+            raise ValueError(f"{name}: expected a tensor of {axes} axes, but {actual}")
         return shape
 
     def count(pattern: str) -> int:

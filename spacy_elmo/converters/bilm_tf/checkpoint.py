@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from ..conversion import Conversion
 from ..readers.tensorflow import INDEX, Checkpoint, V1Error, is_v1, newest
+from ..result import Conversion
 from .conversion import to_weights
 from .files import (
     SOFTMAX,

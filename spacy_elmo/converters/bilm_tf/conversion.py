@@ -20,7 +20,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ..check_tensors import mismatches, our_shapes
-from ..conversion import Conversion
+from ..result import Conversion
 from .files import SOFTMAX_BIAS, SOFTMAX_WEIGHT, TABLE, ForeignModel, read_files
 from .options import config_of
 

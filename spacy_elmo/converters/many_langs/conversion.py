@@ -18,7 +18,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
 from ..allennlp.layout import from_highway, from_lstm
 from ..check_tensors import Shape, check_depth, mismatches
-from ..conversion import Conversion
+from ..result import Conversion
 from .files import PARTS, ManyLangsModel, read_files
 from .options import config_of
 

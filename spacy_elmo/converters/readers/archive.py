@@ -49,7 +49,7 @@ def opened(path: str | Path) -> Iterator[Opened]:
         path: a folder or file; an archive if it ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
-        OSError: the archive is missing, or there is no room for its files.
+        OSError: the archive is missing, or there is no space for its files.
         ValueError: it is damaged, encrypted or packed by a rare method; or it contains a link, a device, a path
             that leaves its folder, or far more bytes or files than a model. Errors (ValueError, OSError) that are
             raised inside the context show paths in the archive instead of temporary ones.

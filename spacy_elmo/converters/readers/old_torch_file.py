@@ -54,7 +54,7 @@ def _end_of_pickle(data: mmap.mmap, size: int) -> int:
 
 
 class _Anything:
-    """Stand-in for every class and function that a pickle names: nothing of them is executed."""
+    """Stand-in for every class and function that a pickle names: none of them is executed."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -86,7 +86,7 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """A reader of the fourth pickle that keeps the number of numbers of each storage, and checks its tensors."""
+    """A reader of the fourth pickle, the content, that keeps the length of each storage and checks its tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

@@ -112,16 +112,16 @@ class LayerCache:
         return layers
 
     def _put(self, key: bytes, layers: Floats3d | None) -> None:
-        """Store an entry, and remove the least recently used ones if there is no room."""
-        room = self.megabytes * 1e6
-        if _size(layers) > room:
+        """Store an entry, and remove the least recently used ones if there is no space."""
+        capacity = self.megabytes * 1e6
+        if _size(layers) > capacity:
             return
         with self._lock:
             if key in self._entries:
                 self._bytes -= _size(self._entries.pop(key))
             self._entries[key] = layers
             self._bytes += _size(layers)
-            while self._bytes > room:
+            while self._bytes > capacity:
                 self._bytes -= _size(self._entries.popitem(last=False)[1])
 
     def __deepcopy__(self, memo: Any) -> LayerCache:

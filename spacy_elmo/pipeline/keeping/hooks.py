@@ -63,16 +63,16 @@ def _similarity(thing: Any, other: Any) -> float:
     Raises:
         ValueError: the vectors have different widths.
     """
-    one, two = thing.vector, other.vector
-    if not (one.any() and two.any()):
+    vector, other_vector = thing.vector, other.vector
+    if not (vector.any() and other_vector.any()):
         warnings.warn(Warnings.W008.format(obj=type(thing).__name__), stacklevel=2)
         return 0.0
-    if one.shape != two.shape:
+    if vector.shape != other_vector.shape:
         raise ValueError(
-            f"An ELMo vector of width {one.shape[0]} cannot be compared with one of width {two.shape[0]}: the other"
+            f"An ELMo vector of width {len(vector)} cannot be compared with one of width {len(other_vector)}: the other"
             f" {type(other).__name__} has its vector from another source. Run the same elmo component on both"
         )
-    return float(one @ two) / (_norm(thing) * _norm(other))
+    return float(vector @ other_vector) / (_norm(thing) * _norm(other))
 
 
 _COMMON: dict[str, Any] = {"has_vector": _has_vector, "similarity": _similarity}

@@ -73,7 +73,7 @@ class ListenerBatch:
 
     @property
     def trained(self) -> bool:
-        """True if there is a backward pass for gradients. Valid once the layers were read."""
+        """True if there is a backward pass for gradients. Valid once a listener has required the layers."""
         return self._backprop is not None
 
     def add_gradient(self, doc: Doc, gradient: Floats3d) -> None:

@@ -11,7 +11,8 @@ from thinc.types import Floats2d, Floats3d
 from ..options import flatten_options
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
-from .scalar_mix import MixOptions, scalar_mix
+from .mix_options import MixOptions
+from .scalar_mix import scalar_mix
 
 _SENTINEL = "elmo_listener"
 
@@ -74,7 +75,7 @@ class ListenerState(Unsaved):
             )
             raise ValueError(
                 f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must"
-                " stand before its component in the pipeline. To use a component without it, put the biLM"
+                " come before its component in the pipeline. To use a component without it, put the biLM"
                 " inside first: nlp.replace_listeners"
             )
         return upstream

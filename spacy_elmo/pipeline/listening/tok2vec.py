@@ -14,7 +14,8 @@ from ..reading.encoder import configure, layers_and_width, shim_of
 from ..unsaved import Unsaved
 from .batch import ListenerBatch
 from .listener import mix_of
-from .scalar_mix import MixOptions, scalar_mix
+from .mix_options import MixOptions
+from .scalar_mix import scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -103,7 +104,7 @@ class ReplaceListenerConfig:
     upstream: str
     """The name of the component."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of its biLM, as they stand in the config."""
+    """The options of its biLM, as in the config."""
     any_upstream: bool = True
     """True if a listener to "*" is linked to it. Otherwise those in a config belong to another elmo."""
 

@@ -22,7 +22,7 @@ class Upstream:
         """Update what depends on the pipeline. Called whenever spaCy links the pipeline."""
 
     def is_disabled(self) -> bool:
-        """Return True if it is a disabled component of its pipeline, as far as it can know."""
+        """Return True if it is a disabled component of its pipeline, as far as is known."""
         return False
 
     @property
@@ -70,7 +70,7 @@ class Upstream:
         return True
 
     def find_listeners(self, component: Any) -> None:
-        """Link the listeners of a component that stands later in the pipeline.
+        """Link the listeners of a component that comes later in the pipeline.
 
         spaCy calls this in the order of the pipeline, so another elmo that was passed before is nearer to the component
         and gets a listener to "*". spaCy skips a disabled elmo, which keeps its listeners.

@@ -19,7 +19,7 @@ from ..options import BiLMOptions
 from .sequences import Sequences
 from .shim import BiLMShim
 
-# Docs are read in groups of this many batches: enough for batches of sentences of one length, few enough that
+# Docs are processed in groups of this many batches: enough for batches of sentences of one length, few enough that
 # the layers of a whole nlp.pipe buffer need not exist twice.
 _BATCHES_PER_GROUP = 8
 
@@ -152,7 +152,7 @@ def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average:
 
     def compute(bilm: BiLM) -> Tensor:
         target = torch.from_dlpack(flat)  # the same memory
-        for words, layers in _pieces(shim, bilm, sequences, options.max_batch_tokens):
+        for words, layers in _chunks(shim, bilm, sequences, options.max_batch_tokens):
             if average:
                 _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
             else:
@@ -169,23 +169,23 @@ def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average:
     return flat.astype(options.dtype, copy=False)
 
 
-def _pieces(
+def _chunks(
     shim: BiLMShim, bilm: BiLM, sequences: Sequences, max_words: int
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Yield (2, m) indices of the words that each direction has read, and (2, m, P) outputs for each layer."""
+    """Yield (2, m) indices of the words that each direction has processed, and (2, m, P) outputs for each layer."""
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = shim.first_state(len(lengths))
-        for piece in bilm.forward_chunks(
+        for chunk in bilm.forward_chunks(
             token_ids, sequences.rows[batch], lengths, max_words, state=state
         ):
-            yield batch[piece.words], piece.layers
+            yield batch[chunk.words], chunk.layers
 
 
 def _write(
     target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
 ) -> None:
-    """Write the outputs of each direction, which has read words of its own, into its half of their vectors."""
+    """Write the outputs of each direction, for the words that it has processed, into its half of their vectors."""
     halves = target.split(target.shape[2] // 2, dim=2)
     for direction, half in enumerate(halves):
         places = torch.from_numpy(sequences.places[words[direction]]).to(target.device)
@@ -209,8 +209,8 @@ def _begin_update(
         target = torch.zeros((n_layers, sequences.tokens, width), device=bilm.device)
         token_ids = bilm.token_ids(sequences.words)
         for lengths, batch in sequences.batches(options.max_batch_tokens):
-            # A long span is read in one piece here: no gradient flows out of the state that a piece would leave, so
-            # pieces would only be right with the graph of the whole span, which is what fills the memory.
+            # A long span is not divided into chunks here: no gradient flows out of the final state of a chunk, and with
+            # the graph of the whole span, which is what fills the memory, chunks would save nothing.
             rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
             state = shim.first_state(len(lengths))
             layers = bilm(token_ids[rows], words.numpy(), lengths, state).layers

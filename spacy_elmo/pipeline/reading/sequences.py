@@ -1,4 +1,4 @@
-"""Docs in the form that a biLM reads: distinct words, and for each span the rows of its words."""
+"""Docs in the form that a biLM takes: distinct words, and for each span the rows of its words."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class BiLMShim(Shim):
             ready = self._ready = version, bilm.prepare_for_inference(self.options.precision)
         return ready[1]
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Empty the token cache, on which the rounding of a word's vector in its last digit may depend."""
         if self._ready is not None:
             self._ready[1].clear_cache()
@@ -289,7 +289,7 @@ class BiLMShim(Shim):
         name = self.options.weights
         if name is None:
             raise ValueError(
-                "This biLM has no weights: the config says weights = null, which means random ones, and"
+                "This biLM has no weights: the config has weights = null, which means random ones, and"
                 " they are only drawn by nlp.initialize(). Call it, or name a weights file"
             )
         if name == AUTO:
@@ -301,13 +301,13 @@ class BiLMShim(Shim):
         actual = vars(weights.config)
         stated = vars(BiLMConfig(**{**actual, **self.shape}))
         mismatches = [
-            f"{name} = {stated[name]} (it has {actual[name]})"
+            f"{name} = {stated[name]} (not {actual[name]})"
             for name in actual
             if stated[name] != actual[name]
         ]
         if mismatches:
             raise ValueError(
-                f"The config of the biLM does not fit {source}: it says {', '.join(mismatches)}. Leave these"
+                f"The config of the biLM does not fit {source}: {', '.join(mismatches)}. Leave these"
                 " at null to take the numbers of the weights"
             )
         factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises

@@ -1,4 +1,4 @@
-"""Span getters for the `get_spans` option: the spans of a Doc that the biLM reads as separate sequences."""
+"""Span getters for the `get_spans` option: the spans of a Doc that the biLM processes as separate sequences."""
 
 import functools
 import itertools

@@ -10,10 +10,11 @@ from typing import Any
 
 import xxhash
 
+from ...file_hash import hash_file
+
 DESCRIPTION = "corpus.json"
 """The file that contains the digests, also that of its other entries."""
 _DIGESTS = "digests"
-_BLOCK_BYTES = 1 << 20
 
 
 def with_digests(folder: Path, description: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,11 +47,7 @@ def check_digests(folder: Path, description: Mapping[str, Any]) -> None:
 
 
 def _file_digest(path: Path) -> str:
-    digest = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+    return hash_file(path, xxhash.xxh3_128())
 
 
 def _description_digest(description: Mapping[str, Any]) -> str:

@@ -125,7 +125,9 @@ class Corpus:
     def _read(cls, folder: Path) -> Corpus:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf8"))
         if not isinstance(description, dict) or description.get("format") != FORMAT:
-            raise ValueError(f"corpus.json: expected format {FORMAT!r}, found {description!r:.100}")
+            raise ValueError(
+                f"corpus.json: expected format {FORMAT!r}, but got {description!r:.100}"
+            )
         types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
         counts = read_npy(folder / "counts.npy", "int64")
         if len(types) != len(counts):

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk, of which a kill at any moment leaves a complete one."""
+"""Checkpoints: the state of a run on disk. Whenever the process is killed, a complete one remains."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
     ):
         if state[name] != now:
             warnings.warn(
-                f"The run was saved with {state[name]} {name} and goes on with {now}, so sums are rounded differently"
+                f"The run was saved with {state[name]} {name} and continues with {now}, so sums are rounded differently"
                 f" from those of an unbroken run. {remedy} sets the number",
                 stacklevel=3,
             )

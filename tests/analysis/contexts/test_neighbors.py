@@ -26,14 +26,14 @@ def names(neighbors):
 def test_by_hand():
     corpus = occurrences("abc", [[[1, 0], [2, 2], [0, -1]], [[0, 1], [0, 1], [0, 1]]])
     queries = occurrences("x", [[[3, 0]], [[0, 2]]])
-    found = nearest(queries, corpus, 2)
-    assert names(found) == [[["0", "1"], ["0", "1"]]]
-    assert [near.cosine for near in found[0][0]] == pytest.approx([1, math.sqrt(0.5)])
-    assert [near.cosine for near in found[0][1]] == pytest.approx([1, 1])
+    actual = nearest(queries, corpus, 2)
+    assert names(actual) == [[["0", "1"], ["0", "1"]]]
+    assert [near.cosine for near in actual[0][0]] == pytest.approx([1, math.sqrt(0.5)])
+    assert [near.cosine for near in actual[0][1]] == pytest.approx([1, 1])
 
 
 def test_seen_from_the_centre():
-    """From (1, 1), (2, 1) and (1, 2) stand at a right angle, and (0, 1) is opposite to the first."""
+    """Relative to (1, 1), (2, 1) and (1, 2) are at a right angle, and (0, 1) is opposite to the first."""
     corpus = occurrences("ab", [[[1, 2], [0, 1]]], centre=1.0)
     queries = occurrences("x", [[[2, 1]]], centre=1.0)
     ((view,),) = nearest(queries, corpus, 2)
@@ -41,7 +41,7 @@ def test_seen_from_the_centre():
 
 
 def test_repeated_phrases_count_once():
-    found = [
+    actual = [
         Occurrence(left, "bank", right, "text")
         for left, right in (
             ("Oh, the old ", " is here."),
@@ -49,9 +49,9 @@ def test_repeated_phrases_count_once():
             ("My ", "!"),
         )
     ]
-    corpus = occurrences(found, [[[1, 1], [1, 0], [0, 1]]])
+    corpus = occurrences(actual, [[[1, 1], [1, 0], [0, 1]]])
     ((view,),) = nearest(occurrences("x", [[[1, 0]]]), corpus, 3)
-    assert [near.occurrence for near in view] == [found[1], found[2]]
+    assert [near.occurrence for near in view] == [actual[1], actual[2]]
 
 
 def test_rounding_does_not_reorder_equals():
@@ -66,9 +66,9 @@ def test_against_loops(size, asked, n, seed):
     vectors, asking = random.normal(size=(2, size, 3)), random.normal(size=(2, asked, 3))
     centre = 0.5
     corpus = occurrences("w" * size, vectors, centre)
-    found = nearest(occurrences("w" * asked, asking, centre), corpus, n)
-    assert len(found) == asked
-    for q, query in enumerate(found):
+    actual = nearest(occurrences("w" * asked, asking, centre), corpus, n)
+    assert len(actual) == asked
+    for q, query in enumerate(actual):
         for view, nearby in enumerate(query):
             cosines = [cosine(asking[view, q] - centre, v - centre) for v in vectors[view]]
             best = sorted(cosines, reverse=True)[:n]

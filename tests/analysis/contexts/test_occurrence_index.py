@@ -33,8 +33,8 @@ def test_occurrences_and_their_vectors(nlp, tmp_path):
     index = indexed(nlp, tmp_path, TEXTS)
     occurrences = index.find("Bank")
     expected = find_occurrences(nlp, [Passage(text.strip(), "") for text in TEXTS], "bank")
-    found = [(o.left, o.word, o.right) for o in occurrences.items]
-    assert found == [(o.left, o.word, o.right) for o in expected.items]
+    actual = [(o.left, o.word, o.right) for o in occurrences.items]
+    assert actual == [(o.left, o.word, o.right) for o in expected.items]
     assert [o.source.rsplit("/")[-1] for o in occurrences.items] == ["a.txt:1"] * 2 + [
         "a.txt:4"
     ] * 2

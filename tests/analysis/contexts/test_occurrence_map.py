@@ -1,4 +1,4 @@
-"""The plane of a word's occurrences, by its geometry; and what the chart makes of it."""
+"""The plane of a word's occurrences, by its geometry; and its chart."""
 
 import numpy as np
 import pytest
@@ -45,8 +45,8 @@ def test_any_occurrences_have_a_plane(size, seed):
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(2, size, 5))
     corpus = occurrences("w" * size, vectors)
-    found = project(corpus, none(2, 5))
-    for view, plane in enumerate(found):
+    actual = project(corpus, none(2, 5))
+    for view, plane in enumerate(actual):
         assert plane.points.shape == (size, 2) and np.isfinite(plane.points).all()
         assert 0 <= plane.shares[1] <= plane.shares[0] <= 1 + 1e-6
         # A projection brings points nearer to each other, never further apart.
@@ -71,10 +71,10 @@ def test_one_direction_is_one_point(size):
 
 
 def chart(senses, queries=()):
-    found = [Occurrence("a ", "w", "", "f", sense) for sense in senses]
-    corpus = occurrences(found, np.random.default_rng(0).normal(size=(2, len(found), 3)))
+    actual = [Occurrence("a ", "w", "", "f", sense) for sense in senses]
+    corpus = occurrences(actual, np.random.default_rng(0).normal(size=(2, len(actual), 3)))
     asked = occurrences(queries, np.ones((2, len(queries), 3)))
-    return map_chart(project(corpus, asked), found, asked.items, title="t", source="s")
+    return map_chart(project(corpus, asked), actual, asked.items, title="t", source="s")
 
 
 def test_legend():

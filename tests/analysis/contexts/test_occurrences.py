@@ -1,4 +1,4 @@
-"""Where a word is, against vectors of the component; and what of a corpus is read for it."""
+"""Occurrences of a word, compared with vectors of the component; and the parts of a corpus that are processed."""
 
 import json
 

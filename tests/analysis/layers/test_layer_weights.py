@@ -1,4 +1,4 @@
-"""What the components of a pipeline make of the layers, read from their mixes."""
+"""Layer weights of the components of a pipeline, from their mixes."""
 
 import numpy as np
 import pytest

@@ -25,9 +25,9 @@ def test_layers_are_those_of_the_component(nlp, monkeypatch):
     monkeypatch.setattr(layers, "_SENTENCES", 3)
     reader = LayerReader(nlp)
     assert (reader.layers, reader.width) == (3, 10)
-    found = list(reader(iter(SENTENCES)))
-    assert len(found) == len(SENTENCES)
-    for words, got in zip(SENTENCES, found, strict=True):
+    actual = list(reader(iter(SENTENCES)))
+    assert len(actual) == len(SENTENCES)
+    for words, got in zip(SENTENCES, actual, strict=True):
         pipelines.assert_close(got, nlp(Doc(nlp.vocab, words=words))._.elmo_layers)
 
 

@@ -1,4 +1,4 @@
-"""The linear classifier: what it can learn, and that its recipe does what it says."""
+"""The linear classifier: separable classes, and each step of its recipe."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from spacy_elmo.analysis.probe.linear import LinearClassifier, fit_linear
 
 
 def clusters(rng, n, *, scale=1.0, shift=0.0):
-    """Three classes in ten dimensions, of which three tell."""
+    """Return three classes in ten dimensions, of which three distinguish them."""
     classes = rng.integers(0, 3, n)
     x = rng.normal(size=(n, 10)) * 0.5
     x[np.arange(n), classes] += 2
@@ -26,8 +26,8 @@ def test_separable_classes_are_found():
     train, dev, test = (clusters(rng, n) for n in (10000, 300, 300))
     # Chance is a third; the best possible one is that of the nearest centre.
     centre = (test[0][:, :3].argmax(1) == test[1]).mean()
-    found = fit_linear(train, dev, 3, seed=0).accuracy(*test)
-    assert found == pytest.approx(centre, abs=0.02) and centre > 0.95
+    actual = fit_linear(train, dev, 3, seed=0).accuracy(*test)
+    assert actual == pytest.approx(centre, abs=0.02) and centre > 0.95
 
 
 def test_scale_and_shift_of_the_vectors_do_not_matter():
@@ -47,7 +47,7 @@ def test_the_seed_decides():
 
 
 def test_the_best_epoch_on_dev_is_kept():
-    """What is learnt is noise, so accuracy on `dev`, where the classes are reversed, is best before much is learnt."""
+    """The classes of `dev` are those of training reversed, so its accuracy is best before much is learnt."""
     rng = np.random.default_rng(3)
     x, classes = clusters(rng, 2000)
     dev = (x[:200], (classes[:200] + 1) % 3)

@@ -1,4 +1,4 @@
-"""Parts of speech: the files, the baseline by hand, and layers of which one knows the tags."""
+"""Parts of speech: the files, the baseline by hand, and layers of which one contains the tags."""
 
 import numpy as np
 import pytest
@@ -51,12 +51,12 @@ class Known:
     def __call__(self, sentences):
         rng = np.random.default_rng(0)
         for words in sentences:
-            found = rng.normal(size=(3, len(words), 8)).astype(np.float32)
+            actual = rng.normal(size=(3, len(words), 8)).astype(np.float32)
             for i, word in enumerate(words):
                 tag = "ABC".index(word[-1])
-                found[1, i, tag] += 6
-                found[2, i, tag if rng.random() < 0.5 else rng.integers(3)] += 6
-            yield found
+                actual[1, i, tag] += 6
+                actual[2, i, tag if rng.random() < 0.5 else rng.integers(3)] += 6
+            yield actual
 
 
 def text(seed, sentences):

@@ -52,7 +52,7 @@ ENVIRONMENTS = {
     "AVX512": {"ONEDNN_MAX_CPU_ISA": "AVX2"},
     "a compiler": {},
 }
-"""What a machine is without -> its environment."""
+"""The missing feature of a machine -> the environment of its process."""
 KERNELS = {
     "AVX512-BF16": "C with AVX512; products in bfloat16 by torch",
     "AVX512": "C for gates and pooling, all products by torch: there is no AVX512",

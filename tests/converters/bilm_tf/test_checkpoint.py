@@ -8,7 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters import detect
+from spacy_elmo.converters import formats
 from spacy_elmo.converters.bilm_tf.checkpoint import convert, recognise
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -205,7 +205,7 @@ def test_old_format(tmp_path, model, name):
             convert(path)
         assert recognise(path) == "a TensorFlow checkpoint of the old format V1"
         with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
-            detect.convert(path)
+            formats.convert(path)
 
 
 def test_bfloat16_and_float16_checkpoints(tmp_path, model):
@@ -347,9 +347,9 @@ def test_pretraining_goes_on_from_it(tmp_path, model):
         PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
     )
     corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")
-    found = initial_model(config, corpus, weights)
-    assert found.vocabulary == WORDS
+    actual = initial_model(config, corpus, weights)
+    assert actual.vocabulary == WORDS
     for name, tensor in model.state_dict().items():
-        assert torch.equal(found.bilm.state_dict()[name], tensor)
-    assert torch.equal(found.head.weight, head_of(model).weight)
-    assert torch.equal(found.head.bias, head_of(model).bias)
+        assert torch.equal(actual.bilm.state_dict()[name], tensor)
+    assert torch.equal(actual.head.weight, head_of(model).weight)
+    assert torch.equal(actual.head.bias, head_of(model).bias)

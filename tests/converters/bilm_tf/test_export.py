@@ -83,17 +83,17 @@ def test_from_their_file_and_back(tmp_path, words):
 
 
 def datasets(path):
-    found = {}
+    actual = {}
     with h5py.File(path) as file:
         file.visititems(
             lambda name, node: (
-                found.update({name: (node.dtype.str, node.shape, node[()].tobytes())})
+                actual.update({name: (node.dtype.str, node.shape, node[()].tobytes())})
                 if isinstance(node, h5py.Dataset)
                 else None
             )
         )
-    assert found
-    return found
+    assert actual
+    return actual
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def changed(**fields):
         ({"token_embedder__name": "lstm"}, "token_embedder.name = 'lstm' .known: 'cnn'"),
         ({"encoder__name": ..., "encoder__dim": ...}, "encoder.name is missing; encoder.dim is missing"),
         ({"encoder__n_layers": 1.5}, "encoder.n_layers = 1.5"),
-        ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers: too many for 28 arrays of weights"),
+        ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers, but the weights have only 28 arrays"),
         ({"encoder__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
         ({"encoder__dim": 10**400}, "dim = 10000.* .the limit is 1,000,000"),
         ({"encoder__cell_clip": 10**400}, "cell_clip = 10000.* the limit is 10,000"),

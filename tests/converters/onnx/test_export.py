@@ -140,13 +140,13 @@ def test_documentation(tmp_path, monkeypatch):
     export(weights, tmp_path / "elmo.onnx")
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), re.DOTALL)
-    found = {}
-    exec(program, found)
-    assert_ours(found["layers"], weights.build_bilm(), found["sentences"])
-    np.testing.assert_allclose(found["elmo"], found["layers"].mean(0))
+    actual = {}
+    exec(program, actual)
+    assert_ours(actual["layers"], weights.build_bilm(), actual["sentences"])
+    np.testing.assert_allclose(actual["elmo"], actual["layers"].mean(0))
     for word in ["x" * 60, "é" * 30, "", "\u3000"]:
         np.testing.assert_array_equal(
-            found["spell"](word), weights.build_bilm().token_ids([word])[0]
+            actual["spell"](word), weights.build_bilm().token_ids([word])[0]
         )
 
 

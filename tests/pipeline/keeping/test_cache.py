@@ -247,7 +247,7 @@ def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
 
 
 def test_several_at_once(weights, folder):
-    """As several processes would: nobody sees half a file, and nothing else is left behind."""
+    """Several writers share the folder: no reader gets a partial file, and no other files remain."""
     runs = [in_training(weights, folder, cache_mb=0) for _ in range(4)]
     expected = runs[0][1].model.predict(docs(runs[0][0]))
     failed = []
@@ -271,7 +271,7 @@ def test_several_at_once(weights, folder):
 
 
 def test_folder_that_cannot_be_written(weights, tmp_path):
-    """A mistake in the config, told where it is made; prediction does not touch the folder."""
+    """A wrong folder in the config is an error when training begins; prediction does not use the folder."""
     (tmp_path / "file").write_text("")
     nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
     assert nlp(TEXTS[0])._.elmo is not None

@@ -1,4 +1,4 @@
-"""What a Doc keeps, and what `._` gives of it."""
+"""The layers that a Doc stores, and the extensions that return them."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_two_components_never_read_each_other(doc):
 
 
 def test_retokenized_doc(doc):
-    """Hazard 17: the retokenizer does not know of extensions, so a naive getter gives the vectors of other tokens."""
+    """Hazard 17: the retokenizer ignores extensions, so a naive getter returns the vectors of other tokens."""
     store_layers(doc, "elmo", LAYERS)
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
@@ -131,7 +131,7 @@ def test_parts_and_wholes_start_without(doc, copy_user_data):
 @pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
 @pytest.mark.parametrize("owner", [Doc, Span, Token])
 def test_other_peoples_extensions_stay(monkeypatch, owner, name):
-    """Those of the other classes are ours all the same, and so are the layers."""
+    """The extensions of the other classes are still ours, and so are the layers."""
     monkeypatch.setattr(extensions, "_warned", set())
     install_extensions()
     kept = {cls: cls.remove_extension(name) for cls in (Doc, Span, Token)}
@@ -144,8 +144,8 @@ def test_other_peoples_extensions_stay(monkeypatch, owner, name):
         doc = Doc(NLP.vocab, words=["a", "b", " ", "c"])
         store_layers(doc, "elmo", LAYERS)
         things = {Doc: doc, Span: doc[1:3], Token: doc[0]}
-        found = {cls: getattr(thing._, name) for cls, thing in things.items()}
-        assert [cls for cls in found if isinstance(found[cls], str)] == [owner]
+        actual = {cls: getattr(thing._, name) for cls, thing in things.items()}
+        assert [cls for cls in actual if isinstance(actual[cls], str)] == [owner]
         assert stored_layers(doc, "elmo") is LAYERS
     finally:
         for cls, (_, _, getter, setter) in kept.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.pipeline.keeping import mapped_arrays as own_memory
+from spacy_elmo.pipeline.keeping import mapped_arrays
 from spacy_elmo.pipeline.keeping.mapped_arrays import mapped_copy, mapped_zeros
 
 
@@ -34,8 +34,8 @@ def test_no_mapping_is_left(monkeypatch):
     def refuse(*args, **kwargs):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(own_memory.mmap, "mmap", refuse)
-    copied = own_memory.mapped_copy(np.ones((3, 50, 256), dtype="f"))
+    monkeypatch.setattr(mapped_arrays.mmap, "mmap", refuse)
+    copied = mapped_arrays.mapped_copy(np.ones((3, 50, 256), dtype="f"))
     assert copied.base is None and (copied == 1).all()
 
 

@@ -1,4 +1,4 @@
-"""What listeners and component share in training."""
+"""The batch that listeners and component share in training."""
 
 import copy
 import pickle
@@ -61,14 +61,14 @@ def test_gradients_add_up_and_run_once(docs, calls):
 
 
 def test_gradients_of_float16_layers_add_up_in_float32(docs):
-    found = []
+    actual = []
     layers = [np.zeros((3, len(doc), 4), dtype="float16") for doc in docs]
-    batch = ListenerBatch(docs, lambda _: (layers, found.append))
+    batch = ListenerBatch(docs, lambda _: (layers, actual.append))
     for value in (2048, 0.5):  # float16 has no room for their sum
         batch.layers_of(docs[0])
         batch.add_gradient(docs[0], np.full((3, 2, 4), value, dtype="f"))
     batch.backprop()
-    assert (found[0][0] == 2048.5).all()
+    assert (actual[0][0] == 2048.5).all()
 
 
 def test_nothing_to_run(docs, calls):

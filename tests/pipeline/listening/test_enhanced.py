@@ -67,7 +67,7 @@ def build(nlp, *sides, encode=ENCODE["maxout"], embed=EMBED):
 
 
 def enhanced(nlp, *sides, **blocks):
-    """What `build` builds, initialized. Its mixes differ."""
+    """Return the initialized model of `build`, whose mixes differ."""
     fix_random_seed(0)
     model, parts = build(nlp, *sides, **blocks)
     model.initialize(X=[nlp(text) for text in TEXTS])
@@ -80,7 +80,7 @@ def enhanced(nlp, *sides, **blocks):
 
 
 def tagging(weights, model, **elmo):
-    """An initialized pipeline with a tagger that reads with this model."""
+    """Return an initialized pipeline with a tagger that has this model."""
     fix_random_seed(0)
     nlp = pipelines.blank(weights, **elmo)
     nlp.add_pipe("tagger", config={"model": {"tok2vec": model}})
@@ -145,7 +145,7 @@ def test_values(nlp, encode, sides):
 
 @pytest.mark.parametrize("embed", [EMBED, None])
 def test_vectors_of_the_right_width_are_encoded_as_they_are(nlp, embed):
-    """Of the width that an LSTM states; and without x, ELMo of the width of a residual encoder."""
+    """Vectors have the input width of an LSTM; and without x, ELMo has the width of a residual encoder."""
     encode = WIDE if embed else {**ENCODE["maxout"], "width": ELMO}
     model, parts = enhanced(nlp, "input", encode=encode, embed=embed)
     doc = nlp(TEXTS[1])
@@ -204,7 +204,7 @@ def test_what_cannot_be(nlp, sides, embed, message):
 
 @pytest.mark.parametrize("encode", [WIDE, ENCODE["mish"]])
 def test_gradients_by_finite_differences(nlp, encode):
-    """Of both mixes, and of x."""
+    """The gradients of both mixes and of x."""
     model, parts = enhanced(nlp, "input", "output", encode=encode)
     docs = [nlp(text) for text in TEXTS]
     random = np.random.default_rng(1)
@@ -228,7 +228,7 @@ def test_gradients_by_finite_differences(nlp, encode):
 def differences(node, name, loss, step=5e-3):
     """The gradient of a parameter. The step is a large one, because the numbers have single precision."""
     start = node.get_param(name).copy()
-    found = np.empty_like(start)
+    actual = np.empty_like(start)
     for place in range(start.size):
         moved = []
         for sign in (1, -1):
@@ -236,14 +236,14 @@ def differences(node, name, loss, step=5e-3):
             there[place] += sign * step
             node.set_param(name, there)
             moved.append(loss())
-        found[place] = (moved[0] - moved[1]) / (2 * step)
+        actual[place] = (moved[0] - moved[1]) / (2 * step)
     node.set_param(name, start)
-    return found
+    return actual
 
 
 def test_bilm_learns_from_both_sides(weights):
     """The gradient of both is the sum of those of each: what `grad_factor` = 0 holds back changes nothing else."""
-    found = {}
+    actual = {}
     for sides in SIDES:
         model = config("input", "output")
         for side in {"input", "output"} - set(sides):
@@ -251,8 +251,8 @@ def test_bilm_learns_from_both_sides(weights):
         nlp = tagging(weights, model, frozen=False)
         pipelines.awaken(nlp, "tagger")
         nlp.update(pipelines.examples(nlp), sgd=False)
-        found[sides] = pipelines.gradients(nlp)
-    first, second, both = found.values()
+        actual[sides] = pipelines.gradients(nlp)
+    first, second, both = actual.values()
     assert len(both) == len(list(pipelines.bilm(nlp).parameters()))
     for name, gradient in both.items():
         assert first[name].any() and second[name].any()
@@ -281,7 +281,7 @@ def test_consumers(weights, tmp_path, name):
         losses.append(pipelines.step(nlp, optimizer, batch, annotates=annotating)[name])
     assert losses[-1] < losses[0]
     scalars = [mix_at(inside(nlp, name), side).get_param("scalars") for side in SIDES[2]]
-    assert all(found.any() for found in scalars) and not np.array_equal(*scalars)
+    assert all(actual.any() for actual in scalars) and not np.array_equal(*scalars)
 
     loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     for text in consumers.TEXTS:
@@ -308,7 +308,7 @@ def test_learns_a_tiny_set(weights, encode, sides):
     for _ in range(50):
         pipelines.step(nlp, optimizer, examples)
     words = [[token.text for token in example.reference] for example in examples]
-    docs = list(nlp.pipe(Doc(nlp.vocab, words=found) for found in words))
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=actual) for actual in words))
     for doc, gold in zip(docs, (example.reference for example in examples), strict=True):
         assert [token.tag_ for token in doc] == [token.tag_ for token in gold]
         assert [(e.text, e.label_) for e in doc.ents] == [(e.text, e.label_) for e in gold.ents]
@@ -317,7 +317,7 @@ def test_learns_a_tiny_set(weights, encode, sides):
 
 @pytest.mark.parametrize("sides", SIDES)
 def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
-    """Each is replaced by a biLM of its own with its mix; without the component, and after saving."""
+    """Each gets its own biLM and mix; predictions are the same without the component and after saving."""
     nlp = tagging(weights, config(*sides))
     for side in sides:
         mix_at(inside(nlp, "tagger"), side).set_param(
@@ -330,8 +330,8 @@ def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
     nlp.to_disk(tmp_path)
     for one in (nlp, spacy.load(tmp_path)):
         model = inside(one, "tagger")
-        found = model.predict([one.make_doc(text) for text in TEXTS])
-        for vectors, wanted in zip(found, expected, strict=True):
+        actual = model.predict([one.make_doc(text) for text in TEXTS])
+        for vectors, wanted in zip(actual, expected, strict=True):
             assert_allclose(vectors, wanted, atol=1e-5)
         assert {model.get_ref(side).name for side in sides} == {"elmo-tok2vec"}
 

@@ -1,4 +1,4 @@
-"""The listener: where its vectors come from, what it makes of them, and what it says when it cannot."""
+"""The listener: the source of its layers, its output, and its errors."""
 
 import copy
 import pickle
@@ -183,8 +183,8 @@ def test_disabled_upstream(tagged):
     nlp, _ = tagged
     expected = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
     with nlp.select_pipes(disable="elmo"), pytest.warns(UserWarning, match="did not run"):
-        found = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
-    assert found == expected
+        actual = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
+    assert actual == expected
 
 
 def test_stored_layers_are_read_where_the_upstream_is_disabled(tagged, monkeypatch):

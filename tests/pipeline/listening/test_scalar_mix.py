@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from spacy_elmo.pipeline.listening.scalar_mix import MixOptions, scalar_mix
+from spacy_elmo.pipeline.listening.mix_options import MixOptions
+from spacy_elmo.pipeline.listening.scalar_mix import scalar_mix
 
 # Three layers of one token of width 2.
 ONES = np.stack([np.full((1, 2), value, dtype="f") for value in (1, 2, 6)])
@@ -131,15 +132,15 @@ def test_gradient_by_finite_differences(layer_norm):
 
 
 def _differences(array, loss, step=1e-5):
-    found = np.empty_like(array)
+    actual = np.empty_like(array)
     for place in np.ndindex(array.shape):
         kept = array[place]
         array[place] = kept + step
         up = loss()
         array[place] = kept - step
-        found[place] = (up - loss()) / (2 * step)
+        actual[place] = (up - loss()) / (2 * step)
         array[place] = kept
-    return found
+    return actual
 
 
 def test_docs_keep_apart():
@@ -199,7 +200,7 @@ def test_layers_of_another_bilm(layers):
 @pytest.mark.parametrize("layers", ["mix", "average", "top", 0])
 @pytest.mark.parametrize("layer_norm", [True, False])
 def test_output_is_no_view_of_the_layers(layers, layer_norm):
-    """What comes next may write into it, and the layers may be a Doc's or the cache's."""
+    """The next layer may write into the output, and the layers may belong to a Doc or to the cache."""
     (y,) = build(layers=layers, layer_norm=layer_norm).predict([ONES])
     assert not np.shares_memory(y, ONES)
 

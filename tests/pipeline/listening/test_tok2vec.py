@@ -32,7 +32,7 @@ def inner(nlp, name="tagger"):
 
 
 def answers(nlp, texts=TEXTS):
-    """All that taggers and NER say of texts."""
+    """Return all predictions of taggers and NER for texts."""
     return [(doc.to_json()["tokens"], doc.to_json().get("ents")) for doc in nlp.pipe(texts)]
 
 
@@ -129,10 +129,10 @@ def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, d
     for one in (nlp, loaded):
         assert answers(one, texts) == expected
         tok2vec = one.get_pipe("tagger").model.get_ref("tok2vec")
-        for found, wanted in zip(
+        for actual, wanted in zip(
             tok2vec.predict([one.make_doc(t) for t in texts]), vectors, strict=True
         ):
-            assert_allclose(found, wanted, atol=1e-5)
+            assert_allclose(actual, wanted, atol=1e-5)
         assert inner(one).trainable == (None if frozen else "top")
 
     block = loaded.config["components"]["tagger"]["model"]["tok2vec"]
@@ -189,7 +189,7 @@ def test_two_listeners_in_one_component(weights):
 
 
 def test_listener_to_another_elmo_in_the_same_component(weights, other_weights):
-    """Its options are not taken for those of the one that is replaced, though "*" would fit and it stands first."""
+    """Its options are not taken for those of the one that is replaced, although "*" would match and it comes first."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     both = {

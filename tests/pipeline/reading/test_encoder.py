@@ -47,7 +47,7 @@ def model(weights):
 
 
 def by_hand(model, words, sentences):
-    """The layers of a Doc whose sentences are given as places of its words, one sentence at a time."""
+    """Return the layers of a Doc, one sentence at a time, from the indices of the words of each."""
     layers = np.zeros((3, len(words), 10), dtype="f")
     for places in sentences:
         output = tiny.read(shim_of(model).bilm, [[words[place] for place in places]])
@@ -85,8 +85,8 @@ def test_a_doc_has_its_vectors_whatever_it_is_read_with(
     order = seed.sample(range(len(texts)), len(texts))
     mixed = build(weights, max_batch_tokens=max_batch_tokens, get_spans=get_spans, dtype=dtype)
     docs = docs_of([texts[place] for place in order])
-    found = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
-    for place, layers, average in found:
+    actual = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
+    for place, layers, average in actual:
         assert layers.dtype == average.dtype == dtype
         if dtype == "float32":
             assert_close(layers, alone[place])
@@ -236,14 +236,14 @@ def test_gradient_with_any_strides(weights):
     """Hazard 19: torch ends the whole interpreter over an array with negative strides."""
     model = build(weights, frozen=False)
     d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
-    found = []
+    actual = []
     for gradient in (d_layers[::-1, ::-1, ::-1], d_layers[::-1, ::-1, ::-1].copy()):
         _, backprop = model.begin_update([doc_of(*"abcd")])
         backprop([gradient])
         bias = shim_of(model).bilm.lstm[0].bias
-        found.append(bias.grad.numpy().copy())
+        actual.append(bias.grad.numpy().copy())
         bias.grad = None
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*actual)
 
 
 def test_training_sees_what_prediction_sees(weights):
@@ -283,7 +283,7 @@ def test_numbers_of_the_config(weights):
     assert layers_and_width(model) == (3, 10)
     model = BiLM_v1(cell_clip=0)
     configure(model, BiLMOptions(weights=str(weights)))
-    with pytest.raises(ValueError, match=r"cell_clip = None \(it has 0.3\)"):
+    with pytest.raises(ValueError, match=r"cell_clip = None \(not 0.3\)"):
         model.predict(docs_of())
 
 

@@ -65,14 +65,14 @@ def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
         return Weights.from_bytes(path.read_bytes())
 
     monkeypatch.setattr(module.Weights, "load", slow_load)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(shim.bilm)) for _ in range(8)]
+    actual = []
+    threads = [threading.Thread(target=lambda: actual.append(shim.bilm)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(calls) == 1
-    assert all(bilm is found[0] for bilm in found) and len(found) == 8
+    assert all(bilm is actual[0] for bilm in actual) and len(actual) == 8
 
 
 def test_random_weights_only_when_asked():
@@ -100,7 +100,7 @@ def test_initialize_reads_again(shim):
 def test_shape_of_the_config_disagrees(shim, weights, use):
     stated = BiLMShim({"dim": 8, "layers": 2, "filters": [[1, 2], [2, 3], [4, 4]]})
     stated.configure(BiLMOptions(weights=str(weights)))
-    with pytest.raises(ValueError, match=r"dim = 8 \(it has 7\)") as error:
+    with pytest.raises(ValueError, match=r"dim = 8 \(not 7\)") as error:
         stated.bilm if use == "weights" else stated.from_bytes(shim.to_bytes())
     assert "layers" not in str(error.value)
 
@@ -202,7 +202,7 @@ def test_unknown_choice_of_what_is_trained(shim):
 
 
 def test_optimizer_steps_are_those_of_torch(shim):
-    """thinc's Adam, told to be plain, against torch's own. They add their ε at different places, so gradients are
+    """thinc's Adam with plain settings is compared with torch's. They add their ε at different places, so gradients are
     made too large for it to matter."""
     train(shim, "all")
     reference = copy.deepcopy(shim.bilm)
@@ -270,7 +270,7 @@ def test_begin_update_works_where_gradients_are_off(shim):
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_device(shim, monkeypatch, loaded):
-    """What the network is told, as there may be no second device to move to."""
+    """The network is asked to move; there may be no second device."""
     moves = []
     monkeypatch.setattr(module.BiLM, "to", lambda bilm, device: moves.append(device) or bilm)
     if loaded:

@@ -25,11 +25,11 @@ def work(task: tuple[int, float]) -> tuple[int, int]:
 @pytest.mark.parametrize("n_process", [1, 3])
 def test_results_come_in_order(n_process):
     # The first takes longest.
-    found = [
+    actual = [
         *in_order(work, [(number, 0.02 * (number % 3 == 0)) for number in range(10)], n_process)
     ]
-    assert [number for number, _ in found] == [*range(10)]
-    assert (os.getpid() in {process for _, process in found}) == (n_process == 1)
+    assert [number for number, _ in actual] == [*range(10)]
+    assert (os.getpid() in {process for _, process in actual}) == (n_process == 1)
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

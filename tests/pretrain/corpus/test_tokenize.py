@@ -52,7 +52,7 @@ def sentences_of(text: TokenizedText) -> list[list[list[str]]]:
 
 
 def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]]:
-    found = []
+    actual = []
     for document in documents:
         sentences: list[list[str]] = []
         docs = (
@@ -72,8 +72,8 @@ def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]
                     start = token.is_space and "\n" in token.text
                     sentences[-1] += [] if token.is_space else [token.text]
         if sentences := [sentence for sentence in sentences if sentence]:
-            found.append(sentences)
-    return found
+            actual.append(sentences)
+    return actual
 
 
 @pytest.mark.parametrize("tokenized", [False, True])
@@ -81,10 +81,10 @@ def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]
 @given(made)
 def test_as_spacy_cuts(tokenized, documents):
     text = (TOKENIZED if tokenized else PLAIN)(documents)
-    found = sentences_of(text)
-    assert found == expected(documents, tokenized)
+    actual = sentences_of(text)
+    assert actual == expected(documents, tokenized)
     # Types by first sight, each once.
-    flat = [word for document in found for sentence in document for word in sentence]
+    flat = [word for document in actual for sentence in document for word in sentence]
     assert text.types == list(dict.fromkeys(flat))
 
 
@@ -113,8 +113,8 @@ def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
     monkeypatch.setattr(tokenize_module, "_MAX_STRINGS", 0)
     known = len(tokenizer._nlp.vocab.strings)
     new = [Document([f"other{number} runs, again!"], words=False) for number in range(50)]
-    found = sentences_of(tokenizer(new))
-    assert found == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
+    actual = sentences_of(tokenizer(new))
+    assert actual == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
     assert len(tokenizer._nlp.vocab.strings) == known
     assert sentences_of(tokenizer(text)) == sentences_of(whole)
 

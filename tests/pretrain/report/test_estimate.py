@@ -19,25 +19,25 @@ CPU = torch.device("cpu")
 )
 def test_the_whole_run(corpus, make_config, limits, words):
     config = make_config(**limits)
-    found = estimate(config, corpus, CPU)
+    actual = estimate(config, corpus, CPU)
     per_epoch = len(corpus.train.ids)
     if words is not None:
-        assert found.words == pytest.approx(words * per_epoch)
+        assert actual.words == pytest.approx(words * per_epoch)
     elif "max_tokens" in limits:
-        assert found.words == pytest.approx(4000, abs=64)
+        assert actual.words == pytest.approx(4000, abs=64)
     else:
         # About batch_tokens a step; batches hold whole sentences.
-        assert 40 * limits["max_steps"] < found.words < 90 * limits["max_steps"]
-    assert found.minutes == pytest.approx(found.words / found.words_per_second / 60)
+        assert 40 * limits["max_steps"] < actual.words < 90 * limits["max_steps"]
+    assert actual.minutes == pytest.approx(actual.words / actual.words_per_second / 60)
     # Torch alone takes a tenth of this.
-    assert 1e8 < found.memory < 1e11
+    assert 1e8 < actual.memory < 1e11
 
 
 def test_minutes_limit_a_run_too(corpus, make_config):
-    found = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU)
-    assert (found.words, found.minutes) == (None, 1e-9)
-    found = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU)
-    assert found.minutes == 2.0 and found.words > 10**9
+    actual = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU)
+    assert (actual.words, actual.minutes) == (None, 1e-9)
+    actual = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU)
+    assert actual.minutes == 2.0 and actual.words > 10**9
 
 
 def test_it_leaves_nothing_and_draws_nothing(corpus, make_config, tmp_path, monkeypatch):

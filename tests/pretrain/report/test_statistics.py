@@ -26,12 +26,12 @@ def config(**training) -> PretrainConfig:
 
 
 def test_shares(corpus):
-    found = statistics(config(vocab_size=5, max_length=3), corpus)
-    assert found.vocab_size == 5  # <S>, </S>, <UNK>, a, b
-    assert found.covered == pytest.approx(0.7)
-    assert found.held_out_covered == pytest.approx(0.25)
-    assert found.long_words == pytest.approx(0.1)  # 12 places less two marks: 10 bytes fit
-    assert found.long_sentences == pytest.approx(1 / 3)
+    actual = statistics(config(vocab_size=5, max_length=3), corpus)
+    assert actual.vocab_size == 5  # <S>, </S>, <UNK>, a, b
+    assert actual.covered == pytest.approx(0.7)
+    assert actual.held_out_covered == pytest.approx(0.25)
+    assert actual.long_words == pytest.approx(0.1)  # 12 places less two marks: 10 bytes fit
+    assert actual.long_sentences == pytest.approx(1 / 3)
     all_types = statistics(config(vocab_size=100), corpus)
     assert all_types.vocab_size == 7 and all_types.covered == pytest.approx(0.9)
     assert all_types.held_out_covered == pytest.approx(0.5)
@@ -49,5 +49,5 @@ def test_the_vocabulary_of_given_weights(corpus, tmp_path):
             "training": {"max_steps": 1, "vocab_size": None},
         }
     )
-    found = statistics(given, corpus)
-    assert (found.vocab_size, found.covered, found.held_out_covered) == (4, 0, 0.25)
+    actual = statistics(given, corpus)
+    assert (actual.vocab_size, actual.covered, actual.held_out_covered) == (4, 0, 0.25)

@@ -59,10 +59,10 @@ def word_by_word(bilm, head, sentences):
             "forward": ([opening[0, 0], *top[:, :width]], [*goals, 1]),
             "backward": ([opening[1, 0], *top.flip(0)[:, width:]], [*goals[::-1], 0]),
         }
-        for direction, (hidden, goal) in rows.items():
+        for direction, (hidden, target) in rows.items():
             logits = torch.stack(hidden) @ head.weight.t() + head.bias[:, 0]
-            found = F.cross_entropy(logits, torch.tensor(goal), reduction="none").tolist()
-            losses[direction] += zip(found, goal, strict=True)
+            actual = F.cross_entropy(logits, torch.tensor(target), reduction="none").tolist()
+            losses[direction] += zip(actual, target, strict=True)
     return losses
 
 
@@ -76,7 +76,8 @@ def test_equals_word_by_word_reading(bilm, head, batcher, batch_tokens, monkeypa
     assert result.backward == pytest.approx(math.exp(backward), rel=1e-5)
     assert result.mean == pytest.approx(math.exp((forward + backward) / 2), rel=1e-5)
     known = [
-        np.mean([loss for loss, goal in losses[d] if goal != 2]) for d in ("forward", "backward")
+        np.mean([loss for loss, target in losses[d] if target != 2])
+        for d in ("forward", "backward")
     ]
     assert result.forward_known == pytest.approx(math.exp(known[0]), rel=1e-5)
     assert result.backward_known == pytest.approx(math.exp(known[1]), rel=1e-5)
@@ -101,10 +102,10 @@ def test_the_order_of_the_vocabulary_does_not_matter(bilm, head, batcher):
         other.weight.copy_(head.weight[order])
         other.bias.copy_(head.bias[order])
     shuffled = Batcher(bilm, TYPES, [TYPES[row] for row in order])
-    found = perplexity(bilm, other, shuffled, corpus(*SENTENCES))
+    actual = perplexity(bilm, other, shuffled, corpus(*SENTENCES))
     whole = perplexity(bilm, head, batcher, corpus(*SENTENCES))
-    assert found.mean == pytest.approx(whole.mean, rel=1e-6)
-    assert found.unk_share == whole.unk_share
+    assert actual.mean == pytest.approx(whole.mean, rel=1e-6)
+    assert actual.unk_share == whole.unk_share
 
 
 def test_nothing(bilm, head, batcher):

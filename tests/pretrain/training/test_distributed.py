@@ -56,13 +56,13 @@ def assert_same_losses(left: Path, right: Path) -> None:
 
 def test_torchrun_equals_one_process(arguments, tmp_path):
     args = arguments("two")
-    found = subprocess.run(
+    actual = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
          "-m", "spacy", "elmo", *args],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
     )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("Words/s") == found.stdout.count("Weights:") == 1
+    assert actual.returncode == 0, actual.stderr
+    assert actual.stdout.count("Words/s") == actual.stdout.count("Weights:") == 1
     finish(start(command, arguments("one"), tmp_path / "one.txt"))
     assert len(rows(tmp_path / "two")) == 20
     assert_same_losses(tmp_path / "two", tmp_path / "one")
@@ -171,7 +171,9 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(loop.pretrain(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
-    with pytest.warns(UserWarning, match="saved with 3 ranks and goes on with 1, .*nproc-per-node"):
+    with pytest.warns(
+        UserWarning, match="saved with 3 ranks and continues with 1, .*nproc-per-node"
+    ):
         next(loop.pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 

@@ -46,37 +46,38 @@ def make_config(make_config, text_file, tmp_path):
 
 
 def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
-    found, known = initial_model(make_config(), corpus), Weights.load(given)
+    actual, known = initial_model(make_config(), corpus), Weights.load(given)
     assert all(
-        torch.equal(tensor, known.tensors[name]) for name, tensor in found.bilm.state_dict().items()
+        torch.equal(tensor, known.tensors[name])
+        for name, tensor in actual.bilm.state_dict().items()
     )
-    assert found.vocabulary == corpus.vocabulary(20) and "heron" not in found.vocabulary
+    assert actual.vocabulary == corpus.vocabulary(20) and "heron" not in actual.vocabulary
     fresh = initial_model(make_config(init=False), corpus).head
     for name in ("weight", "bias"):
-        mine, random = getattr(found.head, name), getattr(fresh, name)
-        for row, word in enumerate(found.vocabulary):
+        mine, random = getattr(actual.head, name), getattr(fresh, name)
+        for row, word in enumerate(actual.vocabulary):
             expected = (
                 known.tensors[f"head.{name}"][GIVEN.index(word)] if word in GIVEN else random[row]
             )
             assert torch.equal(mine[row], expected), word
-    assert found.card == {"init": {"name": "given"}}
+    assert actual.card == {"init": {"name": "given"}}
 
 
 def test_null_keeps_the_vocabulary_as_it_is(make_config, corpus, given):
-    found, known = initial_model(make_config(vocab_size=None), corpus), Weights.load(given)
-    assert found.vocabulary == GIVEN
-    assert torch.equal(found.head.weight, known.tensors["head.weight"])
-    assert torch.equal(found.head.bias, known.tensors["head.bias"])
+    actual, known = initial_model(make_config(vocab_size=None), corpus), Weights.load(given)
+    assert actual.vocabulary == GIVEN
+    assert torch.equal(actual.head.weight, known.tensors["head.weight"])
+    assert torch.equal(actual.head.bias, known.tensors["head.bias"])
 
 
 def test_weights_without_a_head(make_config, corpus, given):
     Weights.load(given).without_head().save(given)
-    found, fresh = (
+    actual, fresh = (
         initial_model(make_config(), corpus),
         initial_model(make_config(init=False), corpus),
     )
-    assert torch.equal(found.head.weight, fresh.head.weight)
-    assert not torch.equal(found.bilm.lstm[0].input, fresh.bilm.lstm[0].input)
+    assert torch.equal(actual.head.weight, fresh.head.weight)
+    assert not torch.equal(actual.bilm.lstm[0].input, fresh.bilm.lstm[0].input)
     with pytest.raises(ValueError, match=r"vocab_size = null: .*given\.safetensors has no head"):
         initial_model(make_config(vocab_size=None), corpus)
 

@@ -88,7 +88,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(corpus, make_config, tmp_path, 
 def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypatch):
     next(pretrain(make_config(), corpus, tmp_path / "run"))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
-    with pytest.warns(UserWarning, match="goes on with 99"):
+    with pytest.warns(UserWarning, match="continues with 99"):
         next(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 

@@ -134,15 +134,15 @@ def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
     """AdamW has the rest, and one step changes every number."""
     head = Head(6, 64)
     settings = Training(optimizer="muon", negatives=negatives, learn_rate=0.01)
-    found = optimizers(bilm, head, settings)
+    actual = optimizers(bilm, head, settings)
     kinds = ["Muon", "AdamW"] + ["SparseAdam"] * bool(negatives)
-    assert [type(each).__name__ for each in found] == kinds
-    held = [p for each in found for group in each.param_groups for p in group["params"]]
+    assert [type(each).__name__ for each in actual] == kinds
+    held = [p for each in actual for group in each.param_groups for p in group["params"]]
     parameters = [*bilm.parameters(), *head.parameters()]
     places = [p.data_ptr() for p in parameters]
     assert sum(p.numel() for p in held) == sum(p.numel() for p in parameters)
     assert {id(p) for p in held} >= {id(p) for p in head.parameters()}
-    by_adamw = {id(p) for group in found[1].param_groups for p in group["params"]}
+    by_adamw = {id(p) for group in actual[1].param_groups for p in group["params"]}
     names = {name for name, p in bilm.named_parameters() if id(p) in by_adamw}
     assert all("bias" in name or "characters" in name or "filters" in name for name in names)
     start = [p.detach().clone() for p in parameters]
@@ -151,7 +151,7 @@ def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
         parameter.grad = torch.ones_like(parameter)
         if negatives:
             parameter.grad = parameter.grad.to_sparse(1)
-    take_step(found, 0.01)
+    take_step(actual, 0.01)
     for parameter, before in zip(parameters, start, strict=True):
         # A very small change may round to none.
         assert (parameter.detach() != before).float().mean() > 0.99
@@ -162,19 +162,19 @@ def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
 def test_small_matrices_are_left_to_adamw():
     bilm = tiny.bilm(tiny.config(layers=1))
     assert muon_matrices(bilm) == []
-    found = optimizers(bilm, Head(6, 5), Training(optimizer="muon", negatives=None))
-    assert [type(each).__name__ for each in found] == ["AdamW"]
+    actual = optimizers(bilm, Head(6, 5), Training(optimizer="muon", negatives=None))
+    assert [type(each).__name__ for each in actual] == ["AdamW"]
     # 64 in both dimensions, of each gate: not of the four gates together.
     narrow = tiny.bilm(tiny.config(**{**LARGE, "dim": 63, "layers": 1, "highways": 0}))
-    found = {id(matrix.parameter) for matrix in muon_matrices(narrow)}
-    assert found == {id(narrow.encoder.projection.weight)}
+    actual = {id(matrix.parameter) for matrix in muon_matrices(narrow)}
+    assert actual == {id(narrow.encoder.projection.weight)}
 
 
 def test_the_rate_of_the_schedule_is_that_of_all(bilm):
-    found = optimizers(bilm, Head(6, 64), Training(optimizer="muon", negatives=None))
+    actual = optimizers(bilm, Head(6, 64), Training(optimizer="muon", negatives=None))
     before = matrices({n: p.detach().clone() for n, p in bilm.named_parameters()})
     gradients(bilm, 0)
-    take_step(found, 0.0)
+    take_step(actual, 0.0)
     after = matrices(bilm.state_dict())
     assert all(torch.equal(before[name], after[name]) for name in before)
 

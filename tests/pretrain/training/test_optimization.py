@@ -96,8 +96,8 @@ def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
 @pytest.mark.parametrize("negatives", [4, None])
 def test_every_parameter_has_one_optimizer(optimizer, negatives):
     bilm, head = tiny.bilm(tiny.config(layers=1)), Head(6, 5)
-    found = optimizers(bilm, head, Training(optimizer=optimizer, negatives=negatives))
-    held = [id(p) for o in found for group in o.param_groups for p in group["params"]]
+    actual = optimizers(bilm, head, Training(optimizer=optimizer, negatives=negatives))
+    held = [id(p) for o in actual for group in o.param_groups for p in group["params"]]
     assert sorted(held) == sorted(id(p) for p in [*bilm.parameters(), *head.parameters()])
 
 

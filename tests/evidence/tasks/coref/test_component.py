@@ -1,4 +1,4 @@
-"""The coref component learns clusters, and gives the same after any journey."""
+"""The coref component learns clusters, and predicts the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def gold(vocab, words, found):
 
 
 def given(doc):
-    """What the pipeline gets of a labelled Doc."""
+    """Return the part of a labelled Doc that the pipeline receives."""
     return Doc(doc.vocab, words=[token.text for token in doc])
 
 

@@ -47,8 +47,8 @@ def test_model_theoretic_scoring():
 def test_why_b_cubed(response, expected):
     """Bagga and Baldwin (1998): two errors that MUC finds equal. To join two large chains is the worse one."""
     key = named("12345", "67", "89ABC")
-    found, total = b_cubed(response, key)
-    assert found / total == pytest.approx(expected, abs=0.005)
+    actual, total = b_cubed(response, key)
+    assert actual / total == pytest.approx(expected, abs=0.005)
     assert b_cubed(key, response) == (12, 12)
     assert muc(response, key) == (9, 10)
 
@@ -70,8 +70,8 @@ partitions = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(
 @given(partitions)
 def test_equal_clusters_are_perfect_in_any_order(clusters):
     for metric in (muc, b_cubed, ceaf_e):
-        found, total = metric(clusters, clusters[::-1])
-        assert found == pytest.approx(total)
+        actual, total = metric(clusters, clusters[::-1])
+        assert actual == pytest.approx(total)
 
 
 @given(
@@ -83,16 +83,16 @@ def test_equal_clusters_are_perfect_in_any_order(clusters):
         ).map(lambda rows: np.array(rows, dtype=float).reshape(shape))
     )
 )
-def test_best_matching_is_the_best_of_all(likeness):
-    few, many = sorted(likeness.shape)
-    wide = likeness if likeness.shape == (few, many) else likeness.T
+def test_best_matching_is_the_best_of_all(similarity):
+    few, many = sorted(similarity.shape)
+    wide = similarity if similarity.shape == (few, many) else similarity.T
     sums = [
         sum(wide[row, column] for row, column in enumerate(columns))
         for columns in itertools.permutations(range(many), few)
     ]
-    assert best_matching(likeness) == pytest.approx(max(sums))
+    assert best_matching(similarity) == pytest.approx(max(sums))
 
 
-def test_likeness_below_zero_is_refused():
+def test_negative_similarity_is_refused():
     with pytest.raises(ValueError, match="-1"):
         best_matching(np.array([[1.0, -1.0]]))

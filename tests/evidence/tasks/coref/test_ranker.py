@@ -57,17 +57,17 @@ def bucket(distance):
 
 @torch.no_grad()
 def test_scores_pair_by_pair(ranker, sentences):
-    (found,) = ranker([sentences])
+    (actual,) = ranker([sentences])
     spans = slow_ranking(ranker, sentences)
     best = sorted(sorted(spans, key=lambda span: -spans[span][0])[:5])
-    assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == best
+    assert list(zip(actual.starts.tolist(), actual.ends.tolist(), strict=True)) == best
     for place, span in enumerate(best):
         mention, vector = spans[span]
         rough, full = {}, {}
         for earlier, other in enumerate(best[:place]):
             other_mention, other_vector = spans[other]
-            likeness = ranker.coarse.weight @ vector @ other_vector / len(vector) ** 0.5
-            rough[earlier] = float(mention + other_mention + likeness)
+            similarity = ranker.coarse.weight @ vector @ other_vector / len(vector) ** 0.5
+            rough[earlier] = float(mention + other_mention + similarity)
             hidden = (
                 ranker.of_span(vector)
                 + ranker.of_antecedent(other_vector)
@@ -76,9 +76,9 @@ def test_scores_pair_by_pair(ranker, sentences):
             )
             full[earlier] = rough[earlier] + float(ranker.pair(hidden))
         chosen = sorted(rough, key=lambda earlier: -rough[earlier])[:2]
-        scores = found.scores[place].tolist()
+        scores = actual.scores[place].tolist()
         assert scores[0] == 0
-        assert found.antecedents[place, : len(chosen)].tolist() == chosen
+        assert actual.antecedents[place, : len(chosen)].tolist() == chosen
         expected = [full[earlier] for earlier in chosen] + [-torch.inf] * (2 - len(chosen))
         assert scores[1:] == pytest.approx(expected, abs=1e-5)
 
@@ -86,27 +86,27 @@ def test_scores_pair_by_pair(ranker, sentences):
 @torch.no_grad()
 def test_documents_are_ranked_by_themselves(ranker, sentences):
     together = ranker([sentences, sentences[:1], sentences[1:2]])
-    for document, found in zip([sentences, sentences[:1], sentences[1:2]], together, strict=True):
+    for document, actual in zip([sentences, sentences[:1], sentences[1:2]], together, strict=True):
         (alone,) = ranker([document])
-        for one, other in zip(found, alone, strict=True):
+        for one, other in zip(actual, alone, strict=True):
             assert_close(one, other)
 
 
 @torch.no_grad()
 def test_a_single_token(ranker):
-    (found,) = ranker([[torch.ones(1, WIDTH)]])
-    assert (found.starts.tolist(), found.ends.tolist()) == ([0], [1])
-    assert found.scores.tolist() == [[0, -torch.inf]]
+    (actual,) = ranker([[torch.ones(1, WIDTH)]])
+    assert (actual.starts.tolist(), actual.ends.tolist()) == ([0], [1])
+    assert actual.scores.tolist() == [[0, -torch.inf]]
 
 
 def test_every_token_gets_a_gradient(ranker, sentences):
     for sentence in sentences:
         sentence.requires_grad_()
-    (found,) = ranker([sentences])
-    found.scores[torch.isfinite(found.scores)].sum().backward()
+    (actual,) = ranker([sentences])
+    actual.scores[torch.isfinite(actual.scores)].sum().backward()
     used = {
         place
-        for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+        for start, end in zip(actual.starts.tolist(), actual.ends.tolist(), strict=True)
         for place in range(start, end)
     }
     gradients = torch.cat([sentence.grad for sentence in sentences])
@@ -118,6 +118,6 @@ def test_every_token_gets_a_gradient(ranker, sentences):
 def test_how_many_spans_are_kept(words, share):
     torch.manual_seed(0)
     ranker = SpanRanker(4, 2, spans_per_word=share, antecedents=3, dropout=0.0).eval()
-    (found,) = ranker([[torch.randn(words, 4)]])
-    assert len(found.starts) == min(max(1, round(share * words)), 2 * words - 1)
-    assert found.scores.shape == (len(found.starts), 1 + min(3, len(found.starts)))
+    (actual,) = ranker([[torch.randn(words, 4)]])
+    assert len(actual.starts) == min(max(1, round(share * words)), 2 * words - 1)
+    assert actual.scores.shape == (len(actual.starts), 1 + min(3, len(actual.starts)))

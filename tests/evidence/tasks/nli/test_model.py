@@ -1,4 +1,4 @@
-"""Pairs are classified by what stands in both, and the same after any journey."""
+"""Pairs are classified by both texts, and the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest
@@ -65,8 +65,8 @@ def texts():
 
 
 def test_relation_of_the_two_is_learnt(trained):
-    found = [max(doc.cats, key=doc.cats.get) for doc in trained.pipe(texts())]
-    assert found == [label for *_, label in PAIRS]
+    present = [max(doc.cats, key=doc.cats.get) for doc in trained.pipe(texts())]
+    assert present == [label for *_, label in PAIRS]
     assert trained.evaluate(examples(trained))["nli_acc"] == 1
 
 
@@ -110,7 +110,7 @@ def test_no_pair(text):
 
 
 def test_gradient_of_the_vectors_by_differences():
-    """Of both sides, through padding, alignment and pooling: against the slope of a weighted sum of the features."""
+    """The gradients of both texts equal the slope of a weighted sum of the features."""
     fix_random_seed(0)
     random = np.random.default_rng(0)
     network = Esim(4, dropout=0.0).double()
@@ -142,9 +142,9 @@ def test_gradient_of_the_vectors_by_differences():
 def test_attention_by_hand():
     """Equally like: the mean of what is there; much more like one: that one."""
     values = torch.tensor([[[2.0], [4.0], [100.0]]])
-    found = torch.tensor([[True, True, False]])
-    likeness = torch.tensor([[[1.0, 1.0, 50.0], [0.0, 90.0, 0.0]]])
-    assert attend(likeness, values, found).flatten().tolist() == [3.0, 4.0]
+    present = torch.tensor([[True, True, False]])
+    similarity = torch.tensor([[[1.0, 1.0, 50.0], [0.0, 90.0, 0.0]]])
+    assert attend(similarity, values, present).flatten().tolist() == [3.0, 4.0]
 
 
 def test_pooling_by_hand():
@@ -154,9 +154,9 @@ def test_pooling_by_hand():
 
 def test_score_by_hand():
     nlp = spacy.blank("en")
-    found = [("a", "a"), ("a", "a"), ("b", "a"), ("a", "b"), ("c", "c")]
+    present = [("a", "a"), ("a", "a"), ("b", "a"), ("a", "b"), ("c", "c")]
     batch = []
-    for guess, gold in found:
+    for guess, gold in present:
         docs = [nlp.make_doc("x") for _ in range(2)]
         docs[0].cats = {label: 0.6 if label == guess else 0.2 for label in "abc"}
         docs[1].cats = {label: float(label == gold) for label in "abc"}

@@ -25,16 +25,16 @@ def test_attention_flow_token_by_token(bidaf):
     q = bidaf.encode(question, lengths(3))[0]
     c = bidaf.encode(context, lengths(5))[0]
     weight = torch.cat([bidaf.of_context.weight[0], bidaf.of_question.weight[0], bidaf.of_both])
-    likeness = torch.stack(
+    similarity = torch.stack(
         [
             torch.stack([weight @ torch.cat([t, j, t * j]) + bidaf.of_context.bias[0] for j in q])
             for t in c
         ]
     )
-    relevance = likeness.max(dim=1).values.softmax(0)
+    relevance = similarity.max(dim=1).values.softmax(0)
     relevant = sum(b * t for b, t in zip(relevance, c, strict=True))
     merged = []
-    for t, row in zip(c, likeness, strict=True):
+    for t, row in zip(c, similarity, strict=True):
         asked = sum(a * j for a, j in zip(row.softmax(0), q, strict=True))
         merged.append(bidaf.merge(torch.cat([t, asked, t * asked, t * relevant])))
     merged = torch.stack(merged)[None]

@@ -1,4 +1,4 @@
-"""The qa component learns to answer, and gives the same after any journey."""
+"""The qa component learns to answer, and predicts the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest
@@ -151,8 +151,8 @@ def test_best_span_is_the_best_of_all(pairs, longest):
         for first in range(len(start))
         for last in range(first, min(first + longest, len(start)))
     }
-    found = best_span(start, end, longest)
-    assert sums[found] == max(sums.values())
+    actual = best_span(start, end, longest)
+    assert sums[actual] == max(sums.values())
 
 
 @pytest.mark.parametrize("text", ["Who came? Anna.", "\nAnna came.", "Who came?\n"])
@@ -165,10 +165,10 @@ def test_files_keep_answers(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
     DocBin(docs=[gold(nlp, *each) for each in QUESTIONS]).to_disk(path)
-    found = list(Corpus(path)(spacy.blank("en")))
-    assert [answer(each.reference).text for each in found] == ANSWERS
-    assert [aligned_answer(each).text for each in found] == ANSWERS
-    assert [answer(each.predicted) for each in found] == [None] * 4
+    actual = list(Corpus(path)(spacy.blank("en")))
+    assert [answer(each.reference).text for each in actual] == ANSWERS
+    assert [aligned_answer(each).text for each in actual] == ANSWERS
+    assert [answer(each.predicted) for each in actual] == [None] * 4
 
 
 def test_initialize_needs_answers():

@@ -1,4 +1,4 @@
-"""Tags stand for arguments, and the best path is the best of all that are allowed."""
+"""Tags encode arguments, and the best path is the best of all allowed ones."""
 
 import itertools
 
@@ -25,12 +25,12 @@ def sentences(draw):
 
 
 def test_tags_of_a_sentence():
-    found = [Argument(0, 1, "ARG1"), Argument(1, 4, "ARG0"), Argument(5, 6, "ARGM-TMP")]
-    tags = encode(found, 7, LABELS)
+    actual = [Argument(0, 1, "ARG1"), Argument(1, 4, "ARG0"), Argument(5, 6, "ARGM-TMP")]
+    tags = encode(actual, 7, LABELS)
     #                      B-ARG1 B-ARG0 I  I  O  B-TMP O
     assert tags.tolist() == [3, 1, 2, 2, 0, 5, 0]
     assert n_tags(LABELS) == 7
-    assert decode(tags, LABELS) == found
+    assert decode(tags, LABELS) == actual
 
 
 def test_unknown_label_is_left_out():
@@ -39,12 +39,12 @@ def test_unknown_label_is_left_out():
 
 @given(sentences())
 def test_round_trip(sentence):
-    found, length = sentence
-    assert decode(encode(found, length, LABELS), LABELS) == found
+    actual, length = sentence
+    assert decode(encode(actual, length, LABELS), LABELS) == actual
 
 
 def allowed(path):
-    """Whether every tag that continues follows one of its own label."""
+    """Return True if every tag that continues an argument follows one of the same label."""
     return all(
         tag == 0 or tag % 2 == 1 or before in (tag, tag - 1)
         for before, tag in itertools.pairwise((0, *path))

@@ -1,4 +1,4 @@
-"""The srl component learns roles that depend on the predicate, and gives the same after any journey."""
+"""The srl component learns roles that depend on the predicate, and is the same after saving, copying and pickling."""
 
 import numpy as np
 import pytest
@@ -38,13 +38,13 @@ def gold(vocab, words, roles):
     doc = Doc(vocab, words=words.split())
     set_predicates(doc, dict.fromkeys(roles, "be.01"))
     set_arguments(
-        doc, {index: [Argument(*each) for each in found] for index, found in roles.items()}
+        doc, {index: [Argument(*each) for each in actual] for index, actual in roles.items()}
     )
     return doc
 
 
 def given(doc):
-    """What the pipeline gets of a labelled Doc."""
+    """Return the part of a labelled Doc that the pipeline receives."""
     copy = Doc(doc.vocab, words=[token.text for token in doc])
     set_predicates(copy, dict.fromkeys(predicates(doc), "be.01"))
     return copy
@@ -146,7 +146,7 @@ def test_without_predicates_nothing_happens(trained):
 
 
 def test_gradient_of_the_view_by_differences():
-    """Against the slope of a weighted sum of all that comes out."""
+    """The gradient equals the slope of a weighted sum of the output."""
     nlp = spacy.blank("en")
     docs = [given(gold(nlp.vocab, *sentence)) for sentence in SENTENCES[:2]]
     random = np.random.default_rng(0)
@@ -191,11 +191,11 @@ def test_files_keep_roles_and_the_reader_hands_on_predicates(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
     DocBin(docs=[gold(nlp.vocab, *sentence) for sentence in SENTENCES]).to_disk(path)
-    found = list(predicate_corpus(path)(spacy.blank("en")))
-    assert [arguments(example.reference) for example in found] == [r for _, r in SENTENCES]
-    assert [predicates(example.predicted) for example in found] == [list(r) for _, r in SENTENCES]
-    assert [arguments(example.predicted)[1] for example in found[:2]] == [[], []]
-    assert found[0].predicted.spans["predicates"][0].label_ == "be.01"
+    actual = list(predicate_corpus(path)(spacy.blank("en")))
+    assert [arguments(example.reference) for example in actual] == [r for _, r in SENTENCES]
+    assert [predicates(example.predicted) for example in actual] == [list(r) for _, r in SENTENCES]
+    assert [arguments(example.predicted)[1] for example in actual[:2]] == [[], []]
+    assert actual[0].predicted.spans["predicates"][0].label_ == "be.01"
     assert len(list(predicate_corpus(path, limit=2)(nlp))) == 2
 
 

@@ -9,7 +9,7 @@ from tasks.srl.scorer import joined, make_srl_scorer
 
 
 def example(found, gold):
-    """Of ten words, with arguments per predicate."""
+    """Return an example of ten words, with arguments for each predicate."""
     vocab = spacy.blank("en").vocab
     docs = []
     for arguments in (found, gold):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.converters.detect import FORMATS, convert, detect
+from spacy_elmo.converters.formats import FORMATS, convert, detect
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp, foreign_many_langs
 from tests.converters.bilm_tf import test_checkpoint as test_bilm_tf

@@ -10,12 +10,12 @@ import torch
 
 from .allennlp import conversion as allennlp
 from .allennlp import files as allennlp_files
-from .bilm_tf import checkpoint as bilm_tf
+from .bilm_tf import checkpoint as bilm_checkpoint
 from .bilm_tf import conversion as bilm_hdf5
 from .bilm_tf import files as bilm_files
-from .conversion import Conversion
 from .many_langs import conversion as many_langs
 from .many_langs import files as many_langs_files
+from .result import Conversion
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ FORMATS = (
     ),
     Format(
         "bilm-tf",
-        bilm_tf.recognise,
-        bilm_tf.convert,
+        bilm_checkpoint.recognise,
+        bilm_checkpoint.convert,
         _OPTIONS | {"a checkpoint (.index)": ("*.index",)},
     ),
 )
