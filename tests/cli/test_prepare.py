@@ -83,7 +83,7 @@ def test_it_says_what_a_run_would_see_and_cost(files):
 
 
 def test_a_vocabulary_of_all_words_is_called_too_large(files):
-    """As that of a small text, for which the number of classes was made for a large one."""
+    """A small text with the number of classes of a large one."""
     (files / "run.cfg").write_text(CONFIG + RUN)
     (files / "dev").mkdir()
     (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")

@@ -1,4 +1,4 @@
-"""What users read on the package of a pipeline: scores on the test part, licence, sources."""
+"""The meta.json of a packaged pipeline: scores on the test part, licence, sources."""
 
 import json
 import sys
