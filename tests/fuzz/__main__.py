@@ -13,7 +13,7 @@ import time
 from tests.fuzz.run import TARGETS, Report, run
 from tests.fuzz.target import DEFECTS, EQUAL, OTHER, REFUSED
 
-_PER_TURN = 1_000
+_PER_TURN = 200
 _COLUMNS = (REFUSED, EQUAL, OTHER, *DEFECTS)
 
 
