@@ -8,7 +8,7 @@ from pathlib import Path
 from confection import Config
 
 from ..bilm.weights import Weights
-from ..files import atomic_file, remove_folder, remove_partial
+from ..files import atomic_file, flush_folder, remove_folder, remove_partial
 from ..text.files import text_files
 from .config import PretrainConfig
 from .corpus.prepare import prepare
@@ -93,6 +93,8 @@ def _set_aside(out: Path) -> None:
             remove_folder(path)
         else:
             path.unlink(missing_ok=True)
+    flush_folder(replaced)
+    flush_folder(out)
 
 
 def _check_sources(
