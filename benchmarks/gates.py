@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
+from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
 from spacy_elmo.bilm.kernels.prepacked import prepack
-from spacy_elmo.bilm.kernels.recurrence import Clips, Direction
 from spacy_elmo.bilm.matmul_precision import Precision
 
 DIM, ROWS, STEPS = 1024, 64, 8

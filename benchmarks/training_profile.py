@@ -20,9 +20,9 @@ from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.bilm.kernels.fused_gradient import FusedLSTM
-from spacy_elmo.bilm.kernels.gradient import PlainLSTM
+from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.matmul import matmul
+from spacy_elmo.bilm.kernels.plain_lstm_gradient import PlainLSTM
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.training.allocation import keep_freed_memory
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from spacy_elmo.bilm.kernels.plain_lstm import blocks
 from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, PlainWeight, prepack
-from spacy_elmo.bilm.kernels.recurrence import blocks
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
-from .kernels.fused_gradient import FusedLSTM
 from .kernels.fused_lstm import FusedDirection, has_kernel
-from .kernels.gradient import PlainLSTM
+from .kernels.fused_lstm_gradient import FusedLSTM
+from .kernels.plain_lstm import Clips, Direction
+from .kernels.plain_lstm_gradient import PlainLSTM
 from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
-from .kernels.recurrence import Clips, Direction
 from .matmul_precision import Precision
 
 
@@ -20,7 +20,7 @@ class LSTMLayer(nn.Module):
     """One LSTM layer, both directions: direction 0 runs forward, direction 1 backward.
 
     Parameters hold the two directions along their first dimension and multiply from the right; gates are in
-    TensorFlow's order i, j, f, o. The formulas are those of `kernels/recurrence.py`.
+    TensorFlow's order i, j, f, o. The formulas are those of `kernels/plain_lstm.py`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:

@@ -54,9 +54,9 @@ def prepare_cli(
         show_corpus(corpus, config, initial)
         if config.training.limited:
             from ..pretrain.report.estimate import estimate
-            from ..pretrain.training.allocation import keep_freed_memory
+            from ..pretrain.training.allocation import reuse_memory
 
-            keep_freed_memory()  # as pretrain does
+            reuse_memory()  # as pretrain does
             msg.info(f"Trying a few steps of training, on {torch_device}")
             _show_estimate(estimate(config, corpus, torch_device, initial), len(corpus.train.ids))
 

@@ -72,11 +72,11 @@ def pretrain_cli(
             processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
             # After the lock, so that a second run is refused before it imports the network.
             from ..pretrain.run_folder import REPLACED, claim, finish, run_corpus
-            from ..pretrain.training.allocation import keep_freed_memory
+            from ..pretrain.training.allocation import reuse_memory
             from ..pretrain.training.initial_weights import read_initial_weights
             from ..pretrain.training.loop import Stopped, pretrain
 
-            keep_freed_memory()
+            reuse_memory()
             config, initial = read_initial_weights(config)
 
             def prepare() -> None:

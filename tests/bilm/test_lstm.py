@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 
-from spacy_elmo.bilm.kernels import gradient as lstm_gradient
-from spacy_elmo.bilm.kernels import recurrence
+from spacy_elmo.bilm.kernels import plain_lstm, plain_lstm_gradient
 from spacy_elmo.bilm.lstm import LSTMLayer
 from tests import tiny
 
@@ -16,7 +15,7 @@ WITH_AND_WITHOUT_PROJECTION = [7, 5]
 
 
 def naive(layer, x, rows, h, c):
-    """Compute the formulas of `kernels/recurrence.py`, one sequence at a time."""
+    """Compute the formulas of `kernels/plain_lstm.py`, one sequence at a time."""
     first = [sum(rows[:step]) for step in range(len(rows))]
     y = {}
     last_h, last_c = h.clone(), c.clone()
@@ -82,8 +81,8 @@ def test_first_state_is_not_changed(graph):
 @pytest.mark.parametrize("kept", [True, False])
 def test_every_gradient_equals_autograd(monkeypatch, kept, rows, dim, clips):
     if not kept:
-        monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 0)
-        monkeypatch.setattr(recurrence, "_ROWS_PER_BLOCK", 4)
+        monkeypatch.setattr(plain_lstm_gradient, "MAX_KEPT_ROWS", 0)
+        monkeypatch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 4)
     layer, x, h, c = make(dim, clips, rows)
     inputs = [x.requires_grad_(), h.requires_grad_(), c.requires_grad_(), *layer.parameters()]
     fast = layer(x, rows, h, c)[0]
@@ -130,7 +129,7 @@ def test_a_graph_that_is_kept_is_walked_again():
 @pytest.mark.parametrize("dim", WITH_AND_WITHOUT_PROJECTION)
 def test_float32_which_is_compiled(monkeypatch, dim, kept):
     if not kept:
-        monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 0)
+        monkeypatch.setattr(plain_lstm_gradient, "MAX_KEPT_ROWS", 0)
     layer, x, h, c = make(dim, dtype=torch.float32)
     upstream = torch.randn_like(x)
     found, expected = layer(x, ROWS, h, c), naive(layer, x, ROWS, h, c)
@@ -161,7 +160,7 @@ def test_two_parts_equal_one():
 def test_blocks_of_steps_change_nothing(monkeypatch, size):
     layer, x, h, c = make()
     whole = layer(x, ROWS, h, c)
-    monkeypatch.setattr(recurrence, "_ROWS_PER_BLOCK", size)
+    monkeypatch.setattr(plain_lstm, "_ROWS_PER_BLOCK", size)
     for got, expected in zip(layer(x, ROWS, h, c), whole, strict=True):
         torch.testing.assert_close(got, expected)
 
@@ -254,7 +253,7 @@ def test_a_long_forward_pass_keeps_no_gates(monkeypatch):
     rows = [1] * 40
     layer, x, h, c = make(rows=rows)
     (width, dim), both = (x.shape[2], c.shape[2]), 2 * 40
-    monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 40)
+    monkeypatch.setattr(plain_lstm_gradient, "MAX_KEPT_ROWS", 40)
     assert kept_numbers(layer, x, rows, h, c) == both * (2 * width + 6 * dim)
-    monkeypatch.setattr(lstm_gradient, "MAX_KEPT_ROWS", 39)
+    monkeypatch.setattr(plain_lstm_gradient, "MAX_KEPT_ROWS", 39)
     assert kept_numbers(layer, x, rows, h, c) == both * (2 * width + dim)

@@ -19,17 +19,23 @@ _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 
 class _Convolution(ctypes.Structure):
     _fields_ = [
-        *((name, _SIZE) for name in ("threads", "words", "columns", "dim", "filters", "features")),
-        *((name, _POINTER) for name in ("widths", "numbers", "lengths", "ids", "characters")),
-        *((name, _POINTER) for name in ("weights", "biases", "room", "maxima", "winners")),
+        *((name, _SIZE) for name in ("threads", "words", "columns", "dim", "groups", "features")),
+        *(
+            (name, _POINTER)
+            for name in ("widths", "filters_per_group", "lengths", "ids", "characters")
+        ),
+        *((name, _POINTER) for name in ("weights", "biases", "scratch", "maxima", "winners")),
     ]
 
 
 class _Gradient(ctypes.Structure):
     _fields_ = [
-        *((name, _SIZE) for name in ("parts", "words", "columns", "dim", "filters", "features")),
-        *((name, _POINTER) for name in ("widths", "numbers", "lengths", "ids", "characters")),
-        *((name, _POINTER) for name in ("weights", "dmaxima", "winners", "room")),
+        *((name, _SIZE) for name in ("parts", "words", "columns", "dim", "groups", "features")),
+        *(
+            (name, _POINTER)
+            for name in ("widths", "filters_per_group", "lengths", "ids", "characters")
+        ),
+        *((name, _POINTER) for name in ("weights", "dmaxima", "winners", "scratch")),
         *((name, _SIZE) for name in ("number_of_characters", "number_of_weights")),
         *((name, _POINTER) for name in ("dcharacters", "dweights")),
     ]
@@ -86,11 +92,11 @@ class _Maxima(torch.autograd.Function):
         pooled = characters.new_empty((words, features))
         winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
         low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
-        room = low_table.new_empty((words, columns, table.shape[1]))
+        scratch = low_table.new_empty((words, columns, table.shape[1]))
         avx512_functions("convolution")[compute_dtype](
             _Convolution(
                 torch.get_num_threads(), words, columns, table.shape[1], count, features,
-                *map(address, (widths, numbers, lengths, ids, low_table, packed, start, room, pooled, winners)),
+                *map(address, (widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners)),
             )
         )  # fmt: skip
         ctx.save_for_backward(ids, lengths, characters, winners, *filters)
@@ -105,7 +111,7 @@ class _Maxima(torch.autograd.Function):
         weights, gradient = torch.cat(wide), gradient.contiguous()
         widths, numbers = _shape(filters)
         (words, columns), parts, dim = ids.shape, torch.get_num_threads(), table.shape[1]
-        room = table.new_empty((parts, 2, columns, dim))
+        scratch = table.new_empty((parts, 2, columns, dim))
         dtable, dweights = (
             table.new_zeros((parts, *table.shape)),
             table.new_zeros((parts, len(weights))),
@@ -113,7 +119,7 @@ class _Maxima(torch.autograd.Function):
         avx512_functions("convolution_gradient")[torch.float32](
             _Gradient(
                 parts, words, columns, dim, len(filters), gradient.shape[1],
-                *map(address, (widths, numbers, lengths, ids, table, weights, gradient, winners, room)),
+                *map(address, (widths, numbers, lengths, ids, table, weights, gradient, winners, scratch)),
                 table.numel(), len(weights), address(dtable), address(dweights),
             )
         )  # fmt: skip

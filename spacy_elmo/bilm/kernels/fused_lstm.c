@@ -3,38 +3,54 @@
    A matrix is packed into panels of 64 columns (of the gates: 4 x 16, those of sixteen cells), which lie row after row, and
    in bfloat16 the rows two and two: what a product reads lies end to end. The gates are applied to the sums of a panel
    before they have left the cache. Sequences do not depend on each other, so every thread takes its own through all
-   steps and waits for nobody. */
+   steps and waits for nobody. The code is in fused_lstm_template.h, which is included once per number type.
+
+   Packed rows: those of a step lie end to end in the order of the sequences' ranks, one step behind the other. The gates of
+   a row lie in the order i, j (the candidate), f, o. M: all rows; B: sequences. */
 
 #include <stddef.h>
 
 #include "threads.h"
 
-/* Rows of sums, and inner numbers of a panel, that are worked on at a time because the nearer caches hold them. */
+/* Rows of sums at a time: with their left rows they fit into a second-level cache of 1 MB (Zen 4 and 5, Sapphire Rapids).
+   Inner numbers at a time: 512 of a panel are 64 KB in bfloat16 and 128 KB in float32 there. */
 enum { CHUNK = 96, INNER = 512 };
+
+enum { GATES = 4 };
 
 typedef struct {
     int64_t parts, steps;
-    const int64_t *rows;
-    int64_t dim, width;
-    const void *weights, *projection;
-    const float *bias;
+    const int64_t *rows;    /* (steps,) sequences that have each step, never more than had the one before */
+    int64_t dim, width;     /* multiples of 16: of c, and of x and h */
+    const void *weights;    /* (2 width, 4 dim) [W_x ; W_h] in panels */
+    const void *projection; /* (dim, width) in panels, or NULL */
+    const float *bias;      /* (4 dim,) */
     float cell_clip, out_clip;
-    void *xh;
-    float *state;
-    void *hiddens, *gates;
-    float *cells, *outputs;
+    void *xh;       /* (M, 2 width) [x ; h]: x is given, and h for the first step */
+    float *state;   /* (B, dim) c: before the first step, then after the last */
+    void *hiddens;  /* (M, dim) */
+    void *gates;    /* (M, 4 dim) after their activations, or NULL */
+    float *cells;   /* (M, dim) c after each step; NULL where `gates` is */
+    float *outputs; /* (M, width) h */
 } FusedForward;
 
 typedef struct {
     int64_t parts, steps;
-    const int64_t *rows;
-    int64_t dim, width;
-    const void *weights, *projection;
+    const int64_t *rows;    /* (steps,) as forward */
+    int64_t dim, width;     /* as forward */
+    const void *weights;    /* W_x transposed, then W_h transposed: each (4 dim, width) in panels */
+    const void *projection; /* (width, dim) in panels, or NULL */
     float cell_clip, out_clip;
-    const void *gates;
-    const float *cells, *first_cells, *outputs, *dgiven;
-    void *dgates, *doutputs;
-    float *dx, *dhidden, *dstate, *dbias;
+    const void *gates;        /* (M, 4 dim) of the forward pass */
+    const float *cells;       /* (M, dim) of the forward pass */
+    const float *first_cells; /* (B, dim) c before the first step */
+    const float *outputs;     /* (M, width) of the forward pass */
+    const float *dgiven;      /* (M, width) the gradient of the outputs, without that through the next step */
+    void *dgates;             /* (M, 4 dim) before the activations */
+    void *doutputs;           /* (M, width) */
+    float *dx;                /* (M, width), or NULL */
+    float *dhidden, *dstate;  /* (B, width) and (B, dim): of h and c after the last step, then before the first */
+    float *dbias;             /* (parts, 4 dim), to which the gradients are added */
 } FusedBackward;
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
@@ -50,7 +66,7 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
     return rank;
 }
 
-#define TEMPLATE "fused_lstm.h"
-#include "avx512_types.h"
+#define TEMPLATE "fused_lstm_template.h"
+#include "for_each_type_avx512.h"
 
 #endif

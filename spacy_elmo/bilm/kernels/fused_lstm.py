@@ -1,8 +1,9 @@
 """Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
 
-`recurrence` and `gradient` call a matrix product and a pass over the gates for every step. This kernel computes x W_x
-and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left the cache. It
-requires AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs everywhere else.
+`plain_lstm` and `plain_lstm_gradient` call a matrix product and a pass over the gates for every step. This kernel
+computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left
+the cache. It requires AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs
+everywhere else.
 
 In what is kept between forward and backward, sizes are padded to multiples of 16, the lanes of AVX512: P to P' and
 C to C'.
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from .native import address, avx512_functions
 from .panels import pack, padded
-from .recurrence import Clips, blocks
+from .plain_lstm import Clips, blocks
 
 _SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 
@@ -169,7 +170,7 @@ class FusedDirection:
     """One direction of a layer, packed for prediction.
 
     Args:
-        input, recurrent, bias, projection, clips: as of `recurrence.Direction`, the matrices float32.
+        input, recurrent, bias, projection, clips: as of `plain_lstm.Direction`, the matrices float32.
         compute_dtype: the type of the products.
     """
 
@@ -188,7 +189,7 @@ class FusedDirection:
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences; see `recurrence.Direction.run`."""
+        """Run over packed sequences; see `plain_lstm.Direction.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
             result = forward(
@@ -254,7 +255,7 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the first columns of each row, contiguous: the rest is padding."""
+    """Cut the padded columns off every row; contiguous."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 

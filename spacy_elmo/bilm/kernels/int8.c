@@ -1,38 +1,38 @@
 /* Rows of float32 as bytes with a scale each, and back; see int8.py. */
 
-#include "names.h"
-#include "numbers.h"
+#include "scalar_math.h"
+#include "symbol_names.h"
 #include "threads.h"
 
-/* Numbers of these that take as long as the gates of one cell. */
-enum { CHEAPER = 2 };
+/* Numbers that take as long here as the gates of one LSTM cell, the unit of spacy_elmo_share_rows. */
+enum { NUMBERS_PER_CELL = 2 };
 
 typedef struct {
     int64_t dim;
-    const float *numbers;
-    int8_t *bytes;
-    float *scales;
+    const float *numbers; /* (rows, dim) */
+    int8_t *bytes;        /* (rows, dim) */
+    float *scales;        /* (rows,) */
 } Quantized;
 
 VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t last) {
-    const Quantized of = *(const Quantized *)arguments;
+    const Quantized args = *(const Quantized *)arguments;
     for (int64_t row = first; row < last; row++) {
-        const float *restrict x = of.numbers + row * of.dim;
-        int8_t *restrict out = of.bytes + row * of.dim;
-        float most = 0.0f, nothing = 0.0f;
+        const float *restrict x = args.numbers + row * args.dim;
+        int8_t *restrict out = args.bytes + row * args.dim;
+        float most = 0.0f, not_finite = 0.0f;
         BY_LANES(max, most)
-        for (int64_t k = 0; k < of.dim; k++) {
+        for (int64_t k = 0; k < args.dim; k++) {
             float size = fabsf(x[k]);
             most = size > most ? size : most;
         }
-        /* Bytes cannot hold what is not a number, so the scale does. */
-        BY_LANES(+, nothing)
-        for (int64_t k = 0; k < of.dim; k++)
-            nothing += x[k] * 0.0f;
-        of.scales[row] = most / 127.0f + nothing;
+        /* A byte cannot hold NaN or infinity, so the row's scale becomes NaN: 0 times either is NaN. */
+        BY_LANES(+, not_finite)
+        for (int64_t k = 0; k < args.dim; k++)
+            not_finite += x[k] * 0.0f;
+        args.scales[row] = most / 127.0f + not_finite;
         float steps = most > 0.0f ? 127.0f / most : 0.0f;
         INDEPENDENT
-        for (int64_t k = 0; k < of.dim; k++)
+        for (int64_t k = 0; k < args.dim; k++)
             /* Adding 1.5 * 2^23 rounds to the nearest whole number, of which the lowest bits of the sum are the lowest.
                A conversion is not defined for what is not a number. */
             out[k] = (int8_t)(uint8_t)to_bits(x[k] * steps + 12582912.0f);
@@ -41,8 +41,8 @@ VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t
 
 void OF_FLOAT32(quantize)(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
                           float *scales) {
-    const Quantized of = {dim, numbers, bytes, scales};
-    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, quantize_rows, &of);
+    const Quantized args = {dim, numbers, bytes, scales};
+    spacy_elmo_share_rows(threads, rows, dim / NUMBERS_PER_CELL, quantize_rows, &args);
 }
 
 typedef struct {
@@ -52,20 +52,20 @@ typedef struct {
 } Rescaled;
 
 VARIANTS static void dequantize_rows(const void *arguments, int64_t first, int64_t last) {
-    const Rescaled of = *(const Rescaled *)arguments;
-    const float *restrict columns = of.columns;
+    const Rescaled args = *(const Rescaled *)arguments;
+    const float *restrict columns = args.columns;
     for (int64_t row = first; row < last; row++) {
-        int32_t *restrict x = of.sums + row * of.dim;
-        float scale = of.scales[row];
+        int32_t *restrict x = args.sums + row * args.dim;
+        float scale = args.scales[row];
         INDEPENDENT
-        for (int64_t k = 0; k < of.dim; k++)
+        for (int64_t k = 0; k < args.dim; k++)
             x[k] = (int32_t)to_bits((float)x[k] * scale * columns[k]);
     }
 }
 
-/* Each number takes the place of its sum. */
+/* sums (rows, dim) become float32 numbers; scales (rows,), columns (dim,). */
 void OF_FLOAT32(dequantize)(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
                             const float *columns) {
-    const Rescaled of = {dim, sums, scales, columns};
-    spacy_elmo_share_rows(threads, rows, dim / CHEAPER, dequantize_rows, &of);
+    const Rescaled args = {dim, sums, scales, columns};
+    spacy_elmo_share_rows(threads, rows, dim / NUMBERS_PER_CELL, dequantize_rows, &args);
 }

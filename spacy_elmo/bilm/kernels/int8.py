@@ -24,7 +24,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
     """Quantize rows to whole numbers from -127 to 127, where 127 is the largest magnitude of each row.
 
     A row has a scale of its own, so that it does not depend on the other rows of its batch. The scale of a row that
-    contains NaN is NaN.
+    contains NaN or infinity is NaN.
 
     Args:
         x: (n, k) float32, contiguous.
@@ -37,6 +37,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
         function(torch.get_num_threads(), *x.shape, *map(address, (x, whole, scales)))
         return whole, scales
     most = x.abs().amax(1)
+    most = torch.where(most.isfinite(), most, torch.nan)  # of a row with infinity
     steps = torch.where(most > 0, LARGEST / most, 0.0)
     return (x * steps[:, None]).round().to(torch.int8), most / LARGEST
 

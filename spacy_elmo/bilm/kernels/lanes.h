@@ -1,4 +1,15 @@
-/* Sixteen float32 numbers at a time, by the instructions of AVX512. */
+/* Sixteen float32 numbers at a time, by the instructions of AVX512.
+
+   Words of the kernels that include this:
+     inner     the dimension that a product sums over
+     panel     64 columns of a matrix, stored row after row
+     group     PAIR inner numbers, which one lane of an instruction multiplies and adds up (2 in bfloat16, 1 in float32)
+     rank      a sequence's place in the batch, longest first
+     part      one thread's share of the work
+     scratch   memory that the caller provides and does not read
+     xh        [x ; h], the two inputs of an LSTM step side by side
+     d...      the gradient of ...; `dgiven`, that of an output before the gradient through the next step is added
+     mask      the lanes that exist, at the end of a row */
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -60,9 +71,9 @@ INLINE_LANES Lanes reciprocal_lanes(Lanes x) {
     return r + r * (all_lanes(1.0f) - x * r);
 }
 
-/* The numbers at these places from `from` on; 0 in lanes that are not there, which are not read. */
-INLINE_LANES Lanes gathered_lanes(const float *from, __m512i places, __mmask16 there) {
-    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, places, from, sizeof *from);
+/* The numbers at these places from `from` on; 0 in lanes that are not mask, which are not read. */
+INLINE_LANES Lanes gathered_lanes(const float *from, __m512i places, __mmask16 mask) {
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places, from, sizeof *from);
 }
 
 /* In each lane a bfloat16 of `even` and, above it, one of `odd`. */

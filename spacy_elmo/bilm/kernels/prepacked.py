@@ -36,7 +36,7 @@ class PlainWeight:
 
 
 class PrepackedWeight:
-    """A matrix in the blocked layout of oneDNN's kernels, so that oneDNN need not convert it for every product.
+    """A matrix stored in oneDNN's blocked layout once, so that oneDNN need not convert it at every product.
 
     That saves a quarter to a half of the time for tens of rows, and little for hundreds.
     """

@@ -20,8 +20,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
         exponentials of each row. The largest of a row is 1 unless all its logits are -infinity.
     """
     if function := native_function("softmax_terms", logits, bias):
-        room, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
-        function(*logits.shape, *map(address, (logits, bias, room, largest, sums)))
+        scratch, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
+        function(*logits.shape, *map(address, (logits, bias, scratch, largest, sums)))
         return logits, largest, sums
     raw = logits.to(bias.dtype) + bias
     largest = raw.amax(1).clamp_min_(torch.finfo(raw.dtype).min)

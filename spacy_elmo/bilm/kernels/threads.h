@@ -6,5 +6,5 @@
 typedef void (*Rows)(const void *arguments, int64_t first, int64_t last);
 
 /* Do all rows, in `threads` threads if there is enough to do. That is torch's number of threads, and no other; `cost` is
-   that of a row, in cells of an LSTM whose gates cost as much. */
+   that of one row, in units of one LSTM cell's gates. */
 void spacy_elmo_share_rows(int64_t threads, int64_t rows, int64_t cost, Rows function, const void *arguments);

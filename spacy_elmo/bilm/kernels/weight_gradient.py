@@ -21,7 +21,7 @@ class _WeightGradient(ctypes.Structure):
         *(("left", _POINTER), ("left_stride", _SIZE), ("left_columns", _SIZE)),
         *(("right", _POINTER), ("right_stride", _SIZE), ("right_columns", _SIZE)),
         *(("sums", _POINTER), ("sum_stride", _SIZE), ("add", _SIZE)),
-        *(("left_room", _POINTER), ("right_room", _POINTER)),
+        *(("left_scratch", _POINTER), ("right_scratch", _POINTER)),
     ]
 
 
@@ -41,14 +41,14 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     sums = torch.empty((k, m)) if into is None else into
     if not n:
         return sums if into is not None else sums.zero_()
-    left_room = left.new_empty(_rounded(k, _PANEL) * _ROWS)
-    right_room = right.new_empty(_rounded(m, _COLUMNS) * _ROWS)
+    left_scratch = left.new_empty(_rounded(k, _PANEL) * _ROWS)
+    right_scratch = right.new_empty(_rounded(m, _COLUMNS) * _ROWS)
     function(
         _WeightGradient(
             torch.get_num_threads(), n,
             address(left), left.stride(0), k, address(right), right.stride(0), m,
             address(sums), m, into is not None,
-            address(left_room), address(right_room),
+            address(left_scratch), address(right_scratch),
         )
     )  # fmt: skip
     return sums

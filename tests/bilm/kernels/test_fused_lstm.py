@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels import fused_gradient, native, recurrence
-from spacy_elmo.bilm.kernels.fused_gradient import FusedLSTM
+from spacy_elmo.bilm.kernels import fused_lstm_gradient, native, plain_lstm
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
-from spacy_elmo.bilm.kernels.gradient import PlainLSTM
+from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
+from spacy_elmo.bilm.kernels.plain_lstm import Clips
+from spacy_elmo.bilm.kernels.plain_lstm_gradient import PlainLSTM
 from spacy_elmo.bilm.kernels.prepacked import PlainWeight
-from spacy_elmo.bilm.kernels.recurrence import Clips
 
 DTYPES = [torch.float32, torch.bfloat16]
 # Relative to the root mean square of the values compared; bfloat16 is rounded at other places in the two kernels.
@@ -92,8 +92,8 @@ def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
     single = [None if t is None else t.float() for t in arguments]
     with pytest.MonkeyPatch.context() as patch:
         if not kept:
-            patch.setattr(fused_gradient, "MAX_KEPT_ROWS", 0)
-            patch.setattr(recurrence, "_ROWS_PER_BLOCK", 7)
+            patch.setattr(fused_lstm_gradient, "MAX_KEPT_ROWS", 0)
+            patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
         found = with_gradients(FusedLSTM, single, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         # A value near a clip may be on the other side of it in bfloat16, where its gradient is 0.
@@ -122,7 +122,7 @@ def test_inference_equals_training(sizes, dtype, block):
     expected, _ = with_gradients(FusedLSTM, arguments, batch_sizes, clips, dtype)
     x, *weights, h, c = arguments
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recurrence, "_ROWS_PER_BLOCK", block)
+        patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", block)
         found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
@@ -188,7 +188,7 @@ def test_gates_that_are_far_out(dtype):
     found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
     input, recurrent, bias, projection = weights
     matrices = (PlainWeight(weight, torch.float32) for weight in (input, recurrent, projection))
-    plain = recurrence.Direction(next(matrices), next(matrices), bias, next(matrices), clips)
+    plain = plain_lstm.Direction(next(matrices), next(matrices), bias, next(matrices), clips)
     assert_similar(found, plain.run(x, h, c, batch_sizes), TOLERANCE[dtype])
 
 

@@ -71,3 +71,12 @@ def test_what_is_not_a_number_is_seen(implementation, size):
     x[1, size // 2] = torch.nan
     scales = quantize(x)[1]
     assert scales.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
+def test_a_row_with_a_value_that_is_not_finite_has_no_scale(implementation, value):
+    x = torch.ones(3, 40)
+    x[1, 17] = value
+    whole, scales = quantize(x)
+    assert scales.isnan().tolist() == [False, True, False]
+    assert whole[[0, 2]].unique().tolist() == [127]

@@ -1,15 +1,15 @@
 /* Maxima over positions and their gradient, in one type of numbers: pooling.c. */
 
-VARIANTS void NAMED(maximum)(int64_t words, int64_t positions, int64_t dim, const LOW *features, LOW *maxima,
+VARIANTS void NAMED(maximum)(int64_t words, int64_t positions, int64_t dim, const NUMBER *features, NUMBER *maxima,
                              int32_t *winners) {
     for (int64_t word = 0; word < words; word++) {
-        const LOW *restrict first = features + word * positions * dim;
-        LOW *restrict best = maxima + word * dim;
+        const NUMBER *restrict first = features + word * positions * dim;
+        NUMBER *restrict best = maxima + word * dim;
         int32_t *restrict winner = winners + word * dim;
         for (int64_t k = 0; k < dim; k++)
             best[k] = first[k], winner[k] = 0;
         for (int32_t position = 1; position < positions; position++) {
-            const LOW *restrict row = first + position * dim;
+            const NUMBER *restrict row = first + position * dim;
             INDEPENDENT
             for (int64_t k = 0; k < dim; k++) {
                 float value = READ(row[k]);
@@ -22,13 +22,13 @@ VARIANTS void NAMED(maximum)(int64_t words, int64_t positions, int64_t dim, cons
 }
 
 /* The gradient of the features: that of its maximum goes to the position that has it. */
-VARIANTS void NAMED(spread)(int64_t words, int64_t positions, int64_t dim, const LOW *dmaxima, const int32_t *winners,
-                            LOW *dfeatures) {
+VARIANTS void NAMED(spread)(int64_t words, int64_t positions, int64_t dim, const NUMBER *dmaxima, const int32_t *winners,
+                            NUMBER *dfeatures) {
     for (int64_t word = 0; word < words; word++) {
-        const LOW *restrict gradient = dmaxima + word * dim;
+        const NUMBER *restrict gradient = dmaxima + word * dim;
         const int32_t *restrict winner = winners + word * dim;
         for (int32_t position = 0; position < positions; position++) {
-            LOW *restrict row = dfeatures + (word * positions + position) * dim;
+            NUMBER *restrict row = dfeatures + (word * positions + position) * dim;
             INDEPENDENT
             for (int64_t k = 0; k < dim; k++)
                 row[k] = winner[k] == position ? gradient[k] : 0;

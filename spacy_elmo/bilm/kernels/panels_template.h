@@ -2,9 +2,9 @@
 
 /* (n, 64) sums <- start + left right, where the compiler knows n; start NULL: the sums so far. The rows of `left` lie
    `row_step` apart and its groups of PAIR numbers `group_step`, the rows of the sums `sum_step`. */
-TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n, int64_t groups, const LOW *left,
+TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n, int64_t groups, const NUMBER *left,
                                                                       int64_t row_step, int64_t group_step,
-                                                                      const LOW *right, float *sums, int64_t sum_step,
+                                                                      const NUMBER *right, float *sums, int64_t sum_step,
                                                                       const float *start) {
     Lanes sum[TILE][VECTORS];
     for (int row = 0; row < n; row++)
@@ -25,12 +25,12 @@ TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n
             _mm512_storeu_ps(sums + row * sum_step + v * LANES, sum[row][v]);
 }
 
-TARGET void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t row_step, int64_t group_step,
-                                const LOW *right, float *sums, int64_t sum_step, const float *start) {
+TARGET void NAMED(tiles)(int64_t rows, int64_t groups, const NUMBER *left, int64_t row_step, int64_t group_step,
+                         const NUMBER *right, float *sums, int64_t sum_step, const float *start) {
     const int64_t count = (rows + TILE - 1) / TILE;
     for (int64_t tile = 0; tile < count; tile++) {
         int64_t row = rows * tile / count;
-        const LOW *x = left + row * row_step;
+        const NUMBER *x = left + row * row_step;
         float *out = sums + row * sum_step;
         switch (rows * (tile + 1) / count - row) {
         case 1:
@@ -55,22 +55,22 @@ TARGET void NAMED(tiles)(int64_t rows, int64_t groups, const LOW *left, int64_t 
 }
 
 /* Part of a packed matrix; see panels.py. */
-TARGET void NAMED(pack_panels)(const Packing *of) {
+TARGET void NAMED(pack_panels)(const Packing *args) {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)of->column_step));
-    LOW *packed = of->packed;
-    for (int64_t panel = 0; panel < of->panels; panel++, packed += of->panel_step)
+    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)args->column_step));
+    NUMBER *packed = args->packed;
+    for (int64_t panel = 0; panel < args->panels; panel++, packed += args->panel_step)
         for (int v = 0; v < VECTORS; v++) {
-            int64_t first = of->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
-            const float *source = of->source + first * of->column_step + (of->gates ? v * of->gate_step : 0);
-            __mmask16 there = mask_of(of->columns - first);
-            for (int64_t k = 0; k < of->inner; k += PAIR) {
+            int64_t first = args->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
+            const float *source = args->source + first * args->column_step + (args->gates ? v * args->gate_step : 0);
+            __mmask16 mask = mask_of(args->columns - first);
+            for (int64_t k = 0; k < args->inner; k += PAIR) {
                 Lanes rows[PAIR];
                 for (int next = 0; next < PAIR; next++)
-                    rows[next] = k + next >= of->known_inner ? _mm512_setzero_ps()
-                                 : of->column_step == 1
-                                     ? _mm512_maskz_loadu_ps(there, source + (k + next) * of->inner_step)
-                                     : gathered_lanes(source + (k + next) * of->inner_step, columns, there);
+                    rows[next] = k + next >= args->known_inner ? _mm512_setzero_ps()
+                                 : args->column_step == 1
+                                     ? _mm512_maskz_loadu_ps(mask, source + (k + next) * args->inner_step)
+                                     : gathered_lanes(source + (k + next) * args->inner_step, columns, mask);
                 STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
             }
         }

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "variants.h"
+#include "compiler.h"
 
 INLINE float of_bits(uint32_t bits) {
     float x;
@@ -39,7 +39,7 @@ INLINE float exponential(float x) {
 
 INLINE float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-INLINE float hyperbolic(float x) { return 2.0f / (1.0f + exponential(-2.0f * x)) - 1.0f; }
+INLINE float tanh_(float x) { return 2.0f / (1.0f + exponential(-2.0f * x)) - 1.0f; }
 
 INLINE float clipped(float x, float clip) {
     x = x > clip ? clip : x;
@@ -47,10 +47,10 @@ INLINE float clipped(float x, float clip) {
 }
 
 /* bfloat16 is the upper half of a float32, rounded to even. */
-INLINE uint16_t lowered(float x) {
+INLINE uint16_t to_bfloat16(float x) {
     uint32_t bits = to_bits(x);
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (uint16_t)(x != x ? 0x7fc0u : rounded);
 }
 
-INLINE float raised(uint16_t x) { return of_bits((uint32_t)x << 16); }
+INLINE float from_bfloat16(uint16_t x) { return of_bits((uint32_t)x << 16); }

@@ -1,10 +1,10 @@
 /* The exponentials of rows of logits, in one type of numbers: softmax_terms.c. */
 
-VARIANTS void NAMED(softmax_terms)(int64_t rows, int64_t dim, LOW *logits, const float *bias, float *room, float *largest,
-                                   float *sums) {
+VARIANTS void NAMED(softmax_terms)(int64_t rows, int64_t dim, NUMBER *logits, const float *bias, float *scratch,
+                                   float *largest, float *sums) {
     for (int64_t row = 0; row < rows; row++) {
-        LOW *restrict x = logits + row * dim;
-        float *restrict raw = room;
+        NUMBER *restrict x = logits + row * dim;
+        float *restrict raw = scratch;
         /* Where all logits are -infinity, too. */
         float most = -FLT_MAX, sum = 0.0f;
         BY_LANES(max, most)

@@ -1,4 +1,4 @@
-"""An LSTM direction with a graph, by the kernel of `fused_lstm`: what `gradient` is for the plain version."""
+"""An LSTM direction with a graph, by the kernel of `fused_lstm`: what `plain_lstm_gradient` is for `plain_lstm`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch.autograd.function import once_differentiable
 from . import fused_lstm
 from .fused_lstm import Forward
 from .panels import padded
-from .recurrence import MAX_KEPT_ROWS, Clips, blocks
+from .plain_lstm import MAX_KEPT_ROWS, Clips, blocks
 from .weight_gradient import weight_gradient
 
 
 class FusedLSTM(torch.autograd.Function):
-    """`recurrence.run` with a graph. No gradient flows out of the state that it returns."""
+    """`plain_lstm.run` with a graph. No gradient flows out of the state that it returns."""
 
     @staticmethod
     def forward(
@@ -33,7 +33,7 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as of `gradient.PlainLSTM`."""
+        """Arguments as of `plain_lstm_gradient.PlainLSTM`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:

@@ -117,7 +117,7 @@ def advance(
         inputs: (M, 4C) x W_x.
         h, c: (B, ·), changed.
         y: (M, P), written.
-        hiddens: for each step, (n, C) of room for σ(o) tanh(c).
+        hiddens: for each step, (n, C), written: σ(o) tanh(c).
         gates, cells: for each step, (n, 4C) and (n, C), written: the activated gates and the new c. Both or neither.
     """
     nothing, sizes = [None] * len(batch_sizes), list(batch_sizes)

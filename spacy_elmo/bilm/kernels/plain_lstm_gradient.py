@@ -16,12 +16,12 @@ from torch.autograd.function import once_differentiable
 
 from . import cell
 from .matmul import matmul
+from .plain_lstm import MAX_KEPT_ROWS, Clips, Direction, advance, blocks, run
 from .prepacked import PlainWeight
-from .recurrence import MAX_KEPT_ROWS, Clips, Direction, advance, blocks, run
 
 
 class PlainLSTM(torch.autograd.Function):
-    """`recurrence.run` with a graph. No gradient flows out of the state that it returns."""
+    """`plain_lstm.run` with a graph. No gradient flows out of the state that it returns."""
 
     @staticmethod
     def forward(
@@ -162,7 +162,7 @@ def _steps(ctx: Any) -> Iterator[_Steps]:
 
 
 def _step_before(batch_sizes: list[int], device: torch.device) -> Tensor:
-    """Return, for each packed row after the first step, the row of the same sequence one step earlier."""
+    """Return, for each packed row after step 0, the row of the same sequence one step earlier."""
     starts = itertools.accumulate(batch_sizes, initial=0)
     before = [
         torch.arange(start, start + n) for start, n in zip(starts, batch_sizes[1:], strict=False)
