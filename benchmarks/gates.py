@@ -1,8 +1,9 @@
 """Nanoseconds that the element-wise half of an LSTM step takes for a cell: five exponentials, and the new c and h.
 
-The kernels apply the gates to the sums of a matrix product, which cannot be left out. Its time grows in proportion to
-the width of what a step reads, and that of the gates does not: a line through the times of several widths has the time
-of the gates where the width is 0. It is processor time, so other load on the machine matters little.
+The fused kernel applies the gates to the sums of a matrix product, which cannot be left out. Its time grows in
+proportion to the width of what a step reads, and that of the gates does not: a line through the times of several widths
+has the time of the gates where the width is 0. There is no projection: for so few columns its time does not depend on
+the width, so it would be counted as that of the gates. It is processor time, so other load matters little.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from spacy_elmo.bilm.kernels import cell
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
-from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
-from spacy_elmo.bilm.kernels.prepacked import prepack
+from spacy_elmo.bilm.kernels.plain_lstm import Clips
 from spacy_elmo.bilm.matmul_precision import Precision
 
 DIM, ROWS, STEPS = 1024, 64, 8
@@ -26,29 +28,48 @@ WIDTHS = (16, 32, 48, 64)
 
 def nanoseconds(precision: Precision, repeats: int) -> float:
     """Return the time of the gates, in nanoseconds a cell and step."""
-    times = [_seconds(precision, width, repeats) for width in WIDTHS]
-    return float(np.polynomial.Polynomial.fit(WIDTHS, times, 1)(0)) / (DIM * ROWS * STEPS) * 1e9
-
-
-def _seconds(precision: Precision, width: int, repeats: int) -> float:
-    """Return the least time of all steps of one direction."""
-    input, recurrent = torch.randn(2, width, 4 * DIM) / width**0.5
-    projection, bias = torch.randn(DIM, width) / DIM**0.5, torch.zeros(4 * DIM)
-    clips = Clips(3.0, 3.0)
-    direction: Direction | FusedDirection
-    if has_kernel(dtype := getattr(torch, precision), bias):
-        direction = FusedDirection(input, recurrent, bias, projection, clips, dtype)
+    dtype = getattr(torch, precision)
+    if has_kernel(dtype, torch.zeros(1)):
+        times = [least_time(_fused(dtype, width), repeats) for width in WIDTHS]
+        seconds = float(np.polynomial.Polynomial.fit(WIDTHS, times, 1)(0))
     else:
-        weights = (prepack(matrix, precision) for matrix in (input, recurrent, projection))
-        direction = Direction(*(next(weights), next(weights)), bias, next(weights), clips)
-    x = torch.randn(ROWS * STEPS, width)
-    h, c = torch.zeros(ROWS, width), torch.zeros(ROWS, DIM)
+        seconds = least_time(_plain(dtype), repeats)
+    return seconds / (DIM * ROWS * STEPS) * 1e9
+
+
+def least_time(run: Callable[[], object], repeats: int) -> float:
+    """Return the least processor time of a call, in seconds."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
-        direction.run(x, h, c, [ROWS] * STEPS)
+        run()
         times.append(time.process_time() - start)
     return min(times)
+
+
+def _fused(dtype: torch.dtype, width: int) -> Callable[[], object]:
+    """Return all steps of one direction, whose outputs are the first `width` cells."""
+    input, recurrent = torch.randn(2, width, 4 * DIM) / width**0.5
+    direction = FusedDirection(input, recurrent, torch.zeros(4 * DIM), None, Clips(3.0, 3.0), dtype)
+    x = torch.randn(ROWS * STEPS, width)
+    h, c = torch.zeros(ROWS, width), torch.zeros(ROWS, DIM)
+    return lambda: direction.run(x, h, c, [ROWS] * STEPS)
+
+
+def _plain(dtype: torch.dtype) -> Callable[[], object]:
+    """Return the gates of all steps, which are a pass of their own without the fused kernel."""
+    inputs, recurrent = torch.randn(2, ROWS, 4 * DIM).to(dtype)
+    bias, c, hidden = (
+        torch.zeros(4 * DIM),
+        torch.zeros(ROWS, DIM),
+        torch.empty(ROWS, DIM, dtype=dtype),
+    )
+
+    def run() -> None:
+        for _ in range(STEPS):
+            cell.forward(inputs, recurrent, bias, 3.0, c, hidden)
+
+    return run
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from spacy_elmo.pretrain.corpus.prepared import Corpus, Sentences
 from spacy_elmo.pretrain.objective import Batcher
 from spacy_elmo.pretrain.scoring.perplexity import perplexity
 
-ORDER, MEMORY = 5, "4G"
+ORDER, MEMORY = 5, "1G"
 _SENTENCES_PER_CHUNK = 1 << 14
 
 
@@ -43,14 +43,19 @@ def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
             start += length
 
 
-def kneser_ney(train: Path, test: Path, bin_folder: Path) -> tuple[int, float]:
+def kneser_ney(
+    train: Path, test: Path, bin_folder: Path, memory: str = MEMORY
+) -> tuple[int, float]:
     """Estimate a model on one file and score the other: return (targets, perplexity).
+
+    Args:
+        memory: what `lmplz` may use, such as 1G; it sorts the rest on disk.
 
     Raises:
         ValueError: the second file contains words that the first does not.
     """
     model, scratch = train.with_suffix(".arpa"), train.parent
-    estimate = ["-o", str(ORDER), "-S", MEMORY, "-T", scratch, "--text", train, "--arpa", model]
+    estimate = ["-o", str(ORDER), "-S", memory, "-T", scratch, "--text", train, "--arpa", model]
     subprocess.run([bin_folder / "lmplz", *estimate], check=True)
     with test.open() as text:
         query = [bin_folder / "query", "-v", "summary", model]
@@ -70,6 +75,9 @@ def main() -> None:
     parser.add_argument("weights", type=Path, help="weights trained on it, with a head")
     parser.add_argument("kenlm", type=Path, help="folder of KenLM's programs lmplz and query")
     parser.add_argument("--scratch", type=Path, help="folder for some gigabytes of temporary files")
+    parser.add_argument(
+        "--memory", default=MEMORY, help="what lmplz may use (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     corpus, weights = Corpus.open(args.corpus), Weights.load(args.weights)
@@ -83,7 +91,7 @@ def main() -> None:
         for file, sentences in zip(files, (corpus.train, corpus.dev), strict=True):
             with file.open("w") as out:
                 out.writelines(numbered_lines(sentences, classes))
-        targets, theirs = kneser_ney(*files, args.kenlm)
+        targets, theirs = kneser_ney(*files, args.kenlm, args.memory)
     if targets != ours.targets:
         raise ValueError(f"KenLM scored {targets} targets, and the biLM {ours.targets}")
     print(f"{targets:,} targets, {ours.unk_share:.1%} <UNK>, {size:,} classes")
@@ -96,6 +104,8 @@ def main() -> None:
             "order": ORDER,
             "kneser_ney": theirs,
             "forward": ours.forward,
+            "mean": ours.mean,
+            "unk_share": ours.unk_share,
         }
         args.out.write_text(json.dumps(report, indent=2) + "\n", "utf8")
 

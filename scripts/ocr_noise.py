@@ -113,7 +113,8 @@ def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
                 if generator.random() < share:
                     texts[place] = corrupted(text, letters, generator)
                     changed += texts[place] != text
-        spaces = [bool(token.whitespace_) for token in doc]
+        known = not doc.has_unknown_spaces
+        spaces = [bool(token.whitespace_) for token in doc] if known else None
         copy = Doc(vocab, words=texts, spaces=spaces)
         copy.from_array(annotations, doc.to_array(annotations))
         copy.cats = doc.cats

@@ -51,6 +51,24 @@ def exclusive(path: Path) -> Iterator[None]:
         lock.release()
 
 
+@contextmanager
+def reserved(out: Path) -> Iterator[None]:
+    """Make the folder of a run, if it does not exist, and hold its lock inside the `with` block.
+
+    Raises:
+        BlockingIOError: another run holds it.
+        OSError: the folder cannot be made.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with exclusive(out):
+            yield
+    finally:
+        # Nothing is left of a run that could not start.
+        with contextlib.suppress(OSError):
+            out.rmdir()
+
+
 def _this_process() -> str:
     since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
     return f"process {os.getpid()} on {socket.gethostname()}, since {since}"

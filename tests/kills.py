@@ -62,6 +62,7 @@ def main() -> None:
     kinds: dict[str, Callable[[int], str]] = {
         "pretrain": lambda kills: pretrain(kills, ranks=1),
         "pretrain in two processes": lambda kills: pretrain(kills, ranks=2),
+        "pretrain by torchrun": lambda kills: pretrain(kills, ranks=2, launched=True),
         **{f"embed {format}": embed_in(format) for format in ("safetensors", "hdf5", "parquet")},
         "search index --force": search_index,
         "spacy train with cache_dir": spacy_train,
@@ -95,9 +96,11 @@ def write_inputs() -> None:
     Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save("w.safetensors")
 
 
-def start(*command: str, ranks: int = 1) -> list[BaseProcess]:
-    """Start a command of the package."""
+def start(*command: str, ranks: int = 1, launched: bool = False) -> list[BaseProcess]:
+    """Start a command of the package; `launched`: by `torchrun`, whose imports take seconds."""
     arguments = [*command], Path("output")
+    if launched:
+        return [processes.start(processes.torchrun, *arguments, ranks)]
     if ranks == 1:
         return [processes.start(processes.command, *arguments)]
     return processes.start_together(processes.command, *arguments, size=ranks)
@@ -115,12 +118,14 @@ def finish(running: list[BaseProcess]) -> float:
 
 
 def kill(running: list[BaseProcess], within: float) -> bool:
-    """Kill processes at a random moment; return False if they have ended before."""
+    """Kill processes and what they have started at a random moment; return False if they have ended before."""
     time.sleep(random.uniform(0, within))
     ended = all(process.exitcode == 0 for process in running)
-    for process in random.sample(running, len(running)):
-        if process.is_alive() and process.pid is not None:
-            os.kill(process.pid, signal.SIGKILL)
+    alive = [process.pid for process in running if process.is_alive() and process.pid is not None]
+    alive += [child for pid in alive for child in processes.descendants(pid)]
+    for pid in random.sample(alive, len(alive)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     for process in running:
         process.join()
     return not ended
@@ -174,7 +179,7 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def pretrain(kills: int, ranks: int) -> str:
+def pretrain(kills: int, ranks: int, *, launched: bool = False) -> str:
     """Kill `pretrain`, alone or all processes of `torchrun`: no checkpoint is lost."""
     command = ["pretrain", "run.cfg", "out", "--paths.raw_text", "raw.txt"]
     step = 0
@@ -192,11 +197,12 @@ def pretrain(kills: int, ranks: int) -> str:
     def first() -> list[BaseProcess]:
         nonlocal step
         step = 0
-        return start(*command, ranks=ranks)
+        return start(*command, ranks=ranks, launched=launched)
 
-    rounds = killed_until_done(
-        first, lambda: start(*command, "--resume", ranks=ranks), kills, check
-    )
+    def again() -> list[BaseProcess]:
+        return start(*command, "--resume", ranks=ranks, launched=launched)
+
+    rounds = killed_until_done(first, again, kills, check)
     return f"{kills} kills in {rounds} runs, weights equal those of an unbroken run"
 
 

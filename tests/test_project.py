@@ -196,13 +196,14 @@ def test_language_becomes_a_package(ran_all, tmp_path, monkeypatch):
     (folder / "heldout.txt").write_text("\n\n".join(sentences * 10), encoding="utf8")
     config = Config().from_disk(ran_all / "spacy_elmo/configs/pretrain_smoke.cfg")
     config["model"]["replace"] = {"v": "u"}
-    config["training"].update(vocab_size=20, negatives=4)
+    config["training"].update(negatives=4)
     config.to_disk(tmp_path / "la.cfg")
     overrides = {
         "vars.lang": "la",
         "vars.data": str(tmp_path / "data"),
         "vars.language_config": str(tmp_path / "la.cfg"),
         "vars.licence": "CC0 1.0",
+        "vars.classes": 20,
     }
     project_run(ran_all, "language", overrides=overrides, capture=True)
     weights = Weights.load(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -12,18 +13,30 @@ from pathlib import Path
 
 from spacy.tokens import DocBin
 
+from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
+
 from .plan import Corpus, Cut, Plan, Run
+from .spelling import respell
 from .whole_file import whole_file, whole_folder
+
+_NOISE = Path(__file__).parents[2] / "scripts" / "ocr_noise.py"
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
 """Fields of a DocBin that have an entry for each Doc."""
 
 
-def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: int) -> None:
+def make(
+    plan: Plan,
+    corpora: Iterable[Corpus],
+    data_folder: Path,
+    processes: int,
+    spelling: Spelling = AS_GIVEN,
+) -> None:
     """Make the files of corpora, and the whole corpora that they are cut from, if they do not exist yet.
 
     Args:
         processes: number of parallel converters.
+        spelling: that of the words in the files. Errors are made before it, so that no variant undoes any by itself.
 
     Raises:
         OSError: the data folder has no such file.
@@ -33,7 +46,7 @@ def make(plan: Plan, corpora: Iterable[Corpus], data_folder: Path, processes: in
     entire = dict.fromkeys(corpus._replace(cut=Cut()) for corpus in corpora)
     missing = [corpus for corpus in entire if not corpus.path.exists()]
     with ThreadPoolExecutor(processes) as pool:
-        for _ in pool.map(lambda corpus: _convert(plan, corpus, data_folder), missing):
+        for _ in pool.map(lambda corpus: _convert(plan, corpus, data_folder, spelling), missing):
             pass
     for corpus in corpora:
         if corpus.cut != Cut():
@@ -54,7 +67,7 @@ def source(plan: Plan, corpus: Corpus, data_folder: Path) -> Path:
     return data_folder / plan.content["sources"][str(corpus.data)].format(part=corpus.part)
 
 
-def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
+def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) -> None:
     path = source(plan, corpus, data_folder)
     if not path.is_file():
         raise FileNotFoundError(
@@ -67,14 +80,28 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path) -> None:
         arguments = list(plan.content["converters"][corpus.data.task])
         if corpus.part == "train":
             arguments += plan.content.get("train_arguments", {}).get(str(corpus.data), [])
-        command = [sys.executable, *(argument.format_map(places) for argument in arguments)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0 or not out.exists():
-            raise ValueError(
-                f"{' '.join(command)}: no {out.name}\n{(done.stdout + done.stderr).strip()}"
-            )
-        out.replace(corpus.path)
-    corpus.path.with_suffix(".folder").rmdir()
+        made = _made([argument.format_map(places) for argument in arguments], folder)
+        if corpus.noise:
+            (folder / "noise").mkdir()
+            noisy = folder / "noise" / out.name
+            share = ["--share", str(corpus.noise / 100)]
+            made = _made([str(_NOISE), str(made), str(noisy), *share], noisy.parent)
+        if spelling:
+            respell(DocBin(store_user_data=True).from_disk(made), spelling).to_disk(made)
+        made.replace(corpus.path)
+    shutil.rmtree(corpus.path.with_suffix(".folder"))
+
+
+def _made(arguments: list[str], folder: Path) -> Path:
+    """Return the file that a Python program made in a folder: the name of a converter's output is its own."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    made = list(folder.glob("*.spacy"))
+    if done.returncode != 0 or len(made) != 1:
+        raise ValueError(
+            f"{' '.join(command)}: no file in {folder}\n{(done.stdout + done.stderr).strip()}"
+        )
+    return made[0]
 
 
 def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:

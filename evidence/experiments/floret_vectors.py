@@ -49,9 +49,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path, metavar="TEXT")
     parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--lang", default="en", help="language of the vectors")
     args = parser.parse_args()
     try:
-        train(args.text, args.out, threads=int(os.environ.get("OMP_NUM_THREADS", "1")))
+        threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+        train(args.text, args.out, lang=args.lang, threads=threads)
     except (ImportError, OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
 

@@ -68,15 +68,21 @@ class Run:
     """Largest number of documents by part; a part that is missing is used whole."""
     also: tuple[Data, ...]
     """Further sets whose test parts it is scored on."""
+    noise: tuple[int, ...] = ()
+    """Percent of the words that have an error in further copies of its own test part, which it is scored on, too."""
+    lang: str = "en"
+    """Language of the pipeline."""
+    weights: str | None = None
+    """The biLM of variants with ELMo: a name or a path; None: that of the task's config."""
 
     @property
     def name(self) -> str:
         """DATASET/TASK_VARIANT-SEED, such as wnut17/ner_elmo-0; with a share, wnut17-10pct/ner_elmo-0."""
-        return self._name(self.data)
+        return self._name(self.corpus("test"))
 
-    def _name(self, data: Data) -> str:
+    def _name(self, test: Corpus) -> str:
         share = f"-{self.share}pct" if self.share != 100 else ""
-        return f"{data.name}{share}/{self.data.task}_{self.variant}-{self.seed}"
+        return f"{test.data.name}{share}{test.noise_suffix}/{self.data.task}_{self.variant}-{self.seed}"
 
     @property
     def folder(self) -> Path:
@@ -89,12 +95,11 @@ class Run:
         return (self.variant, self.seed, self.share) == ("elmo", 0, 100)
 
     @property
-    def metrics(self) -> dict[Data, Path]:
-        """A file of scores for each set that it is scored on, first the set that it is trained on."""
-        return {
-            data: Path("metrics", self.size, f"{self._name(data)}.json")
-            for data in (self.data, *self.also)
-        }
+    def metrics(self) -> dict[Corpus, Path]:
+        """A file of scores for each test part that it is scored on, first that of the set that it is trained on."""
+        tests = [self.corpus("test", data) for data in (self.data, *self.also)]
+        tests += [self.corpus("test")._replace(noise=noise) for noise in self.noise]
+        return {test: Path("metrics", self.size, f"{self._name(test)}.json") for test in tests}
 
     def corpus(self, part: str, data: Data | None = None) -> Corpus:
         """Return a part of the set that it is trained on, or of another that it is scored on."""
@@ -104,8 +109,7 @@ class Run:
     @property
     def corpora(self) -> tuple[Corpus, ...]:
         """All corpora that it uses."""
-        trained = (self.corpus(part) for part in ("train", "dev", "test"))
-        return (*trained, *(self.corpus("test", data) for data in self.also))
+        return (self.corpus("train"), self.corpus("dev"), *self.metrics)
 
 
 class Corpus(NamedTuple):
@@ -114,12 +118,20 @@ class Corpus(NamedTuple):
     data: Data
     part: str
     cut: Cut = Cut()
+    noise: int = 0
+    """Percent of the words that have an error like those of optical character recognition."""
+
+    @property
+    def noise_suffix(self) -> str:
+        """The suffix of the name of a file with errors; empty for one without."""
+        return f"-noise{self.noise}" if self.noise else ""
 
     @property
     def path(self) -> Path:
         """The place of the file, whether it exists or not."""
         folder = Path("corpus", self.data.task)
-        return folder / f"{self.data.name}-{self.part}{self.cut.suffix}.spacy"
+        name = f"{self.data.name}-{self.part}{self.noise_suffix}{self.cut.suffix}"
+        return folder / f"{name}.spacy"
 
 
 @dataclass(frozen=True)
@@ -174,6 +186,11 @@ class Plan:
             raise ValueError(f"{self.path}: no size {name!r}; it has {', '.join(sizes)}")
         return sizes[name]
 
+    def lang(self, size: str) -> str:
+        """Return the language of a size: English unless its section has another."""
+        lang: str = self.size(size).get("lang", "en")
+        return lang
+
     def runs(self, size: str) -> list[Run]:
         """Return the runs of a size in the order of the file, each once, without those in `passed_over`.
 
@@ -200,7 +217,7 @@ class Plan:
                 data = Data.of(text)
                 if data.task not in section["tasks"]:
                     raise ValueError(f"{self.path}: size {size} has no task {data.task!r}")
-                task = section["tasks"][data.task]
+                task = {**section["tasks"][data.task], **group.get("tasks", {}).get(data.task, {})}
                 yield Run(
                     size=size,
                     data=data,
@@ -211,6 +228,9 @@ class Plan:
                     minutes=task["minutes"][needs_elmo(variant)],
                     limits=section["documents"] or {},
                     also=tuple(map(Data.of, self.content["also_scored"].get(text, []))),
+                    noise=tuple(group.get("noise", ())),
+                    lang=self.lang(size),
+                    weights=section.get("weights"),
                 )
 
     def run(self, size: str, name: str) -> Run:

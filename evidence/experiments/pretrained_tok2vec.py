@@ -32,15 +32,16 @@ def tok2vec_digest(task: str) -> str:
     return digest(block_of(read_pair(task)[0], task))
 
 
-def pretraining_config(baseline: Config, task: str, raw_text: Path) -> Config:
+def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = "en") -> Config:
     """Return the config of a pipeline with a tok2vec alone, and of its pretraining.
 
     Args:
         baseline: the config of the task without ELMo; embedding and encoder are taken from it.
-        raw_text: lines of {"text": ...}.
+        raw_text: lines of {"tokens": [...]}.
+        lang: language of the pipeline.
     """
     config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(baseline)
-    config["nlp"]["pipeline"] = ["tok2vec"]
+    config["nlp"].update(lang=lang, pipeline=["tok2vec"])
     config["components"] = {"tok2vec": {"factory": "tok2vec", "model": block_of(baseline, task)}}
     config["paths"]["raw_text"] = str(raw_text)
     # spaCy's 5 is meant for texts; these are lines.
@@ -49,7 +50,7 @@ def pretraining_config(baseline: Config, task: str, raw_text: Path) -> Config:
     return config.interpolate()
 
 
-def train(task: str, raw_text: Path, out: Path) -> None:
+def train(task: str, raw_text: Path, out: Path, lang: str = "en") -> None:
     """Pretrain and write the weights.
 
     Raises:
@@ -57,7 +58,7 @@ def train(task: str, raw_text: Path, out: Path) -> None:
     """
     if not raw_text.is_file():
         raise FileNotFoundError(f"{raw_text}: no such file; experiments.raw_text makes it")
-    config = pretraining_config(read_pair(task)[0], task, raw_text)
+    config = pretraining_config(read_pair(task)[0], task, raw_text, lang)
     with tempfile.TemporaryDirectory() as folder:
         pretrain(config, Path(folder), silent=False)
         with whole_file(out) as file:
@@ -70,13 +71,14 @@ def main() -> None:
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("raw_text", type=Path, metavar="TEXT.jsonl")
     parser.add_argument("out", type=Path, metavar="OUT.bin")
+    parser.add_argument("--lang", default="en", help="language of the text")
     args = parser.parse_args()
     # The operations of the runs that use these weights; spaCy's `train` sets them, but its `pretrain` does not.
     from . import numpy_ops  # noqa: F401
 
     require_cpu()
     try:
-        train(args.task, args.raw_text, args.out)
+        train(args.task, args.raw_text, args.out, args.lang)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
 

@@ -3,7 +3,7 @@
     python -m experiments.raw_text "DATA/pretrain-en/train-*" rivals/small --words 1000000 --jsonl-words 250000
 
 Writes OUT/raw.txt, the lines of the text with their tokens separated by spaces, and OUT/raw.jsonl, the first of these
-lines or all, for `spacy.JsonlCorpus.v1`.
+lines or all, for `spacy.JsonlCorpus.v1`. With `--weights`, in the spelling of that biLM.
 """
 
 import argparse
@@ -15,14 +15,16 @@ from typing import TextIO
 import spacy
 from spacy.language import Language
 
+from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
 from spacy_elmo.text.documents import documents
 from spacy_elmo.text.files import text_files
 
+from .spelling import spelled, spelling_of
 from .whole_file import whole_file
 
 
-def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[tuple[str, list[str]]]:
-    """Yield the lines of raw text with their tokens, until there are `words` tokens.
+def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[list[str]]:
+    """Yield the tokens of each line of raw text, until there are `words` tokens.
 
     Args:
         source: a file, a folder or a pattern, as `paths.raw_text` of `spacy elmo pretrain`.
@@ -38,7 +40,7 @@ def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[tuple[s
                 return
             tokens = [token.text for token in nlp.make_doc(line) if not token.is_space]
             count += len(tokens)
-            yield line, tokens
+            yield tokens
 
 
 def write(
@@ -48,12 +50,15 @@ def write(
     words: int | None = None,
     jsonl_words: int | None = None,
     lang: str = "en",
+    spelling: Spelling = AS_GIVEN,
 ) -> int:
     """Write both files and return the number of words in the first.
 
     Args:
         words: largest number of words; None: all.
         jsonl_words: of raw.jsonl.
+        lang: language of the tokenizer.
+        spelling: that of the words in both files.
 
     Raises:
         OSError, ValueError: no such text, or one that cannot be read.
@@ -61,11 +66,12 @@ def write(
     count = 0
     with whole_file(out / "raw.txt") as text_file, whole_file(out / "raw.jsonl") as jsonl_file:
         with _opened(text_file) as text, _opened(jsonl_file) as jsonl:
-            for line, tokens in tokenized(spacy.blank(lang), source, words):
-                text.write(" ".join(tokens) + "\n")
+            for tokens in tokenized(spacy.blank(lang), source, words):
+                line = list(spelled(tokens, spelling))
+                text.write(" ".join(line) + "\n")
                 if jsonl_words is None or count < jsonl_words:
-                    jsonl.write(json.dumps({"text": line}, ensure_ascii=False) + "\n")
-                count += len(tokens)
+                    jsonl.write(json.dumps({"tokens": line}, ensure_ascii=False) + "\n")
+                count += len(line)
         if count == 0:
             raise ValueError(f"{source}: no text in it")
     return count
@@ -82,9 +88,18 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--words", type=int, help="as many at most")
     parser.add_argument("--jsonl-words", type=int, help="as many at most in raw.jsonl")
+    parser.add_argument("--lang", default="en", help="language of the text")
+    parser.add_argument("--weights", help="the biLM whose spelling the words get")
     args = parser.parse_args()
     try:
-        count = write(args.source, args.out, words=args.words, jsonl_words=args.jsonl_words)
+        count = write(
+            args.source,
+            args.out,
+            words=args.words,
+            jsonl_words=args.jsonl_words,
+            lang=args.lang,
+            spelling=spelling_of(args.weights),
+        )
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{args.out}: {count:,} words")

@@ -18,13 +18,13 @@ import srsly
 from spacy_elmo.analysis.figures import save_figure
 
 from . import tables
+from .curve_chart import noise_chart, share_chart
 from .findings import gains, progress, rivals, text_read
 from .gain_chart import gain_chart
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
 from .results import Results, read_results
-from .share_chart import share_chart
 from .tables import Table
 from .whole_file import whole_file
 
@@ -72,12 +72,12 @@ def sections(
 
     Args:
         size: its section of the plan.
-        paper: the figures of Peters et al. (2018), as in paper.yml.
+        paper: the figures of Peters et al. (2018), as in paper.yml; empty beside other languages than theirs.
         folder: of the report; pictures and the probes' JSON are looked for in it.
     """
 
-    def cited(name: str) -> Table:
-        return Table(**paper[name])
+    def cited(name: str) -> Table | None:
+        return Table(**paper[name]) if name in paper else None
 
     def figure(name: str, caption: str) -> list[Figure]:
         return [Figure(folder / name, caption)] if (folder / name).is_file() else []
@@ -94,9 +94,14 @@ def sections(
         _section("Where ELMo enters", tables.place(results), cited("place"), OTHER_PART),
         Section(
             "Less data, fewer updates",
-            [paper["efficiency"].strip()] if efficiency else [],
+            [paper["efficiency"].strip()] if efficiency and "efficiency" in paper else [],
             efficiency,
             figure("shares.png", "Scores by the share of the training data; figure 1 of the paper"),
+        ),
+        Section(
+            "Errors in the text",
+            tables=_made(tables.noise(results)),
+            figures=figure("noise.png", "Scores by the share of the words that have an error"),
         ),
         _section("Word senses", sense_table(folder), cited("senses")),
         _section("Parts of speech", tag_table(folder), cited("tags")),
@@ -115,10 +120,10 @@ def sections(
     return [section for section in parts if section.texts or section.tables or section.figures]
 
 
-def _section(title: str, table: Table | None, cited: Table, *texts: str) -> Section:
+def _section(title: str, table: Table | None, cited: Table | None, *texts: str) -> Section:
     if table is None:
         return Section(title)
-    return Section(title, texts=[text for text in texts if text], tables=[table, cited])
+    return Section(title, texts=[text for text in texts if text], tables=_made(table, cited))
 
 
 def _made(*optional: Table | None) -> list[Table]:
@@ -130,13 +135,13 @@ def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
     return [gains(results), rivals(results), text_read(results, size), one_answer]
 
 
-def write(parts: Sequence[Section], folder: Path, summary: str) -> None:
+def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TITLE) -> None:
     """Write both forms of the report.
 
     Args:
         summary: a sentence on the whole of it.
     """
-    texts = [f"# {TITLE}", summary, *(section.markdown() for section in parts)]
+    texts = [f"# {title}", summary, *(section.markdown() for section in parts)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -144,7 +149,7 @@ def write(parts: Sequence[Section], folder: Path, summary: str) -> None:
     with whole_file(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
     with whole_file(folder / "report.html") as file:
-        file.write_text(template.render(title=TITLE, summary=summary, sections=parts), "utf8")
+        file.write_text(template.render(title=title, summary=summary, sections=parts), "utf8")
 
 
 def main() -> None:
@@ -162,17 +167,20 @@ def main() -> None:
         scores = read_results(Path("metrics", args.size), planned)
         results = Results(scores, plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
-        paper = srsly.read_yaml("paper.yml")
+        # The paper's data are English.
+        paper = srsly.read_yaml("paper.yml") if plan.lang(args.size) == "en" else {}
+        title = f"{TITLE}: {size['title']}" if "title" in size else TITLE
         charts = {
-            "gains.png": gain_chart(results, paper["same_kind"]),
+            "gains.png": gain_chart(results, paper.get("same_kind", {})),
             "shares.png": share_chart(results),
+            "noise.png": noise_chart(results),
         }
         for name, chart in charts.items():
             if chart is None:
                 (folder / name).unlink(missing_ok=True)
             else:
-                save_figure(chart, folder / name, title=TITLE)
-        write(sections(results, size, paper, folder), folder, progress(runs))
+                save_figure(chart, folder / name, title=title)
+        write(sections(results, size, paper, folder), folder, progress(runs), title)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{folder / 'report.md'}, {folder / 'report.html'}")

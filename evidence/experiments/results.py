@@ -19,7 +19,7 @@ METRIC_NAMES: dict[str, str] = {
 fewer_errors = _SCORE_TABLE["fewer_errors"]
 percent = _SCORE_TABLE["percent"]
 
-_DATASET = re.compile(r"(?P<name>.+?)(-(?P<share>\d+)pct)?")
+_DATASET = re.compile(r"(?P<name>.+?)(-(?P<share>\d+)pct)?(-noise(?P<noise>\d+))?")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Result:
     """Documents in training."""
     dev: tuple[tuple[int, float], ...]
     """(step, score in percent) of every evaluation on dev."""
+    noise: int = 0
+    """Percent of the words of the test part that have an error."""
 
 
 def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
@@ -71,6 +73,7 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
                     minutes=record["minutes"],
                     documents=record["documents"],
                     dev=tuple((step, 100 * dev) for step, dev in record["dev"]),
+                    noise=int(name["noise"] or 0),
                 )
             )
     return results
@@ -92,7 +95,7 @@ def record_of(path: Path) -> dict[str, Any]:
 
 
 class Results:
-    """All results, with look-up by their fields."""
+    """All results, with look-up by their fields. Those on text with errors stand apart."""
 
     def __init__(
         self,
@@ -107,7 +110,9 @@ class Results:
             trained_on: (task, data set) that is only scored on -> the set that was trained on; see `Plan.trained_on`.
             names: display names of data sets; see `Plan.names`.
         """
-        self.all = list(results)
+        results = list(results)
+        self.all = [result for result in results if not result.noise]
+        self.noisy = [result for result in results if result.noise]
         self._names = names or {}
         self._trained_on = trained_on or {}
 

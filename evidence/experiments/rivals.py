@@ -19,9 +19,9 @@ def resources(size: str, task: str) -> Resources:
     return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
 
 
-def absent_text(size: str, data_folder: Path) -> Path | None:
+def absent_text(plan: Plan, size: str, data_folder: Path) -> Path | None:
     """Return the pattern of the raw text if no file matches it and nothing was made from the text before, else None."""
-    pattern = _raw_text(data_folder)
+    pattern = _raw_text(plan, size, data_folder)
     there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
     return None if there else pattern
 
@@ -31,9 +31,15 @@ def text_jobs(plan: Plan, size: str, data_folder: Path) -> list[Job]:
     if not _users(plan, size):
         return []
     folder, section = Path("rivals", size), plan.size(size)
-    command = ["raw_text", str(_raw_text(data_folder)), str(folder)]
-    for option, key in (("--words", "raw_words"), ("--jsonl-words", "tok2vec_words")):
-        if section[key] is not None:
+    command = ["raw_text", str(_raw_text(plan, size, data_folder)), str(folder)]
+    options = {
+        "--words": "raw_words",
+        "--jsonl-words": "tok2vec_words",
+        "--lang": "lang",
+        "--weights": "weights",
+    }
+    for option, key in options.items():
+        if section.get(key) is not None:
             command += [option, str(section[key])]
     return [_job("raw text", command, _texts(size), section["raw_minutes"]["text"])]
 
@@ -47,10 +53,12 @@ def resource_jobs(plan: Plan, size: str) -> list[Job]:
         files = resources(size, run.data.task)
         if "vectors" in run.variant:
             command = ["floret_vectors", str(folder / "raw.txt"), str(files.vectors)]
+            command += ["--lang", plan.lang(size)]
             job = _job("floret vectors", command, (files.vectors,), minutes["floret"])
         else:
             task = run.data.task
             command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(files.tok2vec)]
+            command += ["--lang", plan.lang(size)]
             job = _job(f"pretraining as for {task}", command, (files.tok2vec,), minutes["tok2vec"])
         needed.setdefault(job.outputs[0], job)
     return list(needed.values())
@@ -61,8 +69,8 @@ def needs_raw_text(run: Run) -> bool:
     return run.variant in ("vectors", "elmo_vectors", "pretrain")
 
 
-def _raw_text(data_folder: Path) -> Path:
-    return data_folder / "pretrain-en" / "train-*"
+def _raw_text(plan: Plan, size: str, data_folder: Path) -> Path:
+    return data_folder / f"pretrain-{plan.lang(size)}" / "train-*"
 
 
 def _texts(size: str) -> tuple[Path, Path]:

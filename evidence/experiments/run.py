@@ -17,6 +17,7 @@ from .plan import Plan, Run
 from .results import record_of
 from .rivals import absent_text, needs_raw_text
 from .schedule import JobFailed, carry_out, cores
+from .spelling import spelling_of
 from .stages import budget, outstanding, stages
 from .training import config_digest
 from .whole_file import remove_abandoned
@@ -37,7 +38,7 @@ def run(plan: Plan, size: str, data_folder: Path, processes: int) -> None:
         jobs = stages(plan, size, data_folder)
         print(budget(size, jobs, processes), flush=True)
         corpora = [corpus for run in plan.runs(size) for corpus in run.corpora]
-        make(plan, corpora, data_folder, processes)
+        make(plan, corpora, data_folder, processes, spelling_of(plan.size(size).get("weights")))
         for stage in outstanding(jobs):
             carry_out(stage, processes)
 
@@ -61,7 +62,7 @@ def without_absent(plan: Plan, size: str, data_folder: Path) -> Plan:
         print(f"{name} is passed over: no {', '.join(map(str, files))}", flush=True)
     passed_over = {run.name for run, _ in missing}
     of_text = [run for run in runs if needs_raw_text(run) and run.name not in passed_over]
-    if of_text and (pattern := absent_text(size, data_folder)) is not None:
+    if of_text and (pattern := absent_text(plan, size, data_folder)) is not None:
         variants = ", ".join(dict.fromkeys(run.variant for run in of_text))
         print(f"What needs raw text ({variants}) is passed over: no {pattern}", flush=True)
         passed_over |= {run.name for run in of_text}

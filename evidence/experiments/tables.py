@@ -119,22 +119,55 @@ def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table 
 
 def shares(results: Results) -> Table | None:
     """Return the scores by the share of the training data (figure 1 of the paper); None if no such run is done."""
+    of_parts = [result for result in results.all if result.share != 100]
+    shown = [name for name in RIVALS if any(result.variant == name for result in of_parts)]
     rows = []
     for task, data in results.sets:
-        used = sorted({result.share for result in results.of(task=task, data=data, seed=0)})
+        of_set = results.of(task=task, data=data)
+        used = sorted({result.share for result in of_set})
         if used == [100]:
             continue
+        # Those of a part of the data are often fewer; all rows have the same.
+        seeds = {result.seed for result in of_set if result.share == used[0]}
         for share in used:
             scored = [
-                results.of(task=task, data=data, variant=name, share=share, seed=0)
-                for name in ("baseline", "elmo")
+                [
+                    result
+                    for result in of_set
+                    if (result.variant, result.share) == (name, share) and result.seed in seeds
+                ]
+                for name in shown
             ]
             documents = next((result.documents for scores in scored for result in scores), 0)
             size = [f"{share} %", f"{documents:,}"]
             rows.append([results.label(task, data), *size, *(_score(scores) for scores in scored)])
-    columns = ["task and data", "training data", "documents", "baseline", "elmo"]
-    caption = "Test scores in percent by the share of the training documents; seed 0"
+    columns = ["task and data", "training data", "documents", *shown]
+    caption = (
+        "Test scores in percent by the share of the training documents, ± standard deviation (n seeds), without ± of"
+        " seed 0"
+    )
     return Table(caption, columns, rows) if rows else None
+
+
+def noise(results: Results) -> Table | None:
+    """Return the scores on text with errors, beside those on the same text without; None if there are none."""
+    shown = [name for name in RIVALS if any(result.variant == name for result in results.noisy)]
+    rows = []
+    for task, data in results.sets:
+        of_set = [r for r in [*results.all, *results.noisy] if (r.task, r.data) == (task, data)]
+        amounts = sorted({result.noise for result in of_set})
+        for amount in amounts if amounts != [0] else []:
+            found = [
+                [r for r in of_set if (r.variant, r.noise, r.share) == (name, amount, 100)]
+                for name in shown
+            ]
+            cells = map(_score, found)
+            rows.append([results.label(task, data), f"{amount} %", *cells])
+    caption = (
+        "Test scores in percent, ± standard deviation (n seeds), by the share of the words that have an error like"
+        " those of optical character recognition; the pipelines were trained on text without"
+    )
+    return Table(caption, ["task and data", "words with errors", *shown], rows) if rows else None
 
 
 def updates(results: Results) -> Table | None:

@@ -25,7 +25,7 @@ from spacy.util import registry
 from .digest import digest
 from .plan import Plan, Run
 from .rivals import resources
-from .variants import derive, read_pair
+from .variants import derive, needs_elmo, read_pair
 from .whole_file import whole_file, whole_folder
 
 EVALUATIONS = 10
@@ -42,6 +42,9 @@ def run_config(run: Run, log: Path) -> Config:
     config = derive(run.variant, task, read_pair(task), resources(run.size, task))
     config["paths"].update(train=str(run.corpus("train").path), dev=str(run.corpus("dev").path))
     config["system"]["seed"] = run.seed
+    config["nlp"]["lang"] = run.lang
+    if run.weights is not None and needs_elmo(run.variant):
+        config["components"]["elmo"]["weights"] = run.weights
     if run.steps is not None:
         every = max(1, run.steps // EVALUATIONS)
         config["training"].update(max_steps=run.steps, eval_frequency=every)
@@ -89,17 +92,14 @@ def carry_out(run: Run) -> None:
         train(folder / "config.cfg", folder, use_gpu=-1)
         shutil.rmtree(folder / "model-last")
         nlp = spacy.load(folder / "model-best")
-        scores = {
-            data: nlp.evaluate(test_examples(nlp, run.corpus("test", data).path))
-            for data in run.metrics
-        }
+        scores = {test: nlp.evaluate(test_examples(nlp, test.path)) for test in run.metrics}
         record = {"config": _digest(config), **_record(run, folder / "log.jsonl")}
         # All others would be gigabytes that nobody reads.
         if not run.pipeline_kept:
             shutil.rmtree(folder / "model-best")
-    for data in run.metrics:
-        with whole_file(run.metrics[data]) as file:
-            file.write_text(json.dumps({**scores[data], "run": record}, indent=2), "utf8")
+    for test, path in run.metrics.items():
+        with whole_file(path) as file:
+            file.write_text(json.dumps({**scores[test], "run": record}, indent=2), "utf8")
 
 
 def _record(run: Run, log: Path) -> dict[str, Any]:

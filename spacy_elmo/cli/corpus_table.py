@@ -43,3 +43,8 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
             ("dropped repeats", f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words")
         )
     msg.table(rows)
+    if stats.covered == 1 and stats.held_out_covered < 1 and initial is None:
+        msg.warn(
+            "Every training word is in the vocabulary, so <UNK> is never seen, and the held-out words outside it will"
+            f" have a high perplexity: set training.vocab_size below {len(corpus.types) - 3:,}, the number of types"
+        )

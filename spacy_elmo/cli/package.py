@@ -33,6 +33,16 @@ def package_cli(
     licence: Annotated[
         str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
     ] = None,
+    card: Annotated[
+        Path | None,
+        typer.Option(
+            "--card", help="JSON object with more fields of the card: licence, author, sources"
+        ),
+    ] = None,
+    head: Annotated[
+        bool,
+        typer.Option("--head", help="Also write NAME_with_head.safetensors, to train it further"),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Replace an earlier package")
     ] = False,
@@ -43,14 +53,21 @@ def package_cli(
     """
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
-    from ..pipeline.weights_package import write_package
+    from ..pipeline.weights_package import head_file, write_package
+    from ..text.json_object import read_json_object
 
     with one_message():
         weights = Weights.load(find_weights(source))
+        if card is not None:
+            weights.card |= read_json_object(card)
         for field, value in (("language", lang), ("licence", licence)):
             if value is not None:
                 weights.card[field] = value
-        folder = write_package(weights, name, out, version=version, force=force)
+        folder = write_package(weights, name, out, version=version, head=head, force=force)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     msg.good(f"{folder}: {file_size(size)}")
     msg.text(f"Install it: python -m pip install {folder}")
+    if head:
+        with_head = head_file(name, out)
+        msg.good(f"{with_head}: {file_size(with_head.stat().st_size)}")
+        msg.text(f"Train it further: python -m spacy elmo pretrain CONFIG OUT --init {with_head}")

@@ -64,16 +64,19 @@ def pretrain_cli(
             init = str(find_weights(init))
         overrides = ["--paths.init", init] if init is not None else []
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
-        from ..pretrain.run_folder import REPLACED, claim, finish, reserved, run_corpus
         from ..pretrain.training import distributed
-        from ..pretrain.training.allocation import reuse_memory
-        from ..pretrain.training.initial_weights import read_initial_weights
-        from ..pretrain.training.loop import Stopped, pretrain
+        from ..run_lock import reserved
 
-        reuse_memory()
         device = distributed.device(gpu_id)
         with distributed.join(device) as processes, contextlib.ExitStack() as lock:
             processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
+            # After the lock, so that a second run is refused before it imports the network.
+            from ..pretrain.run_folder import REPLACED, claim, finish, run_corpus
+            from ..pretrain.training.allocation import reuse_memory
+            from ..pretrain.training.initial_weights import read_initial_weights
+            from ..pretrain.training.loop import Stopped, pretrain
+
+            reuse_memory()
             config, initial = read_initial_weights(config)
 
             def prepare() -> None:

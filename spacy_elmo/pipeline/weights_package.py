@@ -17,7 +17,16 @@ from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_CARD_FIELDS = ("language", "tokenizer", "casing", "licence", "author", "sources", "tokens_seen")
+_CARD_FIELDS = (
+    "language",
+    "tokenizer",
+    "casing",
+    "licence",
+    "author",
+    "corpus",
+    "sources",
+    "tokens_seen",
+)
 
 _PYPROJECT = Template("""\
 [build-system]
@@ -68,7 +77,13 @@ $card
 
 
 def write_package(
-    weights: Weights, name: str, out: Path, *, version: str = "1.0.0", force: bool = False
+    weights: Weights,
+    name: str,
+    out: Path,
+    *,
+    version: str = "1.0.0",
+    head: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write a package that pip installs: the weights in float16 without their head, the card and an entry point.
 
@@ -78,16 +93,20 @@ def write_package(
             name of the package is the part before the version.
         out: the folder in which the package's folder is made.
         version: version of the package.
+        head: write `head_file(name, out)` as well, in float16: for those who go on training the weights.
         force: replace the package's folder if it exists.
 
     Returns:
         The package's folder, `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: The name is not of that form or is bundled already, or the card lacks language or licence.
+        ValueError: The name is not of that form or is bundled already; the card lacks language or licence; or there is
+            no head although `head` is true.
         OSError: The folder exists and `force` is false, or it cannot be written.
     """
     _check(weights, name)
+    if head and weights.build_head() is None:
+        raise ValueError("The weights have no head, so there is none to write beside the package")
     distribution = name.rpartition("_v")[0]
     fields: dict[str, str] = {
         "name": name,
@@ -100,11 +119,7 @@ def write_package(
         "licence": json.dumps(str(weights.card["licence"])),
         "card": _card_rows(weights.card),
     }
-    packaged = weights.without_head()
-    packaged = dataclasses.replace(
-        packaged,
-        tensors={key: tensor.to(torch.float16) for key, tensor in packaged.tensors.items()},
-    )
+    packaged = _in_float16(weights.without_head())
     if (folder := out / distribution).exists() and not force:
         raise FileExistsError(f"{folder} exists; to replace it, set force (`--force`)")
     out.mkdir(parents=True, exist_ok=True)
@@ -117,7 +132,19 @@ def write_package(
         ):
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
         packaged.save(partial / distribution / f"{name}.safetensors")
+    if head:
+        _in_float16(weights).save(head_file(name, out))
     return folder
+
+
+def head_file(name: str, out: Path) -> Path:
+    """Return the file of the same weights with their head, which stands beside the package's folder."""
+    return out / f"{name}_with_head.safetensors"
+
+
+def _in_float16(weights: Weights) -> Weights:
+    tensors = {key: tensor.to(torch.float16) for key, tensor in weights.tensors.items()}
+    return dataclasses.replace(weights, tensors=tensors)
 
 
 def _check(weights: Weights, name: str) -> None:

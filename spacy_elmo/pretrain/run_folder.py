@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from confection import Config
 
 from ..bilm.weights import Weights
-from ..files import atomic_file, remove_folder, remove_partial
-from ..run_lock import exclusive
+from ..files import atomic_file, flush_folder, remove_folder, remove_partial
 from ..text.files import text_files
 from .config import PretrainConfig
 from .corpus.prepare import prepare
@@ -30,24 +27,6 @@ _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
     "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
 )  # fmt: skip
-
-
-@contextlib.contextmanager
-def reserved(out: Path) -> Iterator[None]:
-    """Make the folder of a run, if it does not exist, and hold its lock inside the `with` block.
-
-    Raises:
-        BlockingIOError: another run holds it.
-        OSError: the folder cannot be made.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    try:
-        with exclusive(out):
-            yield
-    finally:
-        # Nothing is left of a run that could not start.
-        with contextlib.suppress(OSError):
-            out.rmdir()
 
 
 def claim(
@@ -115,6 +94,8 @@ def _set_aside(out: Path) -> None:
             remove_folder(path)
         else:
             path.unlink(missing_ok=True)
+    flush_folder(replaced)
+    flush_folder(out)
 
 
 def _check_sources(

@@ -22,6 +22,11 @@ class ExactNeighbors:
     def __init__(self, width: int) -> None:
         self._blocks = [np.empty((0, width), dtype=np.float32)]
 
+    @property
+    def width(self) -> int:
+        """Number of dimensions of the vectors."""
+        return self._blocks[0].shape[1]
+
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
 

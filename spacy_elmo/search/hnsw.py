@@ -20,6 +20,11 @@ class HnswNeighbors:
     def __init__(self, width: int) -> None:
         self._index = Index(ndim=width, metric=MetricKind.IP, dtype=ScalarKind.F32)
 
+    @property
+    def width(self) -> int:
+        """Number of dimensions of the vectors."""
+        return self._index.ndim
+
     def __len__(self) -> int:
         return len(self._index)
 

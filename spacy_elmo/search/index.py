@@ -41,6 +41,10 @@ class Hit(NamedTuple):
 class Neighbors(Protocol):
     """Vectors of length 1 with a search for the nearest ones: the interface of the methods."""
 
+    @property
+    def width(self) -> int:
+        """Number of dimensions of the vectors."""
+
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
@@ -79,7 +83,6 @@ class SearchIndex:
         self.method: SearchMethod = method
         self.about = dict(about or {})
         self._search_class = _search_class(method)
-        self._width: int | None = None
         self._neighbors: Neighbors | None = None
         self._entries: list[IndexEntry] = []
 
@@ -105,9 +108,8 @@ class SearchIndex:
             return
         rows = unit(np.stack(vectors))
         if self._neighbors is None:
-            self._width = rows.shape[1]
-            self._neighbors = self._search_class(self._width)
-        self._check_width(rows.shape[1])
+            self._neighbors = self._search_class(rows.shape[1])
+        _check_width(self._neighbors, rows.shape[1])
         self._neighbors.add(rows)
         self._entries += entries
 
@@ -124,18 +126,12 @@ class SearchIndex:
             raise ValueError(f"The query {query.text!r} has no words")
         if self._neighbors is None:
             return []
-        self._check_width(len(vector))
+        _check_width(self._neighbors, len(vector))
         numbers, cosines = self._neighbors.search(unit(vector), k)
         return [
             Hit(**self._entries[number]._asdict(), cosine=cosine)
             for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
         ]
-
-    def _check_width(self, width: int) -> None:
-        if width != self._width:
-            raise ValueError(
-                f"The index has vectors of {self._width} numbers, and the Doc of {width}: use the biLM of the index"
-            )
 
     def to_disk(self, folder: str | Path) -> None:
         """Write the index to a folder, which is created; an index in it is overwritten.
@@ -149,7 +145,7 @@ class SearchIndex:
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"layer": self.layer, "method": self.method}
-        settings |= {"width": self._width, "about": self.about}
+        settings |= {"width": self._neighbors.width, "about": self.about}
         with written_index(folder, SENTENCES, settings) as new:
             self._neighbors.to_disk(new / _VECTORS)
             write_entries(new / _SPANS, self._entries)
@@ -168,15 +164,25 @@ class SearchIndex:
             index = cls(layer=settings["layer"], method=settings["method"], about=settings["about"])
         except ValueError as error:
             raise ValueError(f"{folder}: {error}") from error
-        index._width = settings["width"]
-        index._neighbors = index._search_class.from_disk(files[_VECTORS])
+        neighbors = index._neighbors = index._search_class.from_disk(files[_VECTORS])
         index._entries = read_entries(files[_SPANS])
-        if len(index._neighbors) != len(index):
+        if len(neighbors) != len(index):
             raise ValueError(
-                f"{folder} has {len(index._neighbors)} vectors and {len(index)} spans: it is damaged, make it"
-                " again"
+                f"{folder} has {len(neighbors)} vectors and {len(index)} spans: it is damaged, make it again"
+            )
+        if neighbors.width != settings["width"]:
+            raise ValueError(
+                f"{folder} has vectors of {neighbors.width} numbers, and settings for {settings['width']}: it is"
+                " damaged, make it again"
             )
         return index
+
+
+def _check_width(neighbors: Neighbors, width: int) -> None:
+    if width != neighbors.width:
+        raise ValueError(
+            f"The index has vectors of {neighbors.width} numbers, and the Doc of {width}: use the biLM of the index"
+        )
 
 
 def _search_class(method: SearchMethod) -> Any:

@@ -189,7 +189,8 @@ def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
             f"{path}: unknown entry {min(unknown)!r}: the index is damaged, make it again"
         )
     for name, expected in kind.types.items():
-        if name not in settings or not isinstance(settings[name], expected):
+        # JSON's true is a whole number in Python, and no setting is true or false.
+        if not isinstance(settings.get(name, ...), expected) or isinstance(settings[name], bool):
             value = json.dumps(settings[name]) if name in settings else "missing"
             raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
     return settings

@@ -5,6 +5,7 @@ import json
 import bench
 import gates
 import pytest
+import torch
 from contest.rounds import Result
 from contest.targets import Side
 from measuring.processor import file_name, processor
@@ -68,5 +69,20 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
 
 def test_the_gates_are_the_time_at_no_width(monkeypatch):
     cells = gates.DIM * gates.ROWS * gates.STEPS
-    monkeypatch.setattr(gates, "_seconds", lambda _, width, __: (2 + 0.5 * width) * 1e-9 * cells)
+    monkeypatch.setattr(gates, "has_kernel", lambda *_: True)
+    monkeypatch.setattr(gates, "_fused", lambda _, width: width)
+    monkeypatch.setattr(gates, "least_time", lambda width, _: (2 + 0.5 * width) * 1e-9 * cells)
     assert gates.nanoseconds("float32", repeats=1) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_the_gates_are_timed_with_and_without_the_fused_kernel(monkeypatch, kernel):
+    if not kernel:
+        monkeypatch.setattr(gates, "has_kernel", lambda *_: False)
+    runs = []
+    monkeypatch.setattr(gates, "least_time", lambda run, _: runs.append(run()) or len(runs) * 1.0)
+    fused = gates.has_kernel(torch.float32)
+    # Seconds 1, 2, 3, 4 for widths in equal steps are 0 at no width.
+    expected = 0 if fused else 1e9 / (gates.DIM * gates.ROWS * gates.STEPS)
+    assert gates.nanoseconds("float32", repeats=1) == pytest.approx(expected, abs=1e-3)
+    assert len(runs) == (len(gates.WIDTHS) if fused else 1)

@@ -24,7 +24,7 @@ def test_lines(monkeypatch, chunk):
 def tools(tmp_path):
     """Stand-ins for KenLM's programs; the second prints the content of a file."""
     for name, script in (
-        ("lmplz", "cp $8 ${10}"),
+        ("lmplz", 'test "$3 $4" = "-S 64M" -o "$4" = 1G && cp $8 ${10}'),
         ("query", 'cat "$3" > seen; cat >> seen; cat $(dirname $0)/says'),
     ):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -42,7 +42,7 @@ def says(folder, oovs):
 
 def test_figures_of_the_tool(tools, monkeypatch):
     monkeypatch.chdir(tools)
-    assert kneser_ney(*says(tools, oovs=0), tools) == (9, 42.25)
+    assert kneser_ney(*says(tools, oovs=0), tools, "64M") == (9, 42.25)
     assert (tools / "seen").read_text() == "3 2\n4\n"
 
 

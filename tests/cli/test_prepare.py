@@ -82,6 +82,23 @@ def test_it_says_what_a_run_would_see_and_cost(files):
         assert row in output, row
 
 
+def test_a_vocabulary_of_all_words_is_called_too_large(files):
+    """A small text with the number of classes of a large one."""
+    (files / "run.cfg").write_text(CONFIG + RUN)
+    (files / "dev").mkdir()
+    (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
+    options = ("--paths.dev_text", files / "dev")
+    code, output = run(*command(files, *options, "--training.vocab_size", 100))
+    assert (
+        code == 0 and "Every training word is in the vocabulary, so <UNK> is never seen" in output
+    )
+    (files / "dev" / "dev.txt").write_text("the cat sees the cat .\n")
+    for more in (("--training.vocab_size", 4), ("--training.vocab_size", 100)):
+        code, output = run(*command(files, *options, *more, "--force"))
+        assert "Every training word" not in output
+        (files / "dev" / "dev.txt").write_text((files / "a.txt").read_text())
+
+
 def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
     config = BiLMConfig.from_dict(Config().from_str(RUN)["model"])
     Weights.from_bilm(BiLM(config)).save(files / "given.safetensors")

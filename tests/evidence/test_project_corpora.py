@@ -1,16 +1,22 @@
 """Labelled files to binary Docs, and parts of them."""
 
+import dataclasses
 import json
+import unicodedata
 
 import pytest
 import spacy
 from experiments.corpora import cut, make
 from experiments.plan import Corpus, Cut, Data, Plan
 from experiments.raw_text import write
+from experiments.spelling import respell, spelled, spelling_of
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.spelling import Spelling
+from tests import tiny
 from tests.evidence.folders import EVIDENCE
 
 ANN = Data("ner", "ann")
@@ -65,6 +71,63 @@ def test_only_the_training_part_has_its_further_arguments(data, tmp_path):
     assert [corpus.path.read_text() for corpus in corpora] == [
         f"--without|{data / 'ner' / 'ann-dev.tsv'}", "", "",
     ]  # fmt: skip
+
+
+def test_errors_come_before_the_spelling(plan, data):
+    rule = Spelling("NFD", (("v", "u"), ("\u0301", "")))
+    lines = "\n".join("víves\tB-PERSON\nvia\tO\n" for _ in range(50))
+    (data / "ner" / "ann-test.tsv").write_text(lines, "utf8")
+    clean, noisy = Corpus(ANN, "test"), Corpus(ANN, "test", noise=20)
+    make(plan, [clean, noisy], data, 1, rule)
+    before, after = (
+        list(DocBin().from_disk(corpus.path).get_docs(spacy.blank("la").vocab))
+        for corpus in (clean, noisy)
+    )
+    assert {doc.text for doc in before} == {"uiues uia "}
+    changed = sum(a.text != b.text for a, b in zip(before, after, strict=True))
+    assert 5 < changed < 40
+    # None of the errors that look like v is left for one variant alone to undo; one word is one token, as before.
+    assert not any("v" in doc.text for doc in after)
+    assert all(len(doc) == 2 and doc.has_unknown_spaces and doc.ents for doc in after)
+
+
+def test_a_converter_may_name_its_output(data, tmp_path):
+    script = "import sys, pathlib; pathlib.Path(sys.argv[1], 'own-name.spacy').touch()"
+    content = {
+        "converters": {"ner": ["-c", script, "{folder}"]},
+        "sources": {"ner/ann": "ner/ann-{part}.tsv"},
+    }
+    make(Plan(tmp_path / "plan.yml", content), [Corpus(ANN, "dev")], data, 1)
+    assert [path.name for path in Corpus(ANN, "dev").path.parent.iterdir()] == ["ann-dev.spacy"]
+
+
+def test_letters_are_whole_for_who_counts_them():
+    rule = Spelling("NFD", (("\u0300", "\u0301"),))
+    words = spelled(["\u1f70", "a\u0300", "b"], rule)  # Greek and Latin, with a grave accent
+    assert words == [
+        unicodedata.normalize("NFC", word) for word in ("\u03b1\u0301", "a\u0301", "b")
+    ]
+    # What the biLM makes of them is what it makes of the text.
+    assert rule(words) == rule(["\u1f70", "a\u0300", "b"])
+    assert spelled(["a\u0300"], Spelling()) == ["a\u0300"]
+
+
+def test_respelled_docs_keep_their_annotation(docs):
+    read = DocBin(store_user_data=True).from_bytes(cut(docs, Cut()).to_bytes())
+    written = respell(read, Spelling("", (("A", "O"),))).to_bytes()
+    found = list(DocBin().from_bytes(written).get_docs(spacy.blank("en").vocab))
+    assert {doc[0].text for doc in found} == {"Onn"} and len(found) == 30
+    for doc in found:
+        number = int(doc[1].text)
+        assert doc._.remark == number and doc.spans["sc"][0].label_ == f"L{number}"
+        assert (doc.ents[0].label_, doc[0].tag_, doc.cats) == ("PERSON", "NNP", {"NUMBER": number})
+
+
+def test_the_rule_is_that_of_the_weights(tmp_path):
+    config = dataclasses.replace(tiny.config(), unicode_form="NFC", replace={"v": "u"})
+    Weights.from_bilm(tiny.bilm(config)).save(tmp_path / "la.safetensors")
+    assert spelling_of(str(tmp_path / "la.safetensors")) == Spelling("NFC", (("v", "u"),))
+    assert spelling_of(None) == Spelling()
 
 
 def test_what_cannot_be_read_leaves_no_file(plan, data):
@@ -127,7 +190,10 @@ def test_raw_text(tmp_path):
     # A line that begins before the limit is kept whole.
     assert write(str(tmp_path / "a.txt"), out, words=4, jsonl_words=2) == 7
     assert (out / "raw.txt").read_text() == "Ann left .\nIt was late .\n"
-    assert json.loads((out / "raw.jsonl").read_text()) == {"text": "Ann left."}
+    assert json.loads((out / "raw.jsonl").read_text()) == {"tokens": ["Ann", "left", "."]}
+    rule = Spelling("", (("A", "O"),))
+    assert write(str(tmp_path / "a.txt"), out, words=1, lang="la", spelling=rule) == 3
+    assert (out / "raw.txt").read_text() == "Onn left .\n"
 
 
 def test_no_raw_text(tmp_path):

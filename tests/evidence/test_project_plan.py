@@ -64,6 +64,23 @@ def test_files_of_a_run():
     ]
 
 
+def test_errors_are_made_in_its_own_test_part_alone():
+    run = plan(group("elmo", noise=[5, 20])).run("tiny", "a/ner_elmo-0")
+    assert {str(corpus.path): str(path) for corpus, path in run.metrics.items()} == {
+        "corpus/ner/a-test.spacy": "metrics/tiny/a/ner_elmo-0.json",
+        "corpus/ner/b-test.spacy": "metrics/tiny/b/ner_elmo-0.json",
+        "corpus/ner/a-test-noise5.spacy": "metrics/tiny/a-noise5/ner_elmo-0.json",
+        "corpus/ner/a-test-noise20.spacy": "metrics/tiny/a-noise20/ner_elmo-0.json",
+    }
+    assert run.name == "a/ner_elmo-0" and set(run.metrics) < set(run.corpora)
+
+
+def test_a_group_may_train_for_another_time():
+    tasks = {"ner": {"steps": 2, "minutes": [0.1, 0.2]}}
+    short, long = plan(group("elmo", shares=[5], tasks=tasks), group("elmo")).runs("tiny")
+    assert (short.steps, short.minutes, long.steps, long.minutes) == (2, 0.2, 7, 3)
+
+
 def test_what_is_only_scored_on():
     assert plan().trained_on == {("ner", "b"): ("ner", "a")}
 
@@ -121,8 +138,20 @@ def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
     assert [job.name for job in resources] == ["floret vectors"]
     _, _, resources, _ = stages(plan(group("pretrain")), "tiny", Path("data"))
     assert [job.name for job in resources] == ["pretraining as for ner"]
+    assert resources[0].command[-2:] == ["--lang", "en"]
     first, *others = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
     assert len(first) == 2 and others == [[], [], []]
+
+
+def test_rivals_of_a_language_read_its_text_in_the_spelling_of_its_bilm(here):
+    _, text, resources, _ = stages(
+        plan(group("vectors", "pretrain"), lang="la", weights="la_v1"), "tiny", Path("data")
+    )
+    assert text[0].command[2:] == [
+        "experiments.raw_text", "data/pretrain-la/train-*", "rivals/tiny", "--words", "1000",
+        "--lang", "la", "--weights", "la_v1",
+    ]  # fmt: skip
+    assert [job.command[-2:] for job in resources] == [["--lang", "la"]] * 2
 
 
 def test_what_rivals_need_is_not_made_for_none(tmp_path, monkeypatch):
@@ -147,11 +176,30 @@ def test_budget(here):
     assert budget("tiny", jobs, 2).startswith("tiny: 3 runs, about 8 minutes in 2 processes; 3 ")
 
 
-@pytest.mark.parametrize("size, minutes", [("small", 20), ("full", 6 * 60)])
-def test_the_shipped_plan_keeps_its_budget(size, minutes, here):
-    """On two cores, as planned."""
+LANGUAGES = ("la", "grc", "de", "cs")
+
+
+@pytest.mark.parametrize(
+    "size, minutes, cores",
+    [("small", 20, 2), ("full", 6 * 60, 2), *((size, 75, 1) for size in LANGUAGES)],
+)
+def test_the_shipped_plan_keeps_its_budget(size, minutes, cores, here):
     jobs = stages(Plan.read(Path("plan.yml")), size, Path("data"))
-    assert sum(planned_minutes(stage, 2) for stage in jobs) <= minutes
+    assert sum(planned_minutes(stage, cores) for stage in jobs) <= minutes
+
+
+@pytest.mark.parametrize("size", LANGUAGES)
+def test_every_language_is_judged_by_the_same_rules(size, here):
+    plan = Plan.read(Path("plan.yml"))
+    runs = plan.runs(size)
+    # Two sets, four variants, three seeds, all labels and a tenth of them.
+    assert len(runs) == 2 * 4 * 3 * 2
+    assert {run.data.name.split("_")[0] for run in runs} == {run.lang for run in runs} == {size}
+    assert {run.variant for run in runs} == {"baseline", "vectors", "elmo", "elmo_vectors"}
+    for run in runs:
+        assert run.weights == f"{size}_elmo_mini_v1"
+        assert run.noise == ((5, 10, 20) if run.share == 100 else ())
+        assert all(test.data.name in plan.names for test in run.metrics)
 
 
 def test_the_shipped_plan_answers_the_papers_questions(here):

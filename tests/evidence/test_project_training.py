@@ -63,6 +63,14 @@ def test_scores_of_all_its_sets_and_how_they_came(here):
     assert config["system"]["seed"] == 3 and config["training"]["max_steps"] == 40
 
 
+def test_a_run_of_another_language_names_its_biLM_where_it_reads_one(here):
+    of_latin = {"lang": "la", "weights": "la_v1"}
+    config = training.run_config(dataclasses.replace(run("elmo"), **of_latin), here / "log")
+    assert config["nlp"]["lang"] == "la" and config["components"]["elmo"]["weights"] == "la_v1"
+    config = training.run_config(dataclasses.replace(run("baseline"), **of_latin), here / "log")
+    assert config["nlp"]["lang"] == "la" and "elmo" not in config["components"]
+
+
 def test_a_missing_corpus_is_known_before_training(here):
     (here / "corpus/ner/other-test.spacy").unlink()
     with pytest.raises(FileNotFoundError, match="other-test.spacy: no such corpus; experiments.r"):

@@ -7,6 +7,7 @@ import re
 import pytest
 import srsly
 from experiments import tables
+from experiments.curve_chart import noise_chart, share_chart
 from experiments.findings import gains, progress, rivals, text_read
 from experiments.gain_chart import gain_chart
 from experiments.neighbor_table import neighbor_table
@@ -21,7 +22,6 @@ from experiments.results import (
     record_of,
     updates_needed,
 )
-from experiments.share_chart import share_chart
 from experiments.tables import Table
 
 from spacy_elmo.analysis.figures import save_figure
@@ -32,8 +32,10 @@ PAPER = srsly.read_yaml(EVIDENCE / "paper.yml")
 RUN = {"minutes": 2.0, "documents": 400, "dev": [[10, 0.3], [20, 0.5], [30, 0.4]]}
 
 
-def result(variant, score, *, task="ner", data="wnut17", share=100, seed=0, dev=(), minutes=1.0):
-    return Result(task, data, share, variant, seed, score, minutes, 4 * share, tuple(dev))
+def result(
+    variant, score, *, task="ner", data="wnut17", share=100, seed=0, dev=(), minutes=1.0, noise=0
+):
+    return Result(task, data, share, variant, seed, score, minutes, 4 * share, tuple(dev), noise)
 
 
 def cells(table):
@@ -41,13 +43,13 @@ def cells(table):
 
 
 def test_results_are_read_from_what_runs_write(tmp_path):
-    names = ("wnut17/ner_elmo-0", "wnut17-10pct/ner_elmo_l2_0001-2", "wnut17/ner_elmo-1")
+    names = ("wnut17-noise5/ner_elmo-0", "wnut17-10pct/ner_elmo_l2_0001-2", "wnut17/ner_elmo-1")
     files = [tmp_path / f"{name}.json" for name in names]
     for path in files:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"ents_f": 0.25, "run": RUN}))
     dev = ((10, 30.0), (20, 50.0), (30, 40.0))
-    whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev)
+    whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev, noise=5)
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
     actual = read_results(tmp_path, files[:2])  # the third is of another plan
     assert sorted(actual, key=lambda result: result.seed) == [whole, part]
@@ -222,7 +224,7 @@ def test_shares_and_their_chart():
         [
             result("baseline", 5, share=1), result("elmo", 9, share=1),
             result("baseline", 30, share=100), result("elmo", 40, share=100),
-            result("elmo", 99, share=100, seed=1),
+            result("elmo", 99, share=100, seed=1), result("elmo_top", 35, share=100),
             result("baseline", 50, task="tagger", data="ewt"),
         ]
     )  # fmt: skip
@@ -230,9 +232,40 @@ def test_shares_and_their_chart():
         ["ner, wnut17", "1 %", "4", "5.0", "9.0"],
         ["ner, wnut17", "100 %", "400", "30.0", "40.0"],
     ]
+    assert share_chart(actual) is None  # two points are no curve
+    actual = Results([*actual.all, result("elmo", 20, share=10)])
     points = [(row["share"], row["score"]) for row in share_chart(actual)["data"]["values"]]
-    assert sorted(points) == [(1, 5), (1, 9), (100, 30), (100, 40)]
+    assert sorted(points) == [(1, 5), (1, 9), (10, 20), (100, 30), (100, 40)]
     assert share_chart(Results([result("elmo", 1)])) is None
+
+
+def test_shares_of_several_seeds():
+    some = [*seeds("elmo", 10, 20, share=10), *seeds("vectors", 5, 15, share=10)]
+    found = Results([*some, *seeds("elmo", 30, 40, 99)])
+    assert cells(tables.shares(found)) == [
+        ["ner, wnut17", "10 %", "40", "10.0 ± 7.1 (2)", "15.0 ± 7.1 (2)"],
+        ["ner, wnut17", "100 %", "400", "-", "35.0 ± 7.1 (2)"],
+    ]
+
+
+def test_text_with_errors_stands_apart():
+    clean = [*seeds("baseline", 50, 60), *seeds("elmo", 70, 80), result("elmo", 9, share=10)]
+    noisy = [*seeds("baseline", 30, 32, noise=20), *seeds("elmo", 60, 62, noise=20)]
+    others = [result("elmo", 90, data="other")]
+    found = Results([*noisy, *clean, *others])
+    assert cells(tables.noise(found)) == [
+        ["ner, wnut17", "0 %", "55.0 ± 7.1 (2)", "75.0 ± 7.1 (2)"],
+        ["ner, wnut17", "20 %", "31.0 ± 1.4 (2)", "61.0 ± 1.4 (2)"],
+    ]
+    rows = noise_chart(found)["data"]["values"]
+    assert sorted((row["noise"], row["score"]) for row in rows) == [
+        (0, 55), (0, 75), (20, 31), (20, 61),
+    ]  # fmt: skip
+    # Every other table is of text as it was.
+    assert [row[2:4] for row in cells(tables.tasks(found))] == [
+        ["55.0 ± 7.1 (2)", "75.0 ± 7.1 (2)"]
+    ]
+    assert tables.noise(Results(clean)) is noise_chart(Results(clean)) is None
 
 
 @pytest.mark.parametrize(
@@ -381,6 +414,7 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
             result("elmo", 55, dev=[(10, 30.0)]),
             result("elmo", 50, share=10),
             result("baseline", 20, share=10),
+            result("elmo", 45, share=1),
         ]
     )
     save_figure(share_chart(actual), tmp_path / "shares.png", title="")
@@ -407,6 +441,22 @@ def test_baselines_alone_make_a_report(tmp_path):
     text = (tmp_path / "report.md").read_text("utf8")
     assert "| ner, wnut17 | F1 | 40.0 | - |" in text
     assert "## Time" not in text and "## Less data" not in text
+
+
+def test_nothing_of_the_paper_stands_beside_another_language(tmp_path):
+    found = Results(
+        [
+            *(result(name, 40, dev=[(10, 30.0)]) for name in ("baseline", "elmo")),
+            result("elmo", 30, noise=5),
+        ]
+    )
+    save_figure(noise_chart(found), tmp_path / "noise.png", title="")
+    title = "What ELMo brings to spaCy: Latin"
+    write(sections(found, SIZE, {}, tmp_path), tmp_path, "All of it.", title)
+    text = (tmp_path / "report.md").read_text("utf8")
+    assert text.startswith(f"# {title}\n") and "of the paper" not in text
+    assert "## Errors in the text" in text and "](noise.png)" in text
+    assert f"<title>{title}</title>" in (tmp_path / "report.html").read_text("utf8")
 
 
 def test_what_our_scores_cannot_be_compared_with_is_said(tmp_path):

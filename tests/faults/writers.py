@@ -33,7 +33,7 @@ from spacy_elmo.pretrain.report.report import write_report
 from spacy_elmo.pretrain.run_folder import claim
 from spacy_elmo.pretrain.training import checkpoint
 from tests import pipelines, tiny
-from tests.fuzz import own_files
+from tests.fuzz import index_files, own_files
 
 _MODEL = own_files.MODEL
 _CARD = {"language": "en", "licence": "CC0", "name": "x"}
@@ -85,7 +85,7 @@ def _embed(format: str) -> Callable[[Path, int], None]:
 
 def _index(method: str) -> Callable[[Path, int], None]:
     def write(path: Path, version: int) -> None:
-        own_files.search_index(method, repeats=1 + version).to_disk(path)
+        index_files.search_index(method, repeats=1 + version).to_disk(path)
 
     return write
 

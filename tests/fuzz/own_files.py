@@ -1,15 +1,11 @@
-"""The files of this package: weights, checkpoints, prepared corpora, vectors, indexes, cached layers."""
+"""The files of this package: weights, checkpoints, prepared corpora, vectors, cached layers."""
 
-import functools
-import hashlib
 import json
 from pathlib import Path
 
 import numpy as np
 import safetensors.numpy
-import spacy
 import torch
-from spacy.tokens import Doc
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
@@ -21,7 +17,6 @@ from spacy_elmo.embedding.hdf5 import read_hdf5_settings, write_hdf5
 from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
 from spacy_elmo.embedding.shard_file import encode_shard
 from spacy_elmo.embedding.vectors import index_digest, open_vectors
-from spacy_elmo.pipeline.keeping.extensions import install_extensions
 from spacy_elmo.pipeline.keeping.layer_files import LayerFiles
 from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
@@ -29,7 +24,6 @@ from spacy_elmo.pretrain.corpus.prepared import Corpus
 from spacy_elmo.pretrain.training import checkpoint
 from spacy_elmo.pretrain.training.distributed import Ranks
 from spacy_elmo.pretrain.training.trainer import Trainer
-from spacy_elmo.search.index import SearchIndex
 from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text, with_length
 from tests.fuzz.containers import damaged_npy, damaged_safetensors, damaged_torch_zip
@@ -177,54 +171,6 @@ def seal_vectors(folder: Path) -> None:
     (folder / "index.json").write_text(json.dumps(index), "utf8")
 
 
-# Indexes
-
-
-@functools.cache
-def _docs() -> list[Doc]:
-    install_extensions()
-    vocab, random = spacy.blank("en").vocab, np.random.default_rng(0)
-    docs = []
-    for line in _LINES * 4:
-        doc = Doc(vocab, words=line.split())
-        doc._.elmo_layers = random.standard_normal((3, len(doc), 8)).astype(np.float32)
-        docs.append(doc)
-    return docs
-
-
-def search_index(method: str, *, repeats: int = 1) -> SearchIndex:
-    """Return an index of some Docs."""
-    index = SearchIndex(method=method, about={"source": "x"})
-    for number, doc in enumerate(_docs() * repeats):
-        index.add(f"d{number}", [doc[:2], doc[2:]])
-    return index
-
-
-def make_index(folder: Path, method: str) -> None:
-    """Write a search index."""
-    search_index(method).to_disk(folder / "index")
-
-
-def load_index(folder: Path) -> object:
-    """Load an index and search it."""
-    index = SearchIndex.from_disk(folder / "index")
-    return [index.search(doc[1:3], 5) for doc in _docs()[:3]], index.about, index.layer
-
-
-def seal_index(folder: Path) -> None:
-    """Make the digests of an index right."""
-    folder = folder / "index"
-    settings = json.loads((folder / "index.json").read_text("utf8"))
-    settings.pop("digests")
-    digests = {
-        name: hashlib.blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
-        for name in ("vectors", "spans.jsonl")
-    }
-    text = json.dumps(settings, sort_keys=True).encode()
-    digests["index.json"] = hashlib.blake2b(text, digest_size=16).hexdigest()
-    (folder / "index.json").write_text(json.dumps({**settings, "digests": digests}), "utf8")
-
-
 # Cached layers
 
 _KEY = b"\x01" * 8
@@ -252,10 +198,6 @@ def load_layers(folder: Path) -> object:
 
 _SHARDS = {f"vectors/shard-{number:06}.safetensors": damaged_safetensors for number in (0, 1)}
 _VECTORS = {"vectors/index.json": damaged_json, **_SHARDS}
-_INDEX = {
-    "index/index.json": damaged_json,
-    "index/spans.jsonl": damaged_text,
-}
 _CORPUS = {
     "corpus/corpus.json": damaged_json,
     "corpus/types.txt": damaged_text,
@@ -291,19 +233,6 @@ TARGETS = (
     Target(
         "vectors-parquet", make_vectors, lambda folder: read_parquet_settings(folder / "v.parquet"),
         {"v.parquet": damaged_bytes},
-    ),
-    Target(
-        "index-exact", functools.partial(make_index, method="exact"), load_index,
-        _INDEX | {"index/vectors": damaged_npy}, digests=True,
-    ),
-    Target(
-        "index-exact-sealed", functools.partial(make_index, method="exact"), load_index,
-        _INDEX | {"index/vectors": damaged_npy}, digests=True, seal=seal_index,
-    ),
-    # Not sealed: usearch trusts its graph, so an index from a stranger is not safe; see SECURITY.md.
-    Target(
-        "index-hnsw", functools.partial(make_index, method="hnsw"), load_index,
-        _INDEX | {"index/vectors": damaged_bytes}, digests=True,
     ),
     Target("layers", make_layers, load_layers, {"layers.npy": damaged_npy}, digests=True),
 )  # fmt: skip

@@ -12,13 +12,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests import processes
-from tests.fuzz import foreign_models, own_files, settings, text_files
+from tests.fuzz import foreign_models, index_files, own_files, settings, text_files
 from tests.fuzz.target import CRASH, DEFECTS, HANG, MAX_BYTES, MEMORY, Outcome, Target, Workplace
 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        *own_files.TARGETS, *text_files.TARGETS, *foreign_models.TARGETS, *settings.TARGETS
+        *own_files.TARGETS, *index_files.TARGETS, *text_files.TARGETS, *foreign_models.TARGETS,
+        *settings.TARGETS
     )
 }  # fmt: skip
 MAX_SECONDS = 20.0

@@ -11,10 +11,12 @@ import spacy
 import torch
 from thinc.api import Config
 
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
 from spacy_elmo.pipeline import weight_names
 from spacy_elmo.pipeline.weight_names import default_weights, find_weights, known_names
-from spacy_elmo.pipeline.weights_package import write_package
+from spacy_elmo.pipeline.weights_package import head_file, write_package
 from tests import tiny
 
 NAME = "la_elmo_tiny_v2"
@@ -54,6 +56,26 @@ def test_content(package, weights):
         assert torch.equal(packaged.tensors[name], tensor.half())
     readme = (package / "README.md").read_text("utf8")
     assert "| licence | CC BY-SA 4.0 |" in readme and '["a book", "another one"]' in readme
+
+
+def test_the_head_is_a_file_beside_the_package(weights, tmp_path):
+    with pytest.raises(ValueError, match="have no head"):
+        write_package(weights, NAME, tmp_path, head=True)
+    assert not list(tmp_path.iterdir())
+    words = [BOS, EOS, UNK, "arma"]
+    head = Head(len(words), weights.config.projection)
+    whole = Weights.from_bilm(weights.build_bilm(), head, vocabulary=words, card=CARD)
+    package = write_package(whole, NAME, tmp_path, head=True)
+    path = head_file(NAME, tmp_path)
+    assert path == tmp_path / f"{NAME}_with_head.safetensors"
+    written = Weights.load(path)
+    assert (written.vocabulary, written.card) == (words, CARD)
+    for name, tensor in head.state_dict().items():
+        assert torch.equal(written.build_head().state_dict()[name], tensor.half().float())
+    # Its vectors are those of the package.
+    packaged = Weights.load(package / "la_elmo_tiny" / f"{NAME}.safetensors")
+    for name, tensor in packaged.tensors.items():
+        assert torch.equal(written.tensors[name], tensor)
 
 
 def test_pip_builds_it(package, tmp_path):

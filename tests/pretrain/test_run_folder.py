@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretrain.run_folder import claim, finish, reserved, run_corpus
+from spacy_elmo.pretrain.run_folder import claim, finish, run_corpus
 from spacy_elmo.pretrain.training.loop import pretrain
+from spacy_elmo.run_lock import reserved
 from tests.disk import tree
 
 

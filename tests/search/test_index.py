@@ -280,8 +280,21 @@ def test_damaged_folder(docs, tmp_path):
             SearchIndex.from_disk(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*has no digests")
+def test_width_of_the_settings_is_that_of_the_vectors(docs, tmp_path):
+    filled(docs).to_disk(tmp_path)
+    without_digests(tmp_path)
+    settings = json.loads((tmp_path / "index.json").read_text())
+    width, settings["width"] = settings["width"], 3
+    (tmp_path / "index.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError) as raised:
+        SearchIndex.from_disk(tmp_path)
+    problem = f"{tmp_path} has vectors of {width} numbers, and settings for 3"
+    assert str(raised.value) == f"{problem}: it is damaged, make it again"
+
+
 @pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
-@pytest.mark.parametrize("value, found", [(None, "missing"), ([1], r"\[1\]")])
+@pytest.mark.parametrize("value, found", [(None, "missing"), ([1], r"\[1\]"), (True, "true")])
 def test_damaged_settings(docs, tmp_path, name, value, found):
     filled(docs).to_disk(tmp_path)
     settings = json.loads((tmp_path / "index.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +77,20 @@ class OccurrenceIndex:
         self.centre = centre
         """(layers, 1, width) float32, the mean over all words of the corpus."""
         spellings = read_npy(files["spellings"], "float16", axes=2)
-        self._spellings = ExactNeighbors(settings["width"])
+        layers, width, rows = settings["layers"], settings["width"], len(self._places)
+        for name, array, shape in (
+            ("places", self._places, (rows, 3)),
+            ("vectors", self._vectors, (rows, layers - 1, width)),
+            ("centre", centre, (layers, 1, width)),
+            ("spellings", spellings, (len(self._words), width)),
+        ):
+            if array.shape != shape:
+                raise _damaged(
+                    files[name], f"the shape {list(array.shape)} instead of {list(shape)}"
+                )
+        self._check_rows(files["words.jsonl"])
+        self._check_places(files["places"])
+        self._spellings = ExactNeighbors(width)
         self._spellings.add(unit(spellings.astype("float32") - centre[0]))
 
     @property
@@ -120,6 +134,21 @@ class OccurrenceIndex:
         ]
         return [one for one in similar if one.word != token.text.casefold()][:n]
 
+    def _check_rows(self, path: Path) -> None:
+        """Raise ValueError unless each word has rows, and they follow those of the word before."""
+        borders = [*(word.row for word in self._words), len(self._places)]
+        if borders[0] != 0 or any(start >= end for start, end in pairwise(borders)):
+            raise _damaged(path, "rows of words that do not follow one another")
+
+    def _check_places(self, path: Path) -> None:
+        """Raise ValueError unless the places are within the texts of the sentences."""
+        sentences, starts, ends = self._places.T
+        lengths = np.array([len(text) for _, text in self._sentences], dtype=np.int64)
+        if not ((sentences >= 0) & (sentences < len(lengths))).all():
+            raise _damaged(path, f"numbers outside of its {len(lengths)} sentences")
+        if not ((starts >= 0) & (starts < ends) & (ends <= lengths[sentences])).all():
+            raise _damaged(path, "places outside of their sentences")
+
     def _occurrence(self, sentence: int, start: int, end: int) -> Occurrence:
         source, text = self._sentences[sentence]
         return Occurrence(text[:start], text[start:end], text[end:], source)
@@ -137,6 +166,10 @@ def numpy_layers(doc: Doc) -> np.ndarray:
             'The Doc has no ELMo layers: the elmo of the pipeline needs store = "layers"'
         )
     return to_numpy(layers).astype("float32", copy=False)
+
+
+def _damaged(path: Path, problem: str) -> ValueError:
+    return ValueError(f"{path} has {problem}: the index is damaged, make it again")
 
 
 def _sentence(row: object) -> tuple[str, str]:

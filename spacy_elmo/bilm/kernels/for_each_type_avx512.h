@@ -1,7 +1,7 @@
 /* Includes TEMPLATE once for products of bfloat16 and once for products of float32, both by AVX512.
 
    NUMBER is the type of what is multiplied; PAIR, how many such numbers one lane of an instruction multiplies and adds
-   up; NAMED(name), the name of a function for this type; TARGET, the instructions that it may use. A Group has PAIR numbers in
+   up; COARSE, 1 if functions need no more digits than a bfloat16 has; NAMED(name), the name of a function for this type; TARGET, the instructions that it may use. A Group has PAIR numbers in
    each of sixteen lanes: LOAD_GROUPS, STORE_GROUPS from PAIR vectors of float32, SPREAD_GROUP of one place to all lanes,
    and MULTIPLY_ADD(sums, left, right). */
 
@@ -24,6 +24,7 @@ DECLARE_TILES(OF_BFLOAT16(tiles), uint16_t);
 
 #define NUMBER uint16_t
 #define PAIR 2
+#define COARSE 1
 #define NAMED(name) OF_BFLOAT16(name)
 #define TARGET AVX512_BF16
 #define Group __m512bh
@@ -39,6 +40,7 @@ DECLARE_TILES(OF_BFLOAT16(tiles), uint16_t);
 #include TEMPLATE
 #undef NUMBER
 #undef PAIR
+#undef COARSE
 #undef NAMED
 #undef TARGET
 #undef Group
@@ -52,6 +54,7 @@ DECLARE_TILES(OF_BFLOAT16(tiles), uint16_t);
 
 #define NUMBER float
 #define PAIR 1
+#define COARSE 0
 #define NAMED(name) OF_FLOAT32(name)
 #define TARGET AVX512
 #define Group __m512
@@ -65,6 +68,7 @@ DECLARE_TILES(OF_BFLOAT16(tiles), uint16_t);
 #include TEMPLATE
 #undef NUMBER
 #undef PAIR
+#undef COARSE
 #undef NAMED
 #undef TARGET
 #undef Group

@@ -18,18 +18,18 @@ TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, 
     const Lanes one = all_lanes(1.0f), clip = all_lanes(args->cell_clip);
     for (int64_t r = 0; r < rows; r++, z += PANEL) {
         float *state = args->state + (rank + r) * dim + cell;
-        Lanes power_i = exponential_lanes(_mm512_loadu_ps(z), -1.0f);
-        Lanes power_j = exponential_lanes(_mm512_loadu_ps(z + LANES), -2.0f);
-        Lanes power_f = exponential_lanes(_mm512_loadu_ps(z + 2 * LANES), -1.0f);
-        Lanes power_o = exponential_lanes(_mm512_loadu_ps(z + 3 * LANES), -1.0f);
+        Lanes power_i = exponential_lanes(_mm512_loadu_ps(z), -1.0f, COARSE);
+        Lanes power_j = exponential_lanes(_mm512_loadu_ps(z + LANES), -2.0f, COARSE);
+        Lanes power_f = exponential_lanes(_mm512_loadu_ps(z + 2 * LANES), -1.0f, COARSE);
+        Lanes power_o = exponential_lanes(_mm512_loadu_ps(z + 3 * LANES), -1.0f, COARSE);
         /* One division for three gates: yz times 1 / xyz is 1 / x. */
         Lanes below_i = one + power_i, below_j = one + power_j, below_f = one + power_f;
-        Lanes all = reciprocal_lanes(below_i * below_j * below_f);
+        Lanes all = reciprocal_lanes(below_i * below_j * below_f, COARSE);
         Lanes i = all * (below_j * below_f), f = all * (below_i * below_j);
         Lanes j = (one - power_j) * (all * (below_i * below_f));
         Lanes c = clipped_lanes(f * _mm512_loadu_ps(state) + i * j, clip);
-        Lanes power_c = exponential_lanes(c, -2.0f), below_c = one + power_c;
-        Lanes both = reciprocal_lanes((one + power_o) * below_c);
+        Lanes power_c = exponential_lanes(c, -2.0f, COARSE), below_c = one + power_c;
+        Lanes both = reciprocal_lanes((one + power_o) * below_c, COARSE);
         _mm512_storeu_ps(state, c);
         STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * dim + cell, (one - power_c) * both);
         if (args->gates == NULL) continue;
@@ -105,8 +105,8 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
         Lanes f = LOAD_NUMBERS(gates + 2 * dim), o = LOAD_NUMBERS(gates + 3 * dim);
         Lanes c = _mm512_loadu_ps(args->cells + (row + r) * dim + cell);
         Lanes previous = _mm512_loadu_ps(previous_cells + r * dim + cell), dh = _mm512_loadu_ps(dhidden + r * stride);
-        Lanes power_c = exponential_lanes(c, -2.0f);
-        Lanes tanh_c = (one - power_c) * reciprocal_lanes(one + power_c);
+        Lanes power_c = exponential_lanes(c, -2.0f, COARSE);
+        Lanes tanh_c = (one - power_c) * reciprocal_lanes(one + power_c, COARSE);
         Lanes dc = _mm512_loadu_ps(dstate) + dh * o * (one - tanh_c * tanh_c);
         dc = unless_reached(dc, c, clip);
         _mm512_storeu_ps(dstate, dc * f);

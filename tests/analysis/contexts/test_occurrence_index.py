@@ -10,6 +10,7 @@ from spacy_elmo.analysis.contexts.occurrences import find_occurrences
 from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.passages import Passage
+from spacy_elmo.search.index_files import _file_digest
 from tests import pipelines, tiny
 
 TEXTS = ["The bank is old.  It isn't a BANK", "", "No such thing here.", " Their bank,\tmy bank!"]
@@ -115,4 +116,43 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
     del settings["digests"]
     path.write_text(json.dumps(settings))
     with pytest.raises(ValueError, match="has no digests"):
+        OccurrenceIndex(tmp_path / "index")
+
+
+def resealed(folder, name, value):
+    """Write a file of an index, an array or the rows of .jsonl, with its right digest."""
+    path = folder / name
+    if name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in value), encoding="utf8")
+    else:
+        with path.open("wb") as file:
+            np.save(file, value)
+    settings = json.loads((folder / "index.json").read_text())
+    settings["digests"][name] = _file_digest(path)
+    (folder / "index.json").write_text(json.dumps(settings))
+
+
+@pytest.mark.parametrize("place", [(-1, 0, 1), (1, 0, 1), (0, -1, 1), (0, 2, 2), (0, 4, 6)])
+def test_places_are_within_their_sentences(nlp, tmp_path, place):
+    indexed(nlp, tmp_path, ["a cat"])
+    resealed(tmp_path / "index", "places", np.array([place, (0, 2, 5)], dtype=np.int32))
+    with pytest.raises(ValueError, match=r"places has .* outside of .*sentences: .* make it again"):
+        OccurrenceIndex(tmp_path / "index")
+
+
+@pytest.mark.parametrize("rows", [(1, 1), (-1, 1), (0, 0), (0, 2), (0, 10**400)])
+def test_rows_of_words_follow_one_another(nlp, tmp_path, rows):
+    indexed(nlp, tmp_path, ["a cat"])
+    words = [[word, 1, row] for word, row in zip(("a", "cat"), rows, strict=True)]
+    resealed(tmp_path / "index", "words.jsonl", words)
+    with pytest.raises(ValueError, match=r"words\.jsonl.*: the index is damaged, make it again"):
+        OccurrenceIndex(tmp_path / "index")
+
+
+@pytest.mark.parametrize("name", ["places", "vectors", "centre", "spellings"])
+def test_shapes_agree(nlp, tmp_path, name):
+    indexed(nlp, tmp_path, ["a cat"])
+    array = np.load(tmp_path / "index" / name)
+    resealed(tmp_path / "index", name, np.concatenate([array, array], axis=-1))
+    with pytest.raises(ValueError, match=rf"{name} has the shape .* make it again"):
         OccurrenceIndex(tmp_path / "index")

@@ -1,0 +1,160 @@
+"""The amount of text that a language needs: perplexity and F1 of names by the number of words that a biLM has read.
+
+    python scripts/learning_curve.py run la.cfg runs/la-corpus runs/curve-la --ner evidence/corpus/ner/la_herodotos
+    python scripts/learning_curve.py report runs/curve-la docs/assets/learning_curve.png
+
+la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME
+of `--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
+learning rate falls to zero at its end. All have the classes of the whole text, so that perplexities can be compared.
+After a stop, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import srsly
+from wasabi import msg
+
+from spacy_elmo.analysis.figures import save_figure
+
+MILLIONS = (1, 3, 10, 30)
+NER_CONFIG = Path(__file__).parent.parent / "spacy_elmo" / "configs" / "ner_elmo.cfg"
+WARMUP_STEPS, EVALUATIONS = 60, 8
+
+
+def commands(
+    config: Path, corpus: Path, out: Path, ner: str, millions: float, seed: int
+) -> dict[Path, list[str]]:
+    """Return the commands of a point, in their order, by the file that each one makes."""
+    prepare = srsly.read_json(corpus / "corpus.json")["prepare"]
+    words = round(millions * 1e6)
+    folder, names = out / f"{millions:g}", out / f"{millions:g}" / f"ner-{seed}"
+    weights = folder / "model-best.safetensors"
+    elmo = [sys.executable, "-m", "spacy", "elmo", "pretrain", str(config), str(folder), "--resume"]
+    elmo += ["--paths.corpus", str(corpus), "--prepare.lang", prepare["lang"]]
+    elmo += ["--training.max_tokens", str(words), "--training.warmup_steps", str(WARMUP_STEPS)]
+    elmo += ["--training.eval_every", str(max(1, words // 4096 // EVALUATIONS))]
+    spacy = [sys.executable, "-m", "spacy"]
+    train = [
+        *spacy,
+        "train",
+        str(NER_CONFIG),
+        "--output",
+        str(names),
+        "--nlp.lang",
+        prepare["lang"],
+    ]
+    train += ["--components.elmo.weights", str(weights), "--system.seed", str(seed)]
+    train += ["--paths.train", f"{ner}-train.spacy", "--paths.dev", f"{ner}-dev.spacy"]
+    score = [*spacy, "evaluate", str(names / "model-best"), f"{ner}-test.spacy"]
+    return {
+        # Written when the run has ended.
+        folder / "model-last.safetensors": elmo,
+        names / "model-last": train,
+        names / "test.json": [*score, "--output", str(names / "test.json")],
+    }
+
+
+def read_points(out: Path) -> list[dict[str, Any]]:
+    """Return the points that are done, fewest words first.
+
+    Returns:
+        For each: `words` in millions, `perplexity` (the mean of both directions at the best step), `f1` in percent, the
+        mean of its `seeds`.
+    """
+    points = []
+    for folder in out.iterdir():
+        tests = sorted(folder.glob("ner-*/test.json"))
+        if tests:
+            judged = [
+                row["dev"]["mean"] for row in srsly.read_jsonl(folder / "log.jsonl") if row["dev"]
+            ]
+            scores = [100 * json.loads(test.read_text("utf8"))["ents_f"] for test in tests]
+            points.append(
+                {
+                    "words": float(folder.name),
+                    "perplexity": min(judged),
+                    "f1": sum(scores) / len(scores),
+                    "seeds": len(scores),
+                }
+            )
+    return sorted(points, key=lambda point: point["words"])
+
+
+def table(points: Sequence[Mapping[str, Any]]) -> str:
+    """Return the points as a table in Markdown."""
+    lines = [
+        "| words read, millions | held-out perplexity | F1 of names | seeds |",
+        "|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {point['words']:g} | {point['perplexity']:.1f} | {point['f1']:.1f} | {point['seeds']} |"
+        for point in points
+    ]
+    return "\n".join(lines)
+
+
+def chart(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a Vega-Lite chart with a panel for each of both measures."""
+
+    def panel(field: str, title: str) -> Mapping[str, Any]:
+        x = {
+            "field": "words",
+            "type": "quantitative",
+            "scale": {"type": "log"},
+            "axis": {"values": [point["words"] for point in points], "format": "~g"},
+            "title": "words read (millions), logarithmic",
+        }
+        y = {"field": field, "type": "quantitative", "scale": {"zero": False}, "title": title}
+        mark = {"type": "line", "point": {"size": 60}, "color": "#3b528b"}
+        return {"width": 300, "height": 240, "mark": mark, "encoding": {"x": x, "y": y}}
+
+    return {
+        "title": "How much text a biLM needs",
+        "data": {"values": list(points)},
+        "hconcat": [panel("perplexity", "held-out perplexity"), panel("f1", "F1 of names (%)")],
+    }
+
+
+def main() -> None:
+    """Train the points, or report on them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    run = actions.add_parser("run", help="train the points that are not done")
+    for name in ("config", "corpus", "out"):
+        run.add_argument(name, type=Path)
+    run.add_argument("--ner", required=True, help="files of the labelled set, up to -train.spacy")
+    run.add_argument("--millions", type=float, nargs="+", default=MILLIONS, help="of words")
+    run.add_argument("--seeds", type=int, nargs="+", default=[0], help="of NER")
+    report = actions.add_parser("report", help="print the table and draw the picture")
+    report.add_argument("out", type=Path)
+    report.add_argument("picture", type=Path)
+    args = parser.parse_args()
+    if args.action == "report":
+        points = read_points(args.out)
+        if not points:
+            raise SystemExit(f"{args.out}: no point is done; `run` trains them")
+        print(table(points))
+        save_figure(chart(points), args.picture, title="How much text a biLM needs")
+        msg.good(str(args.picture))
+        return
+    for millions in args.millions:
+        for seed in args.seeds:
+            steps = commands(args.config, args.corpus, args.out, args.ner, millions, seed)
+            for made, command in steps.items():
+                if not made.exists():
+                    made.parent.mkdir(parents=True, exist_ok=True)
+                    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""A renamed file is safe from a crash of the machine only after its folder has been flushed: every writer does both."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretrain.run_folder import claim
+from tests.faults.writers import WRITERS, Writer
+
+# Layers can be computed again, and flushing each would be most of the time of writing them.
+_NOT_DURABLE = {"layers"}
+
+_recorded: list[tuple[str, str]] | None = None
+
+
+def _record_rename(event: str, arguments: tuple) -> None:
+    if event == "os.rename" and _recorded is not None:
+        _recorded.append(("renamed", str(arguments[1])))
+
+
+# Such a hook stays until the process ends.
+sys.addaudithook(_record_rename)
+
+
+def unflushed(events: list[tuple[str, str]]) -> list[str]:
+    """Return the targets of renames whose folder is not flushed afterwards, if they are there in the end."""
+    return [
+        path
+        for number, (kind, path) in enumerate(events)
+        if kind == "renamed"
+        and Path(path).exists()
+        and ("flushed", str(Path(path).parent)) not in events[number:]
+    ]
+
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="reads the names of open files from /proc"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@contextmanager
+def recorded(monkeypatch) -> Iterator[list[tuple[str, str]]]:
+    """Yield the renames and flushes inside the `with` block."""
+    global _recorded
+    events, fsync = [], os.fsync
+
+    def recorded_fsync(descriptor: int) -> None:
+        events.append(("flushed", os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    _recorded = events
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", recorded_fsync)
+            yield events
+    finally:
+        _recorded = None
+
+
+def write(writer: Writer, folder: Path, version: int) -> None:
+    if writer.setup is not None:
+        writer.setup(folder / writer.name, version)
+    writer.write(folder / writer.name, version)
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS.keys() - _NOT_DURABLE))
+def test_folders_are_flushed_after_renames(tmp_path, monkeypatch, name):
+    write(WRITERS[name], tmp_path, 0)
+    with recorded(monkeypatch) as events:
+        write(WRITERS[name], tmp_path, 1)
+    assert any(kind == "renamed" for kind, _ in events)
+    assert unflushed(events) == []
+
+
+def test_folders_are_flushed_after_a_run_was_set_aside(tmp_path, monkeypatch):
+    run, text = tmp_path / "run", tmp_path / "a.txt"
+    run.mkdir()
+    (run / "log.jsonl").touch()
+    text.write_text("a cat\n")
+    config = PretrainConfig.of({"paths": {"raw_text": str(text)}, "training": {"max_steps": 1}})
+    with recorded(monkeypatch) as events:
+        claim(run, config, force=True)
+    assert ("renamed", str(run / "replaced" / "log.jsonl")) in events
+    assert unflushed(events) == []

@@ -1,0 +1,74 @@
+"""The tables of docs/languages.md say what cards and reports say."""
+
+import json
+
+import pytest
+
+from scripts.language_table import ROOT, renewed, score_rows, table, tables
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.weights_package import write_package
+from tests import tiny
+
+REPORT = """# Title
+
+*Test scores | of all*
+
+| task and data | metric | baseline | elmo | fewer errors |
+| --- | --- | ---: | ---: | ---: |
+| ner, Herodotos | F1 | 70.0 ± 0.1 (3) | 76.0 ± 0.2 (3) | 20.0% |
+
+| task and data | seed |
+| --- | ---: |
+| ner, Herodotos | 0 |
+"""
+
+
+@pytest.fixture
+def models(tmp_path):
+    for lang in ("grc", "la"):
+        card = {"language": lang, "licence": "CC0 1.0", "tokens_seen": 21_600_000}
+        weights = Weights.from_bilm(tiny.bilm(tiny.config()), card=card)
+        write_package(weights, f"{lang}_elmo_mini_v1", tmp_path / "models")
+    return tmp_path / "models"
+
+
+def test_the_page_is_up_to_date():
+    page = (ROOT / "docs" / "languages.md").read_text("utf8")
+    assert renewed(page, tables(ROOT / "models", ROOT / "evidence" / "report")) == page
+
+
+def test_figures_that_are_not_there_have_no_column(models, tmp_path):
+    written = tables(models, tmp_path / "report")
+    first, _, greek, latin = written.splitlines()
+    assert first == "| model | language | size | words read | licence |"
+    assert "| Ancient Greek |" in greek
+    assert latin.startswith("| [la_elmo_mini_v1](../models/la_elmo_mini) | Latin | 0.")
+    assert latin.endswith(" MB | 22 million | CC0 1.0 |")
+
+
+def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
+    report = tmp_path / "report" / "la"
+    report.mkdir(parents=True)
+    (report / "report.md").write_text(REPORT, "utf8")
+    measured = {"order": 5, "vocab_size": 100_000, "kneser_ney": 400.0, "forward": 300.0}
+    (report / "kneser_ney.json").write_text(json.dumps(measured))
+    written = tables(models, tmp_path / "report")
+    assert "| 100,000 | 300.0 | 400.0 | 25% |" in written
+    assert written.splitlines()[-1] == (
+        "| [Latin](../evidence/report/la/report.md) | ner, Herodotos | F1 | 70.0 ± 0.1 (3) | 76.0 ± 0.2 (3) | 20.0% |"
+    )
+    # The first table alone, and none of a language without a report.
+    assert len(score_rows(report, "Latin")) == 1 and score_rows(tmp_path, "Greek") == []
+
+
+def test_without_models_there_is_a_sentence(tmp_path):
+    assert tables(tmp_path, tmp_path) == "No model of another language is in this repository yet."
+
+
+def test_only_what_is_between_the_marks_changes():
+    page = "a\n<!-- models -->\nold\n<!-- /models -->\nb\n"
+    new = renewed(page, table([{"x": r"\1", "y": ""}]))
+    assert new == "a\n<!-- models -->\n\n| x |\n| --- |\n| \\1 |\n\n<!-- /models -->\nb\n"
+    assert renewed(new, "c") == "a\n<!-- models -->\n\nc\n\n<!-- /models -->\nb\n"
+    with pytest.raises(ValueError, match="no <!-- models -->"):
+        renewed("a", "b")

@@ -1,0 +1,81 @@
+"""The learning curve: what each point trains, and the figures that are read from what it leaves."""
+
+import json
+import sys
+
+import pytest
+import srsly
+from spacy.util import load_config
+
+from scripts import learning_curve
+from scripts.learning_curve import NER_CONFIG, chart, commands, read_points, table
+from spacy_elmo.analysis.figures import save_figure
+
+
+@pytest.fixture
+def out(tmp_path):
+    for words, perplexities, scores in (("10", [300, 210, 220], [0.5, 0.6]), ("1", [900], [0.25])):
+        folder = tmp_path / "curve" / words
+        folder.mkdir(parents=True)
+        rows = [{"dev": None}, *({"dev": {"mean": mean}} for mean in perplexities)]
+        srsly.write_jsonl(folder / "log.jsonl", rows)
+        for seed, score in enumerate(scores):
+            (folder / f"ner-{seed}").mkdir()
+            (folder / f"ner-{seed}" / "test.json").write_text(json.dumps({"ents_f": score}))
+    # Still under way.
+    (tmp_path / "curve" / "30").mkdir()
+    return tmp_path / "curve"
+
+
+def test_points_are_read_fewest_words_first(out, tmp_path):
+    points = read_points(out)
+    assert points == [
+        {"words": 1.0, "perplexity": 900, "f1": 25.0, "seeds": 1},
+        {"words": 10.0, "perplexity": 210, "f1": pytest.approx(55), "seeds": 2},
+    ]
+    assert table(points).splitlines()[2:] == [
+        "| 1 | 900.0 | 25.0 | 1 |",
+        "| 10 | 210.0 | 55.0 | 2 |",
+    ]
+    save_figure(chart(points), tmp_path / "curve.png", title="")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+
+
+def test_a_point_reads_its_words_and_its_names_read_its_weights(tmp_path):
+    srsly.write_json(tmp_path / "corpus.json", {"prepare": {"lang": "la"}})
+    made = commands(tmp_path / "la.cfg", tmp_path, tmp_path / "out", "ner/la", 0.3, 2)
+    bilm, train, score = (" ".join(command) for command in made.values())
+    assert "--training.max_tokens 300000 " in bilm and "--prepare.lang la" in bilm
+    assert f"--components.elmo.weights {tmp_path}/out/0.3/model-best.safetensors" in train
+    assert "--nlp.lang la" in train and "--system.seed 2" in train
+    assert "ner/la-test.spacy" in score
+    # Every override is a setting of the config.
+    config = load_config(NER_CONFIG)
+    options = [
+        word[2:].split(".") for word in train.split() if word.startswith("--") and "." in word
+    ]
+    for section, *names in options:
+        block = config[section]
+        for name in names:
+            assert name in block
+            block = block[name]
+
+
+def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
+    srsly.write_json(tmp_path / "corpus.json", {"prepare": {"lang": "la"}})
+    made = commands(tmp_path / "la.cfg", tmp_path, tmp_path / "out", "ner/la", 3, 0)
+    first, *others = made
+    first.parent.mkdir(parents=True)
+    first.touch()
+    called = []
+    monkeypatch.setattr(learning_curve.subprocess, "run", lambda line, check: called.append(line))
+    arguments = [str(tmp_path / "la.cfg"), str(tmp_path), str(tmp_path / "out"), "--ner", "ner/la"]
+    monkeypatch.setattr(sys, "argv", ["learning_curve", "run", *arguments, "--millions", "3"])
+    learning_curve.main()
+    assert called == [made[file] for file in others]
+
+
+def test_a_report_on_nothing_is_one_message(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["learning_curve", "report", str(tmp_path), "a.png"])
+    with pytest.raises(SystemExit, match="no point is done"):
+        learning_curve.main()
