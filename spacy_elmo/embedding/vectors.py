@@ -20,6 +20,8 @@ from .shard_file import ShardFile, shard_name
 FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
+_MOST_ROWS = 1 << 48
+"""More items or rows than any disk holds: Python counts the items of a sequence up to 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -145,7 +147,7 @@ def _check_index(path: Path, index: Mapping[str, Any]) -> None:
             or any(type(entry.get(name)) is not kind for name, kind in _ENTRY.items())
             or entry["file"] != shard_name(number)
             or entry["first"] != first
-            or min(entry["items"], entry["rows"]) < 0
+            or not all(0 <= entry[name] < _MOST_ROWS for name in ("items", "rows"))
         ):
             raise ValueError(f"{path} is damaged: {entry!r:.200} is not the next shard")
         first += entry["items"]

@@ -179,6 +179,16 @@ def test_name_of_another_shard(folder, name):
         open_vectors(folder)
 
 
+@pytest.mark.parametrize("value", [-1, 1 << 48, 10**30])
+@pytest.mark.parametrize("name", ["items", "rows"])
+def test_numbers_that_no_shard_has(folder, name, value):
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][-1][name] = value
+    (folder / "index.json").write_bytes(of_an_earlier_version(json.dumps(index).encode()))
+    with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
+        open_vectors(folder)
+
+
 def test_vectors_of_an_earlier_version(folder):
     expected = used(folder)
     for path in folder.glob("shard-*"):

@@ -38,7 +38,13 @@ def check_digests(folder: Path, description: Mapping[str, Any]) -> None:
             stacklevel=4,
         )
         return
-    for name, digest in dict(description[_DIGESTS]).items():
+    digests = dict(description[_DIGESTS])
+    # A damaged name may be a path out of the folder, even that of a device.
+    if missing := sorted(digests.keys() - {path.name for path in folder.iterdir()}):
+        raise FileNotFoundError(
+            f"{folder} does not contain {', '.join(missing)}, as corpus.json says"
+        )
+    for name, digest in digests.items():
         is_description = name == DESCRIPTION
         if digest != (
             _description_digest(description) if is_description else _file_digest(folder / name)

@@ -206,9 +206,20 @@ class Trainer:
             checkpoint: the path of the checkpoint, for messages.
 
         Raises:
-            ValueError: it belongs to another corpus or vocabulary.
+            ValueError: it belongs to another corpus or vocabulary, or an entry is missing or invalid.
         """
-        check_digests(state, self._digests, checkpoint)
+        try:
+            check_digests(state, self._digests, checkpoint)
+            self._restore(state)
+        except ValueError:
+            raise
+        except Exception as error:  # torch raises many kinds for entries that do not fit
+            raise ValueError(
+                f"The checkpoint in {checkpoint} is damaged, or not of this version: {error!r:.300}. Delete it to"
+                " start again"
+            ) from error
+
+    def _restore(self, state: dict[str, Any]) -> None:
         if self._ranks.first:
             warn_of_other_rounding(state, self._ranks.size)
         self._bilm.load_state_dict(state["bilm"])

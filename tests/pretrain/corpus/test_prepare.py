@@ -266,6 +266,16 @@ def test_a_damaged_corpus_is_to_be_prepared_again(tmp_path, text_file, name, con
         Corpus.open(folder)
 
 
+@pytest.mark.parametrize("name", ["/", "/dev/zero", "..", "absent.npy"])
+def test_digests_are_of_files_in_the_folder(tmp_path, corpus, name):
+    file = tmp_path / "corpus" / "corpus.json"
+    description = json.loads(file.read_text(encoding="utf8"))
+    description["digests"][name] = description["digests"].pop("types.txt")
+    file.write_text(json.dumps(description), encoding="utf8")
+    with pytest.raises(FileNotFoundError, match=f"corpus does not contain {name}, as corpus.json"):
+        Corpus.open(tmp_path / "corpus")
+
+
 @pytest.mark.parametrize("value", [1000, -1])
 @pytest.mark.parametrize("part", ["train", "dev"])
 def test_a_word_of_no_type_is_damage(tmp_path, corpus, value, part):

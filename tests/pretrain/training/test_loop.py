@@ -204,6 +204,17 @@ def test_another_corpus_is_refused(corpus, make_config, tmp_path):
         next(pretrain(make_config(), other, tmp_path / "run", resume=True))
 
 
+@pytest.mark.parametrize("name, value", [("bilm", None), ("since", {"else": 1}), ("step", None)])
+def test_a_checkpoint_with_a_damaged_entry_is_refused(corpus, make_config, tmp_path, name, value):
+    next(pretrain(make_config(), corpus, tmp_path / "run"))
+    (path,) = (tmp_path / "run" / "checkpoint").glob("current.pt")
+    state = torch.load(path, weights_only=True)
+    del state[name]
+    torch.save({**state, name: value} if value is not None else state, path)
+    with pytest.raises(ValueError, match="The checkpoint in .*checkpoint is damaged"):
+        next(pretrain(make_config(), corpus, tmp_path / "run", resume=True))
+
+
 def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
     torch.manual_seed(5)
     expected = torch.rand(3)
