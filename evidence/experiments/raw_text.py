@@ -35,7 +35,7 @@ def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[list[st
     """
     count = 0
     for document in documents(text_files(source), "strict"):
-        for line in [" ".join(document.text)] if document.words else document.text:
+        for line in [" ".join(document.parts)] if document.is_tokenized else document.parts:
             if words is not None and count >= words:
                 return
             tokens = [token.text for token in nlp.make_doc(line) if not token.is_space]

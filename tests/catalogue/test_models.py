@@ -85,10 +85,10 @@ def test_checksums_that_are_none(sha256):
 @pytest.mark.parametrize(
     "url, problem",
     [
-        ("ftp://host/model.zip", "is not an address of the form https://host/file"),
-        ("file:///etc/passwd", "is not an address"),
-        ("https:///model.zip", "is not an address"),
-        ("model.zip", "is not an address"),
+        ("ftp://host/model.zip", "is not a URL of the form https://host/file"),
+        ("file:///etc/passwd", "is not a URL"),
+        ("https:///model.zip", "is not a URL"),
+        ("model.zip", "is not a URL"),
         ("https://host", "contains no file name"),
         ("https://host/", "contains no file name"),
         ("https://host/a/..", "contains no file name"),

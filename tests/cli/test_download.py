@@ -161,7 +161,7 @@ def test_wrong_checksum_of_an_address(server, tmp_path):
     "arguments, problem",
     [
         (["sone"], "No model 'sone' in the catalogue; similar: some."),
-        (["ftp://host/model.zip"], "is not an address of the form https://host/file"),
+        (["ftp://host/model.zip"], "is not a URL of the form https://host/file"),
         (["some", "--sha256", SHA256], "--sha256 is for a URL"),
         (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
     ],

@@ -162,9 +162,9 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--training.vocab_size", "null"), "that of paths.init, which is null too"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
         ((), "raw_text is required"),
-        (("--gpu-id", "17"), "--gpu-id 17: torch sees"),
+        (("--gpu-id", "17"), "GPU 17 (`--gpu-id`): torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
-        (("--init", "nowhere"), "No weights file at nowhere (paths.init, --init)"),
+        (("--init", "nowhere"), "No weights file at nowhere (paths.init, `--init`)"),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):

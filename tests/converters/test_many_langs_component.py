@@ -126,5 +126,5 @@ def test_a_shape_that_is_not_the_files(weights):
     nlp = spacy.blank("xx")
     model = {"@architectures": "spacy-elmo.BiLM.v1", "square_projections": False}
     nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
-    with pytest.raises(ValueError, match="square_projections = False .it has True"):
+    with pytest.raises(ValueError, match="square_projections = False .not True"):
         nlp("cat")

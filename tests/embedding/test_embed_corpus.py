@@ -190,7 +190,7 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
     before = tree(out)
     with pytest.raises(FileExistsError, match="--force"):
         run(nlp, text, out, format=format)
-    with pytest.raises(ValueError, match="choose one"):
+    with pytest.raises(ValueError, match="set one of them"):
         run(nlp, text, out, format=format, force=True, resume=True)
     with pytest.raises(ValueError, match="dtype = 'float16', was 'float32'"):
         run(nlp, text, out, format=format, options=EmbedOptions(dtype="float16"), resume=True)

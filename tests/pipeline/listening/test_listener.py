@@ -212,14 +212,14 @@ def test_some_docs_with_layers_and_some_without(tagged):
 def test_nobody_to_listen_to(weights, tagged):
     nlp = spacy.blank("en")
     pipelines.add_tagger(nlp, upstream="elmo")
-    with pytest.raises(ValueError, match="no component to listen to: 'elmo' must stand before"):
+    with pytest.raises(ValueError, match="no component to listen to: 'elmo' must come before"):
         nlp.initialize(lambda: pipelines.examples(nlp))
     nlp.add_pipe("elmo", config={"weights": str(weights)})
-    with pytest.raises(ValueError, match="must stand before"):
+    with pytest.raises(ValueError, match="must come before"):
         nlp.initialize(lambda: pipelines.examples(nlp))
     nlp, listener = tagged
     nlp.remove_pipe("elmo")
-    with pytest.raises(ValueError, match="an elmo component must stand before"):
+    with pytest.raises(ValueError, match="an elmo component must come before"):
         nlp("a")
     assert_array_equal(pickle.loads(pickle.dumps(listener)).layers[0].get_param("scalars"),
                        listener.layers[0].get_param("scalars"))  # fmt: skip
