@@ -287,6 +287,13 @@ class Weights:
             problems.append(
                 f"alphabet: {len(self.alphabet)} characters, expected {expected_characters}"
             )
+        if self.config.words and not problems:
+            with on_meta_device():
+                bilm = BiLM(self.config)
+            try:
+                bilm.set_vocabulary(self.vocabulary, self.alphabet)
+            except ValueError as error:
+                problems.append(str(error))
         return sorted(problems)
 
     def _file_tensors(self) -> dict[str, Tensor]:

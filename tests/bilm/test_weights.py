@@ -278,6 +278,15 @@ def test_vocabulary_of_another_length_than_the_table(tmp_path):
         Weights.load(tmp_path / "w.safetensors")
 
 
+@pytest.mark.parametrize("mark", ["<bos>", "<eos>", "<oov>"])
+def test_vocabulary_without_a_mark_of_word_input(tmp_path, mark):
+    names = [name if name != mark else "else" for name in tiny.LEXICON]
+    live = tiny.bilm(tiny.lexicon_config())
+    Weights.from_bilm(live, vocabulary=names).save(tmp_path / "w.safetensors")
+    with pytest.raises(ValueError, match=rf"w\.safetensors: (?s:.*) word input lacks {mark}"):
+        Weights.load(tmp_path / "w.safetensors")
+
+
 def test_vocabulary_keeps_odd_words():
     words = ["<S>", "</S>", "<UNK>", "", "\ud800", "\u2028", "\x85", "a\tb"]
     weights = dataclasses.replace(make(words=8), vocabulary=words)
