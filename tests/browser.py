@@ -17,9 +17,13 @@ class Page:
         self.wait(lambda: self.find(ready))
 
     def wait(self, condition):
+        from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, PATIENCE).until(lambda _: condition())
+        # The page may replace an element between finding it and reading it: then look again.
+        ignored = [StaleElementReferenceException]
+        waiting = WebDriverWait(self.browser, PATIENCE, ignored_exceptions=ignored)
+        return waiting.until(lambda _: condition())
 
     def find(self, selector):
         return self.browser.find_elements("css selector", selector)

@@ -52,8 +52,9 @@ def test_more_rows_and_columns_than_are_packed_at_a_time(implementation, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_of_a_wider_matrix(dtype):
     left, right = normal(33, 90).to(dtype), normal(33, 200, seed=1).to(dtype)
-    found = weight_gradient(left[:, 7:50], right[:, 3:120])
-    assert torch.equal(found, weight_gradient(left[:, 7:50].clone(), right[:, 3:120].clone()))
+    # Without the kernel, torch may add up in another order when rows are further apart.
+    tolerance = 1e-5 if dtype in native.avx512_functions("weight_gradient") else 1e-2
+    check(left[:, 7:50], right[:, 3:120], tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
