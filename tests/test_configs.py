@@ -54,3 +54,13 @@ def test_one_way_in(name):
             for key in ("score_weights", "annotating_components"):
                 config[section].pop(key, None)
         assert own[section] == ner[section]
+
+
+@pytest.mark.parametrize("name", ["ner", "tagger", "textcat"])
+def test_vectors_config_is_the_elmo_config_with_static_vectors(name):
+    elmo = load_config(CONFIGS / f"{name}_elmo.cfg", interpolate=False)
+    vectors = load_config(CONFIGS / f"{name}_elmo_vectors.cfg", interpolate=False)
+    elmo["paths"]["vectors"] = None
+    elmo["initialize"]["vectors"] = "${paths.vectors}"
+    elmo["components"][name]["model"]["tok2vec"]["embed"]["include_static_vectors"] = True
+    assert vectors == elmo

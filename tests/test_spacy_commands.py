@@ -4,6 +4,7 @@ import subprocess
 import sys
 import traceback
 
+import numpy as np
 import pytest
 import spacy
 import srsly
@@ -184,3 +185,33 @@ def test_from_the_shell(tmp_path):
     nlp = spacy.load(tmp_path / "model-last")
     assert nlp("Anna met Bob.")._.elmo.shape == (4, 256)
     assert set(nlp.get_pipe("ner").labels) == {"PER", "LOC"}
+
+
+def test_elmo_and_static_vectors_from_the_shell(tmp_path):
+    """The trained pipeline keeps the vectors table, and its NER reads it beside the hash embedding."""
+    docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    # floret's format: rows, width, lengths of word pieces, hashes per piece, their seed, marks of a word's ends.
+    table = np.random.default_rng(0).normal(size=(50, 4)).astype("float32")
+    rows = [f"{i} {' '.join(map(str, row))}" for i, row in enumerate(table)]
+    header = "50 4 4 5 2 2166136261 < >"
+    (tmp_path / "table.floret").write_text("\n".join([header, *rows]) + "\n")
+    spacy_command = [sys.executable, "-m", "spacy"]
+    paths = ["--paths.train", "a.spacy", "--paths.dev", "a.spacy", "--paths.vectors", "vectors"]
+    for command in (
+        ["init", "vectors", "en", "table.floret", "vectors", "--mode", "floret"],
+        ["elmo", "init-config", "ner.cfg", "--from", "ner_elmo_vectors"],
+        ["train", "ner.cfg", "-o", ".", *paths, "--training.max_steps", "1"],
+    ):
+        done = subprocess.run(
+            [*spacy_command, *command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    nlp = spacy.load(tmp_path / "model-last")
+    np.testing.assert_allclose(nlp.vocab.vectors.data, table, rtol=1e-6)
+    doc = nlp("Anna met Bob.")
+    tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec")
+    before = tok2vec.predict([doc])
+    nlp.vocab.vectors.data[:] = 0
+    after = tok2vec.predict([doc])
+    assert abs(before - after).max() > 1e-3
