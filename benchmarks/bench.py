@@ -1,7 +1,8 @@
 """Speeds of this machine, in one file and one picture, in about ten minutes: `make bench`.
 
-Inference in all sizes (`speed.py`), training beside the rivals (`rivals.py`), the gates (`gates.py`), a short sentence
-(`latency.py`) and spaCy's start (`import_time.py`), by the rules of these programs, on one thread.
+Inference in all sizes (`speed.py`), training beside the rivals (`rivals.py`) and by kind of operation
+(`training_profile.py`), the gates (`gates.py`), a short sentence (`latency.py`) and spaCy's start (`import_time.py`),
+by the rules of these programs, on one thread; and inference of the small size on two.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from spacy_elmo.bilm.kernels.native import active_kernels
 RESULTS = Path(__file__).parent / "results"
 BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
 """Sentences in a batch, by size. In the original size one batch size takes as long as three in the others."""
+ON_TWO_THREADS = [
+    Side(kind, precision)
+    for precision in ("float32", "bfloat16")
+    for kind in ("network", "products")
+]
 
 
 def main() -> None:
@@ -43,25 +49,31 @@ def main() -> None:
     args = parser.parse_args()
     allennlp = args.allennlp if args.allennlp and args.allennlp.is_dir() else None
     results: list[Result] = []
-    for size in args.sizes:
+    parts = [
+        (size, _contenders(size, allennlp is not None), BATCHES[size], args.threads)
+        for size in args.sizes
+    ]
+    if "small" in args.sizes and args.threads == 1 and (os.cpu_count() or 1) > 1:
+        parts.append(("small", ON_TWO_THREADS, [32], 2))
+    for size, sides, batches, threads in parts:
         part = compare(
             size,
-            _contenders(size, allennlp is not None),
-            batches=BATCHES[size],
+            sides,
+            batches=batches,
             rounds=args.rounds,
-            threads=args.threads,
+            threads=threads,
             text=args.text,
             allennlp=allennlp,
         )
         print("\n".join(table(part)), end="\n\n", flush=True)
         results += part
     print("\n".join(targets(results)), end="\n\n", flush=True)
-    threads, text = ["--threads", str(args.threads)], ["--text", str(args.text)]
-    rivals = ["--sizes", *(size for size in args.sizes if size != "original")]
-    rivals += ["--words", str(args.words), "--repeats", "2"]
-    rivals += ["--allennlp", str(allennlp)] if allennlp else []
+    common = ["--threads", str(args.threads), "--text", str(args.text)]
+    trained = ["--sizes", *(size for size in args.sizes if size != "original")]
+    trained += ["--words", str(args.words)]
+    rivals = ["--repeats", "2", *(["--allennlp", str(allennlp)] if allennlp else [])]
     milliseconds = {
-        "one sentence": run("latency.py", *threads, *text),
+        "one sentence": run("latency.py", *common),
         "import": run("import_time.py"),
     }
     print("\n".join(limits(milliseconds)), end="\n\n", flush=True)
@@ -74,12 +86,13 @@ def main() -> None:
         "kernels": active_kernels(),
         "text": args.text.name,
         "inference": [{**asdict(result), "words per second": result.speed} for result in results],
-        "training": run("rivals.py", *threads, *text, *rivals),
+        "training": run("rivals.py", *common, *trained, *rivals),
+        "training by kind of operation": run("training_profile.py", *common, *trained),
         "nanoseconds a cell of the gates": run("gates.py"),
         "milliseconds": milliseconds,
     }
-    for part in ("training", "nanoseconds a cell of the gates"):
-        print(json.dumps(report[part], indent=2), flush=True)
+    for name in ("training", "training by kind of operation", "nanoseconds a cell of the gates"):
+        print(json.dumps(report[name], indent=2), flush=True)
     args.folder.mkdir(parents=True, exist_ok=True)
     path = args.folder / f"{file_name(processor())}.json"
     path.write_text(json.dumps(report, indent=2) + "\n", "utf8")

@@ -28,7 +28,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretrain.training.allocation import keep_freed_memory
+from spacy_elmo.pretrain.training.allocation import reuse_memory
 
 
 def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, float]:
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    keep_freed_memory()
+    reuse_memory()
     report: dict[str, Any] = {
         **{name: value for name, value in vars(args).items() if name not in ("text", "out", "allennlp")},
         "torch": torch.__version__,

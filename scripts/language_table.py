@@ -1,31 +1,26 @@
 """Write the tables of docs/languages.md from the cards of the packages in models/ and from the reports of the evidence.
 
-    python scripts/language_table.py            # writes them
-    python scripts/language_table.py --check    # is an error if the page has others
+    python -m scripts.language_table            # writes them
+    python -m scripts.language_table --check    # is an error if the page has others
 
 A table has the columns that at least one model has a figure for.
 """
 
-import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import spacy
 
+from scripts.marked_page import ROOT, Row, renew, table
 from spacy_elmo.bilm.weights import Weights
 
-ROOT = Path(__file__).parent.parent
-_PLACE = re.compile(r"(<!-- models -->\n).*?(\n<!-- /models -->)", re.DOTALL)
 _NONE = "No model of another language is in this repository yet."
 _SCORES = (
     "Test scores, as in the report of the language: hash embeddings, with floret vectors of the same text, with"
     " ELMo, with both; ± standard deviation (seeds). The last column is the share of the baseline's errors that ELMo"
     " does without."
 )
-
-Row = Mapping[str, str]
 
 
 def model_row(weights: Path, report: Path) -> Row:
@@ -81,14 +76,6 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Return rows as a table in Markdown, without the columns that none of them fills."""
-    columns = list(dict.fromkeys(name for row in rows for name, cell in row.items() if cell))
-    lines = [columns, ["---"] * len(columns)]
-    lines += [[row.get(name, "") for name in columns] for row in rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 def tables(models: Path, reports: Path) -> str:
     """Return what stands between the marks of the page."""
     files = sorted(models.glob("*/*/*.safetensors"))
@@ -108,31 +95,10 @@ def tables(models: Path, reports: Path) -> str:
     return "\n\n".join(parts)
 
 
-def renewed(page: str, content: str) -> str:
-    """Return a page with other content between its marks.
-
-    Raises:
-        ValueError: the page has no marks.
-    """
-    if not _PLACE.search(page):
-        raise ValueError("The page has no <!-- models --> and <!-- /models -->")
-    return _PLACE.sub(lambda marks: f"{marks[1]}\n{content}\n{marks[2]}", page)
-
-
 def main() -> None:
     """Write the page, or compare it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args()
-    page = ROOT / "docs" / "languages.md"
-    before = page.read_text("utf8")
-    after = renewed(before, tables(ROOT / "models", ROOT / "evidence" / "report"))
-    if args.check and after != before:
-        raise SystemExit(f"{page} has other tables: python scripts/language_table.py writes them")
-    if not args.check:
-        page.write_text(after, "utf8")
+    content = tables(ROOT / "models", ROOT / "evidence" / "report")
+    renew(ROOT / "docs" / "languages.md", "models", content, __doc__)
 
 
 if __name__ == "__main__":

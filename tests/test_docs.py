@@ -58,8 +58,9 @@ SHORTER = {
 
 RUN_ELSEWHERE = {
     "packages.md": "tests/cli/test_init_config.py",
+    "vectors.md": "tests/test_spacy_commands.py",
 }
-"""A page -> the test that runs its commands, on a foreign model and with other checks."""
+"""A page -> the test that runs its commands, on other files and with other checks."""
 
 
 class Block(NamedTuple):

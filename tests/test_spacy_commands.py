@@ -188,7 +188,7 @@ def test_from_the_shell(tmp_path):
 
 
 def test_elmo_and_static_vectors_from_the_shell(tmp_path):
-    """The trained pipeline keeps the vectors table, and its NER reads it beside the hash embedding."""
+    """The commands of vectors.md: the trained pipeline keeps the table, and its NER reads it beside the hash embedding."""
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     # floret's format: rows, width, lengths of word pieces, hashes per piece, their seed, marks of a word's ends.

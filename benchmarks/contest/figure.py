@@ -20,16 +20,14 @@ def draw(results: list[Result], path: Path) -> None:
     rows = [
         {
             "contender": f"{result.side.kind}, {result.side.precision}",
-            "size": result.size,
-            "threads": f"threads: {result.threads}",
+            "panel": f"{result.size}, threads: {result.threads}",
             "batch": str(result.batch),
             "speed": result.speed,
         }
         for result in results
     ]
-    contenders, sizes, threads, batches = (
-        list(dict.fromkeys(row[name] for row in rows))
-        for name in ("contender", "size", "threads", "batch")
+    contenders, panels, batches = (
+        list(dict.fromkeys(row[name] for row in rows)) for name in ("contender", "panel", "batch")
     )
     batch = {"field": "batch", "type": "nominal", "sort": batches, "title": "sentences in a batch"}
     panel = {
@@ -46,17 +44,16 @@ def draw(results: list[Result], path: Path) -> None:
             },
             "y": {"field": "contender", "type": "nominal", "sort": contenders, "title": None},
             "color": batch,
-            "tooltip": [{"field": name} for name in ("contender", "size", "batch", "speed")],
+            "tooltip": [{"field": name} for name in ("contender", "panel", "batch", "speed")],
         },
     }
     chart = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": TITLE,
         "data": {"values": rows},
-        "facet": {
-            "column": {"field": "size", "type": "nominal", "sort": sizes, "title": None},
-            "row": {"field": "threads", "type": "nominal", "sort": threads, "title": None},
-        },
+        # Not a grid of sizes and threads: Vega moves panels into cells that have no results.
+        "facet": {"field": "panel", "type": "nominal", "sort": panels, "title": None},
+        "columns": 2,
         "spec": panel,
         "resolve": {"scale": {"x": "independent", "y": "independent"}},
     }

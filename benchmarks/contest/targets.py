@@ -38,7 +38,28 @@ TARGETS = (
         )
         for precision in ("bfloat16", "int8")
     ),
-    Target("original to its products alone", "original", Side("network"), Side("products"), 0.85),
+    Target(
+        "original, bfloat16, to float32",
+        "original",
+        Side("network", "bfloat16"),
+        Side("network"),
+        3,
+    ),
+    Target(
+        "original, int8, to bfloat16",
+        "original",
+        Side("network", "int8"),
+        Side("network", "bfloat16"),
+        1,
+    ),
+    Target("small, bfloat16, to AllenNLP", "small", Side("network", "bfloat16"), _ALLENNLP, 20),
+    Target(
+        "small, bfloat16, to float32", "small", Side("network", "bfloat16"), Side("network"), 2.2
+    ),
+    *(
+        Target(f"{size} to its products alone", size, Side("network"), Side("products"), 0.85)
+        for size in ("mini", "small", "original")
+    ),
     *(
         Target(f"{size}, nlp.pipe to the network", size, Side("nlp.pipe"), Side("network"), 0.9)
         for size in ("mini", "small", "original")

@@ -49,10 +49,11 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
 
     def compare(size, sides, *, batches, rounds, threads, text, allennlp):
         assert allennlp is None  # its folder does not exist
-        assert (Side("nlp.pipe", "int8") in sides) == (size != "original")
+        assert (Side("nlp.pipe", "int8") in sides) == (size != "original" and threads == 1)
         return [Result(threads, size, side, 32, [100.0, 300.0, 200.0], 5.0) for side in sides]
 
     monkeypatch.setattr(bench, "run", run)
+    monkeypatch.setattr(bench.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(bench, "compare", compare)
     arguments = ["bench.py", "--folder", str(tmp_path), "--allennlp", str(tmp_path / "none")]
     monkeypatch.setattr("sys.argv", arguments)
@@ -61,7 +62,11 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
     report = json.loads(path.read_text())
     assert {result["size"] for result in report["inference"]} == {"mini", "small", "original"}
     assert all(result["words per second"] == 200 for result in report["inference"])
-    assert programs == ["latency.py", "import_time.py", "rivals.py", "gates.py"]
+    speeds = {(result["size"], result["threads"]) for result in report["inference"]}
+    assert speeds == {("mini", 1), ("small", 1), ("original", 1), ("small", 2)}
+    assert programs == [
+        "latency.py", "import_time.py", "rivals.py", "training_profile.py", "gates.py",
+    ]  # fmt: skip
     assert "AVX512" in report["kernels"] or "torch" in report["kernels"]
     assert path.with_suffix(".png").stat().st_size > 1000
     assert str(path) in capsys.readouterr().out

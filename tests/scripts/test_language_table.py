@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from scripts.language_table import ROOT, renewed, score_rows, table, tables
+from scripts.language_table import score_rows, tables
+from scripts.marked_page import ROOT, renewed
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
 from tests import tiny
@@ -34,7 +35,7 @@ def models(tmp_path):
 
 def test_the_page_is_up_to_date():
     page = (ROOT / "docs" / "languages.md").read_text("utf8")
-    assert renewed(page, tables(ROOT / "models", ROOT / "evidence" / "report")) == page
+    assert renewed(page, "models", tables(ROOT / "models", ROOT / "evidence" / "report")) == page
 
 
 def test_figures_that_are_not_there_have_no_column(models, tmp_path):
@@ -63,12 +64,3 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
 
 def test_without_models_there_is_a_sentence(tmp_path):
     assert tables(tmp_path, tmp_path) == "No model of another language is in this repository yet."
-
-
-def test_only_what_is_between_the_marks_changes():
-    page = "a\n<!-- models -->\nold\n<!-- /models -->\nb\n"
-    new = renewed(page, table([{"x": r"\1", "y": ""}]))
-    assert new == "a\n<!-- models -->\n\n| x |\n| --- |\n| \\1 |\n\n<!-- /models -->\nb\n"
-    assert renewed(new, "c") == "a\n<!-- models -->\n\nc\n\n<!-- /models -->\nb\n"
-    with pytest.raises(ValueError, match="no <!-- models -->"):
-        renewed("a", "b")

@@ -1,0 +1,101 @@
+"""Write the tables of docs/speed.md, a part for each processor, from what `make bench` writes to benchmarks/results.
+
+python -m scripts.speed_tables            # writes them
+python -m scripts.speed_tables --check    # is an error if the page has others
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts.marked_page import ROOT, Row, renew, table
+
+BATCH = 32
+"""Number of sentences in a batch, for the table of inference; the files have others as well."""
+
+Report = Mapping[str, Any]
+
+
+def training_rows(report: Report) -> list[Row]:
+    """Return words per second of the networks on the same batches, for serving and training."""
+    return [
+        {
+            "2,000 words a batch": f"{size}, {task}",
+            **{name: f"{speed:,.0f}" for name, speed in speeds[task].items()},
+            **{
+                f"{precision} to AllenNLP": f"{speeds[task][precision] / speeds[task]['AllenNLP']:.1f}"
+                for precision in ("float32", "bfloat16")
+                if "AllenNLP" in speeds[task]
+            },
+        }
+        for size, speeds in report["training"].items()
+        if isinstance(speeds, dict)
+        for task in ("serving", "training")
+    ]
+
+
+def inference_rows(report: Report) -> list[Row]:
+    """Return words per second of all contenders in the middle of a text, a row for each size and number of threads."""
+    rows: dict[tuple[str, int], dict[str, str]] = {}
+    for result in report["inference"]:
+        if result["batch"] == BATCH:
+            size, threads, side = result["size"], result["threads"], result["side"]
+            name = f"{size}, {'one thread' if threads == 1 else f'{threads} threads'}"
+            row = rows.setdefault((size, threads), {f"batches of {BATCH} sentences": name})
+            rival = side["kind"] not in ("network", "nlp.pipe", "products")
+            column = side["kind"] if rival else f"{side['kind']}, {side['precision']}"
+            row[column] = f"{result['words per second']:,.0f}"
+    return list(rows.values())
+
+
+def profile_rows(report: Report) -> list[Row]:
+    """Return operations of training, and the share of its time by the three largest kinds of operation."""
+    return [
+        {
+            "training": f"{size}, {precision}",
+            "words/s": f"{result['words per second']:,.0f}",
+            "MFLOP a word": f"{result['MFLOP a word']:.1f}",
+            "GFLOP/s": f"{result['GFLOP/s']:.0f}",
+            "fastest product": f"{result['GFLOP/s of the fastest product']:.0f}",
+            "share": f"{result['utilization']:.0%}",
+            "time": ", ".join(f"{kind} {share:.0%}" for kind, share in list(result["shares"].items())[:3]),
+        }
+        for size, precisions in report["training by kind of operation"].items()
+        for precision, result in precisions.items()
+    ]  # fmt: skip
+
+
+def part(path: Path) -> str:
+    """Return the part of a page about one processor.
+
+    Args:
+        path: its file in benchmarks/results.
+    """
+    report = json.loads(path.read_text("utf8"))
+    processor, milliseconds = report["processor"], report["milliseconds"]
+    gates = report["nanoseconds a cell of the gates"]
+    file = f"../{path.relative_to(ROOT).as_posix()}"
+    return "\n\n".join(
+        [
+            f"### {processor['name']}, family {processor['family']}",
+            f"{report['date']}, torch {report['torch']}; {', '.join(processor['instructions'])}; {report['kernels']}"
+            f" ([all figures]({file}), [picture]({file.removesuffix('json')}png)).",
+            table(training_rows(report)),
+            table(inference_rows(report)),
+            table(profile_rows(report)),
+            f"The gates take {gates['float32']:.2f} ns a cell in float32 and {gates['bfloat16']:.2f} in bfloat16; a"
+            f" short sentence {milliseconds['one sentence']['float32']['median']:.1f} ms (median, mini). spaCy's start"
+            f" takes {milliseconds['import']['added']:.0f} ms more with this package.",
+        ]
+    )
+
+
+def main() -> None:
+    """Write the page, or compare it."""
+    parts = [part(path) for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))]
+    renew(ROOT / "docs" / "speed.md", "speeds", "\n\n".join(parts), __doc__)
+
+
+if __name__ == "__main__":
+    main()
