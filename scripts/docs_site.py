@@ -25,6 +25,7 @@ _COPIES = {
     "evidence/README.md": "evidence/index.md",
     "evidence/report/full/report.md": "evidence/report.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
+    "spacy_elmo/weights/en_base_v1.md": "evidence/en_base_v1.md",
     "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
     "CHANGELOG.md": "changelog.md",
     **{

@@ -1,6 +1,6 @@
 """Prepare the weights of a run for shipping: round them to float16, and score these on the whole held-out text.
 
-    python scripts/release_weights.py runs/mini en_mini_v3
+    python scripts/release_weights.py runs/base en_base_v1 models/cards/en.json
 
 Writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card beside it. The name must be new: a bundled
 name never changes its meaning. The head is rounded to 8 significant bits, those of bfloat16, because a wheel is
@@ -22,12 +22,16 @@ from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.objective import Batcher
 from spacy_elmo.pretrain.run_folder import run_corpus
 from spacy_elmo.pretrain.scoring.perplexity import Perplexity, perplexity
+from spacy_elmo.text.json_object import read_json_object
 
 FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"
 
 
-def release(run: Path, name: str) -> tuple[Path, Perplexity]:
+def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
     """Write the bundled file of a run's best model.
+
+    Args:
+        card: JSON file with more fields of its card: licence, author, corpus, sources.
 
     Returns:
         The file, and the held-out perplexity of its rounded weights.
@@ -51,7 +55,12 @@ def release(run: Path, name: str) -> tuple[Path, Perplexity]:
     corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
-    weights.card = {**best.card, "name": name, "perplexity": dataclasses.asdict(scores)}
+    weights.card = {
+        **best.card,
+        "name": name,
+        "perplexity": dataclasses.asdict(scores),
+        **read_json_object(card),
+    }
     out.parent.mkdir(exist_ok=True)
     weights.save(out)
     return out, scores
@@ -70,9 +79,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("run", type=Path, help="folder of a pretraining run")
-    parser.add_argument("name", help="name of the bundled model, with its version: en_mini_v3")
+    parser.add_argument("name", help="name of the bundled model, with its version: en_base_v1")
+    parser.add_argument("card", type=Path, help="JSON file with more fields of its card")
     args = parser.parse_args()
-    out, scores = release(args.run, args.name)
+    out, scores = release(args.run, args.name, args.card)
     msg.table(dataclasses.asdict(scores))
     msg.good(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 

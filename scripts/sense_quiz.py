@@ -1,6 +1,6 @@
 """A quiz of word senses: the share of 120 uses of 30 words whose nearest use has the same sense (quiz.tsv).
 
-    python scripts/sense_quiz.py en_mini_v3 [-o metrics.json]
+    python scripts/sense_quiz.py en_base_v1 [-o metrics.json]
 
 Each word has two senses and two uses of each. For every use the program finds the nearest one, by cosine, among
 the other three uses of the word; one of them has the same sense, so chance is a third. The quiz was written before the

@@ -118,7 +118,7 @@ def test_excerpt_initializes_trains_and_predicts(excerpt, weights, tmp_path, mon
     for block in consumers.blocks(config["components"]):
         if block.get("factory") == "elmo" or "bilm" in block:
             block["weights"] = str(weights)
-        if block.get("width") == 256:  # of the bundled biLM
+        if block.get("width") == 512:  # of the bundled biLM
             block["width"] = 10
     nlp = consumers.pipeline(consumers.make_small(config))
     nlp.initialize(lambda: consumers.examples(nlp))

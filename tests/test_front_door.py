@@ -98,8 +98,8 @@ def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
     )
     python(write)
     assert python(read).split("\n") == [
-        "(3, 256) (256,) (3, 3, 256) (3, 3, 256) None",
-        "(256,)",
+        "(3, 512) (512,) (3, 3, 512) (3, 3, 512) None",
+        "(512,)",
     ]
 
 
@@ -111,6 +111,6 @@ def test_embed_in_one_call(tmp_path):
     (tmp_path / "text.txt").write_text("She sat on the bank.\nIt rains.\n")
     spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out", layers="average")
     vectors = spacy_elmo.open_vectors(tmp_path / "out")
-    assert [vector.shape for vector in vectors] == [(6, 256), (3, 256)]
+    assert [vector.shape for vector in vectors] == [(6, 512), (3, 512)]
     with pytest.raises(FileExistsError):
         spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out")

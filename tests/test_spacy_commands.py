@@ -183,12 +183,12 @@ def test_from_the_shell(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Warning" not in done.stderr
     nlp = spacy.load(tmp_path / "model-last")
-    assert nlp("Anna met Bob.")._.elmo.shape == (4, 256)
+    assert nlp("Anna met Bob.")._.elmo.shape == (4, 512)
     assert set(nlp.get_pipe("ner").labels) == {"PER", "LOC"}
 
 
 def test_elmo_and_static_vectors_from_the_shell(tmp_path):
-    """The commands of vectors.md: the trained pipeline keeps the table, and its NER reads it beside the hash embedding."""
+    """The commands of vectors.md: the pipeline keeps the table, and its NER reads it beside the hash embedding."""
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     # floret's format: rows, width, lengths of word pieces, hashes per piece, their seed, marks of a word's ends.

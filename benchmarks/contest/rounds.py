@@ -32,7 +32,7 @@ TRANSFORMERS = {"BERT-base": 12, "BERT, 6 layers": 6}
 """Number of layers of each transformer."""
 TRANSFORMERS_WITH = "small"
 """The size of biLM with which transformers run: they have one size, so they run once."""
-SENTENCES = {"mini": 512, "small": 128, "original": 64}
+SENTENCES = {"mini": 512, "base": 512, "small": 128, "original": 64}
 """Least number of sentences of a round, by size: some seconds of work for the slowest contender."""
 
 

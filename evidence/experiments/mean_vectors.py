@@ -44,7 +44,7 @@ def main() -> None:
     """Parse the arguments and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", metavar="CORPUS", help="CORPUS-train.spacy, -dev and -test")
-    parser.add_argument("--weights", default="en_mini_v3")
+    parser.add_argument("--weights", default="en_base_v1")
     args = parser.parse_args()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": args.weights})

@@ -2,7 +2,7 @@
 
 Without the labelled text it prints a message and removes OUT.json.
 
-python -m experiments.senses report/full/word-sense.json "" en_mini_v3 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
+python -m experiments.senses report/full/word-sense.json "" en_base_v1 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The uses of a word, by `spacy elmo neighbors`: a map, coloured by sense if labelled, and the nearest uses.
 
-python -m experiments.uses report/full en_mini_v3 bank LABELLED.jsonl TEXT "They sat on the bank of the river."
+python -m experiments.uses report/full en_base_v1 bank LABELLED.jsonl TEXT "They sat on the bank of the river."
 """
 
 import argparse

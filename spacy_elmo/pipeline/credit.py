@@ -33,7 +33,7 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
     if any(isinstance(source, Mapping) and source.get("name") == name for source in sources):
         return
     fields = {field: _text(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
-    meta["sources"] = [*sources, {"name": name, **fields}, *_corpus_sources(card.get("sources"))]
+    meta["sources"] = [*sources, {"name": name, **fields}, *corpus_sources(card.get("sources"))]
     meta["license"] = meta.get("license") or fields.get("license", "")
     language = card.get("language")
     if language and nlp.lang and "xx" not in (language, nlp.lang) and language != nlp.lang:
@@ -45,7 +45,7 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
         )
 
 
-def _corpus_sources(sources: Any) -> list[dict[str, str]]:
+def corpus_sources(sources: Any) -> list[dict[str, str]]:
     """Return the sources of the biLM's corpus, as its card names them, in the form of spaCy's sources."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [

@@ -9,7 +9,7 @@ from typing import Any
 
 AUTO = "auto"
 """The value of `weights` that means the default biLM of the pipeline's language."""
-DEFAULT_WEIGHTS = "en_mini_v3"
+DEFAULT_WEIGHTS = "en_base_v1"
 """The default biLM of English."""
 ENTRY_POINTS = "spacy_elmo_weights"
 """Group of the entry points by which a package declares weights: NAME = an object {"language": ..., "path": ...}."""

@@ -13,6 +13,7 @@ import torch
 
 from ..bilm.weights import Weights
 from ..files import atomic_folder
+from .credit import corpus_sources
 from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
@@ -24,7 +25,6 @@ _CARD_FIELDS = (
     "licence",
     "author",
     "corpus",
-    "sources",
     "tokens_seen",
 )
 
@@ -73,7 +73,7 @@ nlp.add_pipe("elmo", config={"weights": "$name"})
 | | |
 |---|---|
 $card
-""")
+$sources""")
 
 
 def write_package(
@@ -118,6 +118,7 @@ def write_package(
         # A JSON string is a TOML string: a card comes from its author, and may contain anything.
         "licence": json.dumps(str(weights.card["licence"])),
         "card": _card_rows(weights.card),
+        "sources": _source_list(weights.card),
     }
     packaged = _in_float16(weights.without_head())
     if (folder := out / distribution).exists() and not force:
@@ -175,3 +176,10 @@ def _card_rows(card: dict[str, Any]) -> str:
             line = " ".join(text.split()).replace("|", "\\|")
             rows.append(f"| {field.replace('_', ' ')} | {line} |")
     return "\n".join(rows)
+
+
+def _source_list(card: dict[str, Any]) -> str:
+    """Return the README's section on the text that the biLM was trained on, or nothing if its card names no source."""
+    sources = [", ".join(source.values()) for source in corpus_sources(card.get("sources"))]
+    items = [f"* {' '.join(source.split())}" for source in sources]
+    return "\n".join(["", "Sources of the text:", "", *items, ""]) if items else ""

@@ -14,6 +14,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora import items as corpus
 from spacy_elmo.embedding.vectors import open_vectors
+from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines, tiny
 from tests.processes import command, start
 
@@ -80,11 +81,11 @@ def test_through_spacy(weights, text, tmp_path):
 
 
 def test_bundled_name(text, tmp_path):
-    assert invoke("en_mini_v3", text, tmp_path / "out", "--dtype", "float16")[0] == 0
+    assert invoke(DEFAULT_WEIGHTS, text, tmp_path / "out", "--dtype", "float16")[0] == 0
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     item = open_vectors(tmp_path / "out")[2]
-    assert (item.dtype, item.shape) == (np.float16, (3, 5, 256))
+    assert (item.dtype, item.shape) == (np.float16, (3, 5, 512))
     assert np.allclose(item, nlp("She sat on it.")._.elmo_layers, atol=1e-2)
 
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.training_config import shipped_configs
+from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 
@@ -68,9 +69,9 @@ def test_to_standard_output(weights, tmp_path, place):
 
 
 def test_bundled_name_stays_a_name():
-    result = invoke("--weights", "en_mini_v3")
+    result = invoke("--weights", DEFAULT_WEIGHTS)
     assert result.stdout == invoke("--lang", "en").stdout == invoke().stdout
-    assert 'weights = "en_mini_v3"' in result.stdout
+    assert f'weights = "{DEFAULT_WEIGHTS}"' in result.stdout
     assert 'lang = "en"' in result.stdout
     assert result.stderr == ""
 
@@ -174,7 +175,7 @@ def test_recipes(tmp_path):
         (["-p", "nerr"], "spaCy has no component 'nerr' for the language 'en'"),
         (["-p", "entity_linker"], "--from entity_linker_elmo"),
         (["-p", "ner", "--vectors", "floret"], "add --pipeline NAMES --optimize accuracy"),
-        (["--lang", "la"], "No biLM of the language 'la' is installed"),
+        (["--lang", "is"], "No biLM of the language 'is' is installed"),
         (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
         (["--from", "ner_elmo", "--optimize", "accuracy"], "--from copies a config as it is"),
         (["--from", "ner"], "No shipped config is called 'ner'. There are entity_linker_elmo,"),

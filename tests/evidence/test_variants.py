@@ -200,4 +200,5 @@ def test_place_of_elmo(variant, sides, corpus):
     nlp = initialized(Config(config), corpus)
     tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
     assert [side for side in ("input", "output") if tok2vec.maybe_get_ref(side)] == sides
-    assert tok2vec.get_dim("nO") == 96 + (256 if "output" in sides else 0)
+    _, width = nlp.get_pipe("elmo").layers_and_width()
+    assert tok2vec.get_dim("nO") == 96 + (width if "output" in sides else 0)

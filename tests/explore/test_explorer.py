@@ -8,7 +8,7 @@ import spacy
 
 from spacy_elmo import LanguageModel
 from spacy_elmo.explore.explorer import MAX_CHARACTERS, Explorer
-from tests.explore.conftest import TEXT
+from tests.explore.conftest import TEXT, WEIGHTS
 
 SENTENCE = "I borrowed money from the bank for a house."
 BANK = 5
@@ -17,7 +17,7 @@ BANK = 5
 @pytest.fixture(scope="module")
 def doc():
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp.add_pipe("elmo", config={"weights": WEIGHTS})
     return nlp(SENTENCE)
 
 
@@ -28,7 +28,7 @@ def answer(explorer):
 
 def test_surprise_is_the_score_in_bits(explorer, doc):
     (tokens,) = explorer.sentences([SENTENCE])["sentences"]
-    scores = LanguageModel.from_file("en_mini_v3").score(doc)
+    scores = LanguageModel.from_file(WEIGHTS).score(doc)
     assert "".join(t["text"] + " " * t["space"] for t in tokens) == SENTENCE
     for name, values in (("before", scores.forward), ("after", scores.backward)):
         bits = [token["surprise"][name] for token in tokens]
@@ -72,7 +72,7 @@ def test_a_sentence_of_the_corpus_is_its_own_nearest_use(explorer):
 
 
 def test_substitutes(answer, doc):
-    by_context = LanguageModel.from_file("en_mini_v3").substitutes_by_context(doc[BANK], 6)
+    by_context = LanguageModel.from_file(WEIGHTS).substitutes_by_context(doc[BANK], 6)
     for context, expected in by_context.items():
         shown = answer["substitutes"][context]
         assert [one["word"] for one in shown] == [one.word for one in expected]

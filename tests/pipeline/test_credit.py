@@ -11,7 +11,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weight_names import FOLDER
+from spacy_elmo.pipeline.weight_names import FOLDER, bundled_names
 from tests import pipelines, tiny
 
 CARD = {
@@ -86,6 +86,13 @@ def test_the_bundled_weights_credit_all_texts_of_their_corpus():
     assert [(text["name"], text["license"]) for text in texts] == rows
 
 
+@pytest.mark.parametrize("name", bundled_names())
+def test_the_bundled_weights_name_the_tokenizer_of_spacy(name):
+    """Otherwise the commands that read text warn that another tokenizer prepared the corpus."""
+    card = Weights.load_card(FOLDER / f"{name}.safetensors")
+    assert card["tokenizer"] == "spacy.blank('en')"
+
+
 def test_text_of_a_card_that_is_not_unicode(tmp_path):
     card = {"name": "a\udce9", "author": "b\udce9", "sources": ["c\udce9", {"d\udce9": "e\udce9"}]}
     Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
@@ -134,7 +141,7 @@ def test_another_language_warns_where_the_weights_are_named(tmp_path, weights):
 def test_the_bundled_weights_are_named_to_a_user_of_their_language(tmp_path):
     card = {"language": "fi"}
     Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
-    with pytest.warns(UserWarning, match='language is weights = "en_mini_v3"'):
+    with pytest.warns(UserWarning, match='language is weights = "en_base_v1"'):
         pipelines.blank(tmp_path / "w.safetensors")
 
 

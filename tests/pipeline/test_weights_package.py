@@ -55,7 +55,7 @@ def test_content(package, weights):
     for name, tensor in weights.without_head().tensors.items():
         assert torch.equal(packaged.tensors[name], tensor.half())
     readme = (package / "README.md").read_text("utf8")
-    assert "| licence | CC BY-SA 4.0 |" in readme and '["a book", "another one"]' in readme
+    assert "| licence | CC BY-SA 4.0 |" in readme and "\n* a book\n* another one\n" in readme
 
 
 def test_the_head_is_a_file_beside_the_package(weights, tmp_path):
@@ -114,7 +114,9 @@ def test_the_language_takes_its_installed_biLM(installed):
 
 
 @pytest.mark.parametrize("lang", ["la", "de", "xx"])
-def test_a_language_without_weights_is_an_error_at_add_pipe(lang):
+def test_a_language_without_weights_is_an_error_at_add_pipe(lang, monkeypatch):
+    # Packages of models/ may be installed where the tests run.
+    monkeypatch.setattr(weight_names, "entry_points", lambda **group: [])
     with pytest.raises(
         ValueError, match=f"No biLM of the language '{lang}' is installed.*pretrain"
     ):
@@ -180,3 +182,15 @@ def test_a_hostile_card_runs_nothing(weights, tmp_path):
     assert f"license = {{text = {json.dumps(weights.card['licence'])}}}" in lines
     assert "[project.scripts]" not in lines
     assert "\n[project.scripts]" not in (folder / "README.md").read_text("utf8")
+
+
+def test_the_readme_lists_sources_with_their_licences(weights, tmp_path):
+    weights.card["sources"] = [{"name": "letters", "license": "CC0\n# 1.0"}, "a book"]
+    readme = write_package(weights, NAME, tmp_path) / "README.md"
+    assert readme.read_text("utf8").endswith("\n* letters, CC0 # 1.0\n* a book\n")
+
+
+def test_the_readme_of_a_card_without_sources_ends_with_its_table(weights, tmp_path):
+    weights.card.pop("sources")
+    readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
+    assert "Sources" not in readme and readme.endswith("|\n")
