@@ -1,6 +1,6 @@
-"""The uses of a word, by `spacy elmo neighbors`: a map, coloured by sense if labelled, and the nearest uses.
+"""The uses of a word, by `spacy elmo neighbors`: a map of uses whose senses are known, and the nearest uses in a text.
 
-python -m experiments.uses report/full en_base_v1 bank LABELLED.jsonl TEXT "They sat on the bank of the river."
+python -m experiments.uses report/base en_base_v1 bank ../corpus/sample/senses/bank.jsonl TEXT "They sat on the bank."
 """
 
 import argparse
@@ -15,14 +15,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="OUT_DIR")
     parser.add_argument("weights", metavar="WEIGHTS")
     parser.add_argument("word", metavar="WORD")
-    parser.add_argument("labelled", metavar="LABELLED", help="of the map")
+    parser.add_argument("labelled", metavar="LABELLED", help="annotated with senses, for the map")
     parser.add_argument("quoted", metavar="TEXT", help="whose nearest uses are quoted")
     parser.add_argument("queries", nargs="+", metavar="SENTENCE")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     queries = [argument for query in args.queries for argument in ("--query", query)]
-    mapped = args.labelled if Path(args.labelled).is_file() else args.quoted
-    for text, name in ((mapped, "neighbors.png"), (args.quoted, "neighbors.json")):
+    for text, name in ((args.labelled, "neighbors.png"), (args.quoted, "neighbors.json")):
         command = [
             sys.executable,
             "-m",

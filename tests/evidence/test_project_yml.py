@@ -134,8 +134,7 @@ def test_first_senses_are_passed_on_where_they_are_given(
     assert str(options["out"]) == "report/small/word-sense.json"
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monkeypatch):
+def test_the_map_is_of_labelled_text_and_the_neighbours_of_the_quoted_one(tmp_path, monkeypatch):
     from experiments import uses
     from typer.main import get_command
 
@@ -143,12 +142,8 @@ def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monk
 
     config = load_project_config(EVIDENCE, overrides={**OVERRIDES, "vars.data": "."})
     (line,) = (line for line in scripts(config) if line[2] == "experiments.uses")
-    quoted = EVIDENCE / line[7]
-    assert quoted.is_dir()
+    assert (EVIDENCE / line[6]).is_file() and (EVIDENCE / line[7]).is_dir()
     monkeypatch.chdir(tmp_path)
-    if labelled:
-        (tmp_path / "wsd").mkdir()
-        (tmp_path / "wsd" / "semcor-brown1.jsonl").touch()
     called = []
     monkeypatch.setattr(sys, "argv", line[2:])
     monkeypatch.setattr(
@@ -160,7 +155,7 @@ def test_the_map_is_of_labelled_text_where_there_is_any(labelled, tmp_path, monk
         command.make_context("neighbors", arguments[5:]).params for arguments in called
     )
     assert map_of["query"] == nearest["query"] == line[8:]
-    assert str(map_of["text"]) == ("./wsd/semcor-brown1.jsonl" if labelled else line[7])
+    assert str(map_of["text"]) == line[6]
     assert (str(nearest["text"]), nearest["word"]) == (line[7], "bank")
     assert [str(params["out"][0]) for params in (map_of, nearest)] == [
         "report/small/neighbors.png", "report/small/neighbors.json",
