@@ -32,6 +32,12 @@ _COPIES = {
         f"evidence/report/full/{p}.png": f"evidence/{p}.png"
         for p in ("gains", "layers", "neighbors", "shares")
     },
+    "evidence/report/base/report.md": "evidence/base/report.md",
+    **{
+        f"evidence/report/base/{p}.png": f"evidence/base/{p}.png"
+        for p in ("gains", "layers", "neighbors")
+    },
+    "evidence/pretraining/en_base_v1/perplexity.png": "evidence/en_base_v1_perplexity.png",
     "notebooks/first_steps.ipynb": "notebooks/first_steps.md",
     "notebooks/ner.ipynb": "notebooks/ner.md",
 }

@@ -57,9 +57,9 @@ def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
     scores = perplexity(bilm, head, batcher, corpus.dev)
     weights.card = {
         **best.card,
+        **read_json_object(card),
         "name": name,
         "perplexity": dataclasses.asdict(scores),
-        **read_json_object(card),
     }
     out.parent.mkdir(exist_ok=True)
     weights.save(out)

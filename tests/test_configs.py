@@ -58,6 +58,13 @@ def test_one_way_in(name):
         assert own[section] == ner[section]
 
 
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_names_alone_have_a_dropout_and_averages_of_their_own(name):
+    training = elmo_config(name).interpolate()["training"]
+    recipe = training["dropout"], training["optimizer"]["use_averages"]
+    assert recipe == ((0.3, True) if name == "ner" else (0.1, False))
+
+
 @pytest.mark.parametrize("name", ["ner", "tagger", "textcat"])
 def test_vectors_config_is_the_elmo_config_with_static_vectors(name):
     elmo = load_config(CONFIGS / f"{name}_elmo.cfg", interpolate=False)

@@ -1,6 +1,7 @@
 """The site of the documentation: it is built without a warning, and each of its links leads somewhere."""
 
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -59,6 +60,12 @@ def test_links_lead_somewhere(site):
             elif anchor and target in pages and anchor not in pages[target].anchors:
                 broken.append((str(path.relative_to(site)), address))
     assert broken == []
+
+
+@pytest.mark.parametrize("page", ["figures", "evidence/en_base_v1", "evidence/base/report"])
+def test_pictures_of_other_folders_are_shown(site, page):
+    text = (site / page / "index.html").read_text("utf8")
+    assert re.search(r'<img [^>]*src="[^"]+\.png"', text)
 
 
 def test_nothing_is_requested_from_other_servers(site):

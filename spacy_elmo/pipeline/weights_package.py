@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import unicodedata
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from ..bilm.weights import Weights
+from ..bilm.words.spelling import Spelling
 from ..files import atomic_folder
 from .credit import corpus_sources
 from .weight_names import ENTRY_POINTS, bundled_names
@@ -62,6 +64,7 @@ _README = Template("""\
 # $distribution
 
 The weights `$name` of a bidirectional language model, for [spacy-elmo](https://pypi.org/project/spacy-elmo).
+In the folder of this file, `python -m pip install .` installs them.
 
 ```python
 import spacy
@@ -117,7 +120,7 @@ def write_package(
         "language": weights.card["language"],
         # A JSON string is a TOML string: a card comes from its author, and may contain anything.
         "licence": json.dumps(str(weights.card["licence"])),
-        "card": _card_rows(weights.card),
+        "card": "\n".join([*_card_rows(weights.card), *_spelling_row(weights.config.spelling)]),
         "sources": _source_list(weights.card),
     }
     packaged = _in_float16(weights.without_head())
@@ -167,15 +170,45 @@ def _check(weights: Weights, name: str) -> None:
         )
 
 
-def _card_rows(card: dict[str, Any]) -> str:
-    """Return the rows of the README's table."""
+def _card_rows(card: dict[str, Any]) -> list[str]:
+    """Return the rows of the README's table that are fields of the card."""
     rows = []
     for field in _CARD_FIELDS:
         if value := card.get(field):
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            line = " ".join(text.split()).replace("|", "\\|")
-            rows.append(f"| {field.replace('_', ' ')} | {line} |")
-    return "\n".join(rows)
+            if isinstance(value, str):
+                text = " ".join(value.split())
+            elif isinstance(value, int):
+                text = f"{value:,}"
+            else:
+                text = json.dumps(value, ensure_ascii=False)
+            rows.append(_row(field.replace("_", " "), text))
+    return rows
+
+
+def _spelling_row(spelling: Spelling) -> list[str]:
+    """Return the row on how words are respelled before they are read, or nothing if they are read as they are."""
+    rules: list[str] = [spelling.form] if spelling.form else []
+    for character, text in spelling.replace:
+        shown = "".join(map(_visible, text))
+        rules.append(
+            f"{_visible(character)} becomes {shown}"
+            if text
+            else f"{_visible(character)} is dropped"
+        )
+    return [_row("spelling before reading", ", ".join(rules))] if rules else []
+
+
+def _visible(character: str) -> str:
+    """Return the character, or its name if it cannot be seen by itself, such as an accent or a soft hyphen."""
+    is_visible = character.isprintable() and not unicodedata.combining(character)
+    return (
+        character if is_visible else unicodedata.name(character, f"U+{ord(character):04X}").lower()
+    )
+
+
+def _row(name: str, text: str) -> str:
+    escaped = text.replace("|", "\\|")
+    return f"| {name} | {escaped} |"
 
 
 def _source_list(card: dict[str, Any]) -> str:

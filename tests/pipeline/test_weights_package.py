@@ -190,6 +190,26 @@ def test_the_readme_lists_sources_with_their_licences(weights, tmp_path):
     assert readme.read_text("utf8").endswith("\n* letters, CC0 # 1.0\n* a book\n")
 
 
+def test_the_readme_shows_numbers_and_spelling_as_people_read_them(tmp_path):
+    config = tiny.config(
+        unicode_form="NFD", replace={"v": "u", "\u0301": "", "\u00ad": "", "|": "/"}
+    )
+    card = CARD | {"tokens_seen": 22000921}
+    weights = Weights.from_bilm(tiny.bilm(config), card=card)
+    readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
+    assert "| tokens seen | 22,000,921 |\n" in readme
+    assert (
+        "| spelling before reading | NFD, v becomes u, combining acute accent is dropped, soft hyphen is dropped,"
+        " \\| becomes / |\n"
+    ) in readme
+    assert "spelling" not in (
+        write_package(
+            Weights.from_bilm(tiny.bilm(tiny.config()), card=card), NAME, tmp_path, force=True
+        )
+        / "README.md"
+    ).read_text("utf8")
+
+
 def test_the_readme_of_a_card_without_sources_ends_with_its_table(weights, tmp_path):
     weights.card.pop("sources")
     readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
