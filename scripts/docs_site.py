@@ -21,21 +21,19 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 SOURCE_URL = os.environ.get("SOURCE_URL", "").rstrip("/")
+_REPORTS = ("base", "full")
+"""The sizes of the evidence whose reports are pages of the site."""
 _COPIES = {
     "evidence/README.md": "evidence/index.md",
-    "evidence/report/full/report.md": "evidence/report.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
     "spacy_elmo/weights/en_base_v1.md": "evidence/en_base_v1.md",
     "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
     "CHANGELOG.md": "changelog.md",
     **{
-        f"evidence/report/full/{p}.png": f"evidence/{p}.png"
-        for p in ("gains", "layers", "neighbors", "shares")
-    },
-    "evidence/report/base/report.md": "evidence/base/report.md",
-    **{
-        f"evidence/report/base/{p}.png": f"evidence/base/{p}.png"
-        for p in ("gains", "layers", "neighbors")
+        f"evidence/report/{size}/{path.name}": f"evidence/{size}/{path.name}"
+        for size in _REPORTS
+        for path in sorted((ROOT / "evidence" / "report" / size).iterdir())
+        if path.suffix in (".md", ".png")
     },
     "evidence/pretraining/en_base_v1/perplexity.png": "evidence/en_base_v1_perplexity.png",
     "notebooks/first_steps.ipynb": "notebooks/first_steps.md",
