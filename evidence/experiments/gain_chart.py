@@ -15,6 +15,8 @@ _OURS = {
     "vectors": ("static vectors", "#d95f02", "square"),
     "pretrain": ("spaCy's pretraining", "#888888", "cross"),
 }
+_LABEL_HEIGHT = 18
+"""Pixels that a row needs, however few marks it has."""
 _LOOKS = [*_OURS.values(), (_PAPER, "#000000", "diamond")]
 
 
@@ -79,7 +81,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         },
         "data": {"values": rows},
         "width": 480,
-        "height": {"step": 8},
+        "height": {"step": max(8, _LABEL_HEIGHT / len(drawn))},
         "layer": [nothing, marks],
     }
 
