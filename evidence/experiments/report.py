@@ -1,4 +1,5 @@
-"""The report of a size: `report.md` with its pictures, and `report.html` that needs nothing else.
+"""The report of a size: `report.md` with its pictures, `report.html` that needs nothing else, and `scores.jsonl`, all
+scores behind them.
 
 python -m experiments.report plan.yml full
 """
@@ -24,7 +25,7 @@ from .gain_chart import gain_chart
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
-from .results import Results, read_results
+from .results import Results, read_results, write_scores
 from .tables import Table
 from .whole_file import whole_file
 
@@ -167,6 +168,7 @@ def main() -> None:
         scores = read_results(Path("metrics", args.size), planned)
         results = Results(scores, plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
+        write_scores(scores, folder / "scores.jsonl")
         # The paper's data are English.
         paper = srsly.read_yaml("paper.yml") if plan.lang(args.size) == "en" else {}
         title = f"{TITLE}: {size['title']}" if "title" in size else TITLE

@@ -7,9 +7,13 @@ import re
 import runpy
 import statistics
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import srsly
+
+from .whole_file import whole_file
 
 # The repository's own table of scores knows the metric of each task.
 _SCORE_TABLE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "score_table.py"))
@@ -148,6 +152,20 @@ class Results:
     def label_with_metric(self, task: str, data: str) -> str:
         """Return the label of a set with its metric: "ner, WNUT17 (F1)"."""
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
+
+
+def write_scores(results: Iterable[Result], path: Path) -> None:
+    """Write results as lines of JSON, in an order of their own, so that new ones are new lines.
+
+    Args:
+        path: the file; one that exists is replaced.
+    """
+    ordered = sorted(
+        results,
+        key=lambda each: (each.task, each.data, each.share, each.noise, each.variant, each.seed),
+    )
+    with whole_file(path) as file:
+        srsly.write_jsonl(file, map(asdict, ordered))
 
 
 def mean(results: Iterable[Result]) -> float:

@@ -21,6 +21,7 @@ from experiments.results import (
     read_results,
     record_of,
     updates_needed,
+    write_scores,
 )
 from experiments.tables import Table
 
@@ -53,6 +54,22 @@ def test_results_are_read_from_what_runs_write(tmp_path):
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
     actual = read_results(tmp_path, files[:2])  # the third is of another plan
     assert sorted(actual, key=lambda result: result.seed) == [whole, part]
+
+
+def test_the_scores_behind_a_report_are_lines_in_one_order(tmp_path):
+    ordered = [
+        result("baseline", 20.5, dev=[(10, 19.25), (20, 21.0)]),
+        result("elmo", 30.0, seed=0),
+        result("elmo", 29.0, seed=1),
+        result("baseline", 18.0, noise=5),
+        result("baseline", 90.0, task="tagger", data="ewt", share=10),
+    ]
+    ordered.sort(key=lambda each: (each.task, each.data, each.share, each.noise))
+    path = tmp_path / "scores.jsonl"
+    write_scores(reversed(ordered), path)
+    lines = list(srsly.read_jsonl(path))
+    dev = [tuple(map(tuple, line.pop("dev"))) for line in lines]
+    assert [Result(**line, dev=points) for line, points in zip(lines, dev, strict=True)] == ordered
 
 
 def test_a_report_says_how_many_runs_it_lacks(tmp_path, monkeypatch):
