@@ -19,7 +19,7 @@ _NONE = "No model of another language is in this repository yet."
 _SCORES = (
     "Test scores, as in the report of the language: hash embeddings, with floret vectors of the same text, with"
     " ELMo, with both; ± standard deviation (seeds). The last column is the share of the baseline's errors that ELMo"
-    " does without."
+    " removes."
 )
 
 

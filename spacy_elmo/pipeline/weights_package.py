@@ -63,7 +63,7 @@ BILM = {
 _README = Template("""\
 # $distribution
 
-The weights `$name` of a bidirectional language model, for [spacy-elmo](https://pypi.org/project/spacy-elmo).
+The weights `$name` of a bidirectional language model, for the Python package spacy-elmo.
 In the folder of this file, `python -m pip install .` installs them.
 
 ```python
