@@ -99,6 +99,7 @@ def main() -> None:
     print(f"biLM, forward:     {ours.forward:.1f}")
     if args.out:
         report = {
+            "name": weights.card.get("name"),
             "targets": targets,
             "vocab_size": size,
             "order": ORDER,

@@ -16,6 +16,11 @@ from scripts.marked_page import ROOT, Row, renew, table
 from spacy_elmo.bilm.weights import Weights
 
 _NONE = "No model of another language is in this repository yet."
+_PERPLEXITIES = (
+    "Perplexities are of held-out text of the same sources, `<UNK>` being one of the classes (`python"
+    " benchmarks/kneser_ney.py`); the card of a model has those of the first 50,000 words of that text. The last column"
+    " is the share by which that of the biLM is lower than that of Kneser-Ney smoothing."
+)
 _SCORES = (
     "Test scores, as in the report of the language: hash embeddings, with floret vectors of the same text, with"
     " ELMo, with both; ± standard deviation (seeds). The last column is the share of the baseline's errors that ELMo"
@@ -28,7 +33,7 @@ def model_row(weights: Path, report: Path) -> Row:
 
     Args:
         weights: its file.
-        report: the folder of the evidence of its language; `kneser_ney.json` in it is optional.
+        report: the folder of the evidence of its language; `kneser_ney.json` in it counts if it is of this model.
     """
     card = Weights.load_card(weights)
     row = {
@@ -39,14 +44,15 @@ def model_row(weights: Path, report: Path) -> Row:
         "licence": card["licence"],
     }
     measured = report / "kneser_ney.json"
-    if measured.is_file():
-        perplexity = json.loads(measured.read_text("utf8"))
+    perplexity = json.loads(measured.read_text("utf8")) if measured.is_file() else {}
+    if perplexity and perplexity["name"] == card.get("name"):
         less = 1 - perplexity["forward"] / perplexity["kneser_ney"]
         row |= {
             "classes": f"{perplexity['vocab_size']:,}",
+            "`<UNK>`": f"{perplexity['unk_share']:.1%}",
             "perplexity, forward": f"{perplexity['forward']:.1f}",
             f"Kneser-Ney {perplexity['order']}-gram": f"{perplexity['kneser_ney']:.1f}",
-            "less": f"{less:.0%}",
+            "lower by": f"{less:.0%}",
         }
     return row
 
@@ -82,7 +88,10 @@ def tables(models: Path, reports: Path) -> str:
     if not files:
         return _NONE
     languages = {file: Weights.load_card(file)["language"] for file in files}
-    parts = [table([model_row(file, reports / languages[file]) for file in files])]
+    rows = [model_row(file, reports / languages[file]) for file in files]
+    parts = [table(rows)]
+    if any("classes" in row for row in rows):
+        parts.append(_PERPLEXITIES)
     scores = [
         row
         for code in dict.fromkeys(languages.values())

@@ -1,4 +1,4 @@
-"""The amount of text that a language needs: perplexity and F1 of names by the number of words that a biLM has read.
+"""What more reading brings: perplexity and F1 of names by the number of words that a biLM has read.
 
     python scripts/learning_curve.py run la.cfg runs/la-corpus runs/curve-la --ner evidence/corpus/ner/la_herodotos
     python scripts/learning_curve.py report runs/curve-la docs/assets/learning_curve.png
@@ -31,8 +31,8 @@ WARMUP_STEPS, EVALUATIONS = 60, 8
 
 def commands(
     config: Path, corpus: Path, out: Path, ner: str, millions: float, seed: int
-) -> dict[Path, list[str]]:
-    """Return the commands of a point, in their order, by the file that each one makes."""
+) -> dict[Path, list[list[str]]]:
+    """Return the commands of a point, in their order, by the file that is there when they have ended."""
     prepare = srsly.read_json(corpus / "corpus.json")["prepare"]
     words = round(millions * 1e6)
     folder, names = out / f"{millions:g}", out / f"{millions:g}" / f"ner-{seed}"
@@ -55,10 +55,9 @@ def commands(
     train += ["--paths.train", f"{ner}-train.spacy", "--paths.dev", f"{ner}-dev.spacy"]
     score = [*spacy, "evaluate", str(names / "model-best"), f"{ner}-test.spacy"]
     return {
-        # Written when the run has ended.
-        folder / "model-last.safetensors": elmo,
-        names / "model-last": train,
-        names / "test.json": [*score, "--output", str(names / "test.json")],
+        # Written when the run has ended; spaCy's model-last is written at every evaluation.
+        folder / "model-last.safetensors": [elmo],
+        names / "test.json": [train, [*score, "--output", str(names / "test.json")]],
     }
 
 
@@ -117,7 +116,7 @@ def chart(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         return {"width": 300, "height": 240, "mark": mark, "encoding": {"x": x, "y": y}}
 
     return {
-        "title": "How much text a biLM needs",
+        "title": "What more reading brings",
         "data": {"values": list(points)},
         "hconcat": [panel("perplexity", "held-out perplexity"), panel("f1", "F1 of names (%)")],
     }
@@ -144,16 +143,17 @@ def main() -> None:
         if not points:
             raise SystemExit(f"{args.out}: no point is done; `run` trains them")
         print(table(points))
-        save_figure(chart(points), args.picture, title="How much text a biLM needs")
+        save_figure(chart(points), args.picture, title="What more reading brings")
         msg.good(str(args.picture))
         return
     for millions in args.millions:
         for seed in args.seeds:
             steps = commands(args.config, args.corpus, args.out, args.ner, millions, seed)
-            for made, command in steps.items():
+            for made, together in steps.items():
                 if not made.exists():
                     made.parent.mkdir(parents=True, exist_ok=True)
-                    subprocess.run(command, check=True)
+                    for command in together:
+                        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
     python scripts/ocr_noise.py corpus/ner/NAME-test.spacy corpus/ner/NAME-test-noise10.spacy --share 0.1 --seed 0
 
-A word with a letter is chosen with probability `--share`, and gets one error, and one more for every eight letters that
-it has beyond the first eight. An error is, at a random letter:
+A word with a letter is chosen with probability `--share`, and gets one error for every eight characters begun: one up
+to eight, two from nine on. An error is, at a random letter:
 
-- 70 %: a letter that looks like it (`CONFUSIONS`, or the same letter with another accent or none); where there is none,
+- 70 %: a letter that looks like it (`CONFUSIONS`, or the same letter without its accent); where there is none,
   any letter of the file, drawn by its frequency;
-- 15 %: the letter is lost, unless it is the only one;
+- 15 %: the letter is lost, unless the word has no other character;
 - 15 %: a letter of the file is added before it.
 
 Words, spaces and annotations stay aligned: only the characters of the words change. The same file, share and seed give
@@ -59,7 +59,7 @@ CONFUSIONS = _confusions()
 
 
 def corrupted(word: str, letters: Sequence[str], generator: random.Random) -> str:
-    """Return a word with one error, and one more for every eight letters beyond the first eight.
+    """Return a word with one error for every eight characters begun.
 
     Args:
         word: the word; without a letter it is returned as it is.

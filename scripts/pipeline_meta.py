@@ -23,11 +23,12 @@ def package_meta(
         meta: as in the pipeline's meta.json; its sources stay.
         scores: as `spacy evaluate --output` writes them; speed is left out, because it is that of a machine.
         treebank: name of the treebank, with its source.
-        licence: that of the treebank, which binds the pipeline.
+        licence: that of the treebank, which binds the pipeline beside that of the biLM, which is in `meta`.
     """
+    licences = dict.fromkeys(filter(None, [meta.get("license"), licence]))
     performance = {name: score for name, score in scores.items() if name != "speed"}
     sources = [*(meta.get("sources") or []), {"name": treebank, "license": licence}]
-    return {**meta, "performance": performance, "license": licence, "sources": sources}
+    return {**meta, "performance": performance, "license": ", ".join(licences), "sources": sources}
 
 
 def main() -> None:
@@ -46,6 +47,8 @@ def main() -> None:
         )
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
+    if not args.licence:
+        raise SystemExit("--licence is empty: give that of the treebank, such as CC BY-SA 4.0")
     written = package_meta(meta, scores, args.treebank, args.licence)
     args.out.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf8")
 

@@ -202,13 +202,17 @@ def test_language_becomes_a_package(ran_all, tmp_path, monkeypatch):
         "vars.lang": "la",
         "vars.data": str(tmp_path / "data"),
         "vars.language_config": str(tmp_path / "la.cfg"),
-        "vars.licence": "CC0 1.0",
         "vars.classes": 20,
     }
+    (ran_all / "models/cards").mkdir(parents=True, exist_ok=True)
+    card = {"licence": "CC0 1.0", "sources": [{"name": "proverbs"}]}
+    srsly.write_json(ran_all / "models/cards/la.json", card)
     project_run(ran_all, "language", overrides=overrides, capture=True)
+    # Another setting of the run, and the same corpus again.
+    project_run(ran_all, "language", overrides={**overrides, "vars.words": 30000}, capture=True)
     weights = Weights.load(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")
     assert (weights.card["language"], weights.card["licence"]) == ("la", "CC0 1.0")
-    assert weights.card["name"] == "la_elmo_v1"
+    assert (weights.card["name"], weights.card["sources"]) == ("la_elmo_v1", card["sources"])
     assert weights.config.replace == (("v", "u"),)
     trained = Weights.load(ran_all / "runs/la/model-best.safetensors")
     assert {"uerbum", "uidi"} <= set(trained.vocabulary)

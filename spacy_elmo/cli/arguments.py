@@ -26,13 +26,14 @@ PipelineArgument = Annotated[
     str,
     typer.Argument(
         metavar="PIPELINE_OR_WEIGHTS",
-        help="Pipeline with an elmo, weights file (.safetensors), or name of a bundled biLM",
+        help="Pipeline with an elmo, weights file (.safetensors), or name of a bundled or installed biLM",
     ),
 ]
 WeightsArgument = Annotated[
     str,
     typer.Argument(
-        metavar="WEIGHTS", help="Weights file (.safetensors), or name of a bundled biLM"
+        metavar="WEIGHTS",
+        help="Weights file (.safetensors), or name of a bundled or installed biLM",
     ),
 ]
 CorpusArgument = Annotated[
@@ -51,7 +52,7 @@ FigureFilesOption = Annotated[
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option("--lang", help="Language, if the weights' card does not name it"),
+    typer.Option("--lang", help="Language, instead of that of the weights' card"),
 ]
 TokenizerOption = Annotated[
     str | None,

@@ -27,11 +27,16 @@ def package_cli(
         ),
     ],
     version: Annotated[
-        str, typer.Option("--version", "-v", help="Version of the package")
-    ] = "1.0.0",
+        str | None,
+        typer.Option(
+            "--version",
+            "-v",
+            help="Version of the package; by default that of the name: 1.0.0 for v1",
+        ),
+    ] = None,
     lang: LanguageOption = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", help="Licence, if the weights' card has none")
+        str | None, typer.Option("--licence", help="Licence, instead of that of the weights' card")
     ] = None,
     card: Annotated[
         Path | None,

@@ -25,6 +25,9 @@ def prepare_cli(
     ctx: typer.Context,
     config_path: ConfigArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to create")],
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Replace the prepared corpus in OUT")
+    ] = False,
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
     code: CodeOption = None,
@@ -49,7 +52,7 @@ def prepare_cli(
         for source, files in texts.items():
             msg.info(f"Text: {source}, files: {len(files):,}")
         with reading_bar(lambda: chain(*texts.values()), quiet=quiet):
-            corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling)
+            corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling, force=force)
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config, initial)
         if config.training.limited:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ ENTRY_POINTS = "spacy_elmo_weights"
 """Group of the entry points by which a package declares weights: NAME = an object {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
 """Ends of the names of files in which other programs keep a biLM."""
+_VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
 FOLDER = Path(__file__).parent.parent / "weights"
 
 
@@ -29,8 +31,8 @@ def installed_names(lang: str | None = None) -> list[str]:
     Args:
         lang: only weights of this language.
     """
-    names = {point.name for point in entry_points(group=ENTRY_POINTS)}
-    return sorted(name for name in names if lang is None or _declared(name)["language"] == lang)
+    names = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
+    return names if lang is None else [name for name in names if _language(name) == lang]
 
 
 def known_names() -> list[str]:
@@ -41,14 +43,15 @@ def known_names() -> list[str]:
 def default_weights(lang: str | None) -> str:
     """Return the name of the default biLM of a language.
 
-    It is a bundled one for English; for another language the one that is installed, the last by name if there are
-    several.
+    It is a bundled one for English; for another language the one that is installed, of several versions of it the
+    newest.
 
     Args:
         lang: language of the pipeline; None: it is not known, as inside `spacy-elmo.ElmoTok2Vec.v1`.
 
     Raises:
-        ValueError: the language is not known, or no biLM of it is installed. The message names ways to get one.
+        ValueError: the language is not known; or no biLM of it is installed, and the message names ways to get one; or
+            several are that are not versions of one.
     """
     if lang is None:
         raise ValueError(
@@ -58,7 +61,12 @@ def default_weights(lang: str | None) -> str:
     if lang == "en":
         return DEFAULT_WEIGHTS
     if names := installed_names(lang):
-        return names[-1]
+        if newest := _newest(names):
+            return newest
+        raise ValueError(
+            f"Of the language {lang!r}, {' and '.join(names)} are installed. Name the one that you mean, such as"
+            f' weights = "{names[0]}"'
+        )
     raise ValueError(
         f"{ways_to_weights(lang)}. Weights of another language are only used if they are named"
     )
@@ -75,9 +83,10 @@ def ways_to_weights(lang: str) -> str:
     public = [model.name for model in known_models().values() if lang in model.languages]
     download = f"; or `python -m spacy elmo download {public[0]}` and convert it" if public else ""
     return (
-        f"No biLM of the language {lang!r} is installed. Install a package of weights, such as {lang}-elmo-mini"
-        f"{download}; or train one on raw text (`python -m spacy elmo pretrain CONFIG OUT --prepare.lang {lang}`) and"
-        ' name the file: weights = "model.safetensors"'
+        f"No biLM of the language {lang!r} is installed. Install a package of one, if there is any (docs/languages.md"
+        f" lists them){download}; or train one on raw text: `python -m spacy elmo init-config {lang}.cfg --from"
+        f" pretrain_language`, then `python -m spacy elmo pretrain {lang}.cfg runs/{lang} --prepare.lang {lang}"
+        f' --paths.raw_text TEXT`, and name the file: weights = "runs/{lang}/model-best.safetensors"'
     )
 
 
@@ -120,7 +129,29 @@ def _way_to(weights: str) -> str:
         )
     if _FOREIGN.search(weights):
         return "A model of another program must be converted: `python -m spacy elmo convert --help`"
+    if _VERSIONED.fullmatch(weights):
+        return "If it is the name of a package of weights, install that first: `python -m pip install FOLDER`"
     return "Use one of these, or the path of a .safetensors file"
+
+
+def _newest(names: list[str]) -> str | None:
+    """Return the name with the highest version, None if the names are not those of one model."""
+    if len(names) == 1:
+        return names[0]
+    versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
+    if len(versions) < len(names) or len({match["model"] for match in versions}) > 1:
+        return None
+    return max(versions, key=lambda match: int(match["version"]))[0]
+
+
+def _language(name: str) -> str | None:
+    """Return the language of installed weights; None, with a warning, if their package is damaged: those of the other
+    languages can be used all the same."""
+    try:
+        return str(_declared(name)["language"])
+    except ValueError as error:
+        warnings.warn(str(error), stacklevel=4)
+        return None
 
 
 def _declared(name: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
+_CREATIVE_COMMONS = re.compile(r"CC0-1\.0|CC-BY(-NC)?(-SA|-ND)?-(2\.0|2\.5|3\.0|4\.0)")
 _CARD_FIELDS = (
     "language",
     "tokenizer",
@@ -40,7 +41,7 @@ name = "$distribution"
 version = "$version"
 description = "A biLM for spacy-elmo: weights = \\"$name\\", language $language"
 readme = "README.md"
-license = {text = $licence}
+license = "$licence"
 dependencies = ["spacy-elmo"]
 
 [project.entry-points.$group]
@@ -84,7 +85,7 @@ def write_package(
     name: str,
     out: Path,
     *,
-    version: str = "1.0.0",
+    version: str | None = None,
     head: bool = False,
     force: bool = False,
 ) -> Path:
@@ -95,9 +96,9 @@ def write_package(
         name: what users write as `weights = NAME`, with the version of the model at its end: `la_elmo_mini_v1`. The
             name of the package is the part before the version.
         out: the folder in which the package's folder is made.
-        version: version of the package.
+        version: version of the package; None: 1.0.0 for a name that ends in v1.
         head: write `head_file(name, out)` as well, in float16: for those who go on training the weights.
-        force: replace the package's folder if it exists.
+        force: replace the package's folder, and the file with the head, if they exist.
 
     Returns:
         The package's folder, `out / "la_elmo_mini"`.
@@ -110,22 +111,23 @@ def write_package(
     _check(weights, name)
     if head and weights.build_head() is None:
         raise ValueError("The weights have no head, so there is none to write beside the package")
-    distribution = name.rpartition("_v")[0]
+    distribution, _, model_version = name.rpartition("_v")
     fields: dict[str, str] = {
         "name": name,
         "module": distribution,
         "distribution": distribution.replace("_", "-"),
-        "version": version,
+        "version": version or f"{model_version}.0.0",
         "group": ENTRY_POINTS,
         "language": weights.card["language"],
-        # A JSON string is a TOML string: a card comes from its author, and may contain anything.
-        "licence": json.dumps(str(weights.card["licence"])),
+        "licence": _licence_expression(str(weights.card["licence"])),
         "card": "\n".join([*_card_rows(weights.card), *_spelling_row(weights.config.spelling)]),
         "sources": _source_list(weights.card),
     }
     packaged = _in_float16(weights.without_head())
-    if (folder := out / distribution).exists() and not force:
-        raise FileExistsError(f"{folder} exists; to replace it, set force (`--force`)")
+    folder, with_head = out / distribution, head_file(name, out)
+    for path in (folder, with_head) if head else (folder,):
+        if path.exists() and not force:
+            raise FileExistsError(f"{path} exists; to replace it, set force (`--force`)")
     out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as partial:
         (partial / distribution).mkdir()
@@ -137,7 +139,7 @@ def write_package(
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
         packaged.save(partial / distribution / f"{name}.safetensors")
     if head:
-        _in_float16(weights).save(head_file(name, out))
+        _in_float16(weights).save(with_head)
     return folder
 
 
@@ -168,6 +170,12 @@ def _check(weights: Weights, name: str) -> None:
         raise ValueError(
             f"language = {language!r} in the card is no language code of two or three letters; set one (`--lang`)"
         )
+
+
+def _licence_expression(licence: str) -> str:
+    """Return the name of a licence as pyproject.toml allows it: CC-BY-SA-4.0, by the list of SPDX."""
+    parts = re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
+    return parts if _CREATIVE_COMMONS.fullmatch(parts) else f"LicenseRef-{parts}"
 
 
 def _card_rows(card: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """Packages of weights: what is written, and what an installed one is good for."""
 
-import json
+import shutil
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -68,6 +68,10 @@ def test_the_head_is_a_file_beside_the_package(weights, tmp_path):
     package = write_package(whole, NAME, tmp_path, head=True)
     path = head_file(NAME, tmp_path)
     assert path == tmp_path / f"{NAME}_with_head.safetensors"
+    shutil.rmtree(package)
+    with pytest.raises(FileExistsError, match="with_head.safetensors exists"):
+        write_package(whole, NAME, tmp_path, head=True)
+    write_package(whole, NAME, tmp_path, head=True, force=True)
     written = Weights.load(path)
     assert (written.vocabulary, written.card) == (words, CARD)
     for name, tensor in head.state_dict().items():
@@ -85,8 +89,10 @@ def test_pip_builds_it(package, tmp_path):
     subprocess.run([sys.executable, "-c", program], cwd=package, check=True, capture_output=True)
     (folder,) = (package / "out").glob("*.dist-info")
     metadata = (folder / "METADATA").read_text("utf8")
-    assert "Name: la-elmo-tiny" in metadata and "Version: 1.0.0" in metadata
-    assert "CC BY-SA 4.0" in metadata and "Requires-Dist: spacy-elmo" in metadata
+    assert "Name: la-elmo-tiny" in metadata and "Version: 2.0.0" in metadata
+    assert (
+        "License-Expression: CC-BY-SA-4.0" in metadata and "Requires-Dist: spacy-elmo" in metadata
+    )
     points = (folder / "entry_points.txt").read_text("utf8")
     assert points.split() == ["[spacy_elmo_weights]", NAME, "=", "la_elmo_tiny:BILM"]
 
@@ -143,6 +149,61 @@ def test_a_damaged_package_is_named(installed, monkeypatch):
     assert find_weights(str(installed)) == installed
 
 
+def install(monkeypatch, folder, languages):
+    """List entry points of packages, {name: language}, None for one that is damaged."""
+    for name, lang in languages.items():
+        declared = {"language": lang, "path": f"{name}.safetensors"} if lang else {}
+        (folder / f"module_{name}.py").write_text(f"BILM = {declared}", encoding="utf8")
+    monkeypatch.syspath_prepend(str(folder))
+    points = [
+        EntryPoint(name, f"module_{name}:BILM", weight_names.ENTRY_POINTS) for name in languages
+    ]
+    monkeypatch.setattr(
+        weight_names,
+        "entry_points",
+        lambda group, name=None: [point for point in points if name in (None, point.name)],
+    )
+
+
+def test_a_damaged_package_hinders_no_other_language(tmp_path, monkeypatch):
+    install(monkeypatch, tmp_path, {"grc_broken_v1": None, "la_elmo_v1": "la"})
+    with pytest.warns(UserWarning, match="declares the weights 'grc_broken_v1'.*is damaged"):
+        assert default_weights("la") == "la_elmo_v1"
+
+
+def test_the_default_is_the_newest_version(tmp_path, monkeypatch):
+    names = dict.fromkeys(["la_elmo_v9", "la_elmo_v10", "la_elmo_v1"], "la")
+    install(monkeypatch, tmp_path, names)
+    assert default_weights("la") == "la_elmo_v10"
+
+
+@pytest.mark.parametrize("other", ["la_elmo_base_v1", "mine"])
+def test_of_several_models_one_must_be_named(tmp_path, monkeypatch, other):
+    install(monkeypatch, tmp_path, {"la_elmo_v2": "la", other: "la"})
+    with pytest.raises(ValueError, match=f"{other}.* are installed. Name the one that you mean"):
+        default_weights("la")
+
+
+def test_a_name_that_is_not_installed_points_to_its_package():
+    with pytest.raises(FileNotFoundError, match="la_elmo_huge_v1.*pip install FOLDER"):
+        find_weights("la_elmo_huge_v1")
+
+
+@pytest.mark.parametrize(
+    ("licence", "expression"),
+    [
+        ("CC BY-SA 3.0 US", "LicenseRef-CC-BY-SA-3.0-US"),
+        ("CC0 1.0", "CC0-1.0"),
+        ("CC BY-NC-SA 4.0", "CC-BY-NC-SA-4.0"),
+        ("GPL 2 or later", "LicenseRef-GPL-2-or-later"),
+    ],
+)
+def test_licences_are_written_as_python_packages_have_them(weights, tmp_path, licence, expression):
+    weights.card["licence"] = licence
+    metadata = write_package(weights, NAME, tmp_path) / "pyproject.toml"
+    assert f'license = "{expression}"\n' in metadata.read_text("utf8")
+
+
 @pytest.mark.parametrize("name", ["la", "La_elmo_v1", "la_elmo", "la-elmo-v1", "../la_v1", ""])
 def test_impossible_names(weights, tmp_path, name):
     with pytest.raises(ValueError, match="is no name for packaged weights"):
@@ -179,7 +240,7 @@ def test_a_hostile_card_runs_nothing(weights, tmp_path):
     weights.card |= {"language": "la", "licence": 'mine"}\n[project.scripts]\nls = "os:abort'}
     folder = write_package(weights, NAME, tmp_path)
     lines = (folder / "pyproject.toml").read_text("utf8").splitlines()
-    assert f"license = {{text = {json.dumps(weights.card['licence'])}}}" in lines
+    assert 'license = "LicenseRef-mine-project.scripts-ls-os-abort"' in lines
     assert "[project.scripts]" not in lines
     assert "\n[project.scripts]" not in (folder / "README.md").read_text("utf8")
 

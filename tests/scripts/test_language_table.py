@@ -27,7 +27,8 @@ REPORT = """# Title
 @pytest.fixture
 def models(tmp_path):
     for lang in ("grc", "la"):
-        card = {"language": lang, "licence": "CC0 1.0", "tokens_seen": 21_600_000}
+        card = {"name": f"{lang}_mini", "language": lang, "licence": "CC0 1.0"}
+        card |= {"tokens_seen": 21_600_000}
         weights = Weights.from_bilm(tiny.bilm(tiny.config()), card=card)
         write_package(weights, f"{lang}_elmo_mini_v1", tmp_path / "models")
     return tmp_path / "models"
@@ -51,10 +52,11 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
     report = tmp_path / "report" / "la"
     report.mkdir(parents=True)
     (report / "report.md").write_text(REPORT, "utf8")
-    measured = {"order": 5, "vocab_size": 100_000, "kneser_ney": 400.0, "forward": 300.0}
+    measured = {"name": "la_mini", "order": 5, "vocab_size": 100_000, "kneser_ney": 400.0}
+    measured |= {"forward": 300.0, "unk_share": 0.0741}
     (report / "kneser_ney.json").write_text(json.dumps(measured))
     written = tables(models, tmp_path / "report")
-    assert "| 100,000 | 300.0 | 400.0 | 25% |" in written
+    assert "| 100,000 | 7.4% | 300.0 | 400.0 | 25% |" in written
     assert written.splitlines()[-1] == (
         "| [Latin](../evidence/report/la/report.md) | ner, Herodotos | F1 | 70.0 ± 0.1 (3) | 76.0 ± 0.2 (3) | 20.0% |"
     )
@@ -64,3 +66,10 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
 
 def test_without_models_there_is_a_sentence(tmp_path):
     assert tables(tmp_path, tmp_path) == "No model of another language is in this repository yet."
+
+
+def test_perplexities_of_another_model_are_left_out(models, tmp_path):
+    report = tmp_path / "report" / "la"
+    report.mkdir(parents=True)
+    (report / "kneser_ney.json").write_text(json.dumps({"name": "la_base", "forward": 300.0}))
+    assert "Kneser-Ney" not in tables(models, tmp_path / "report")

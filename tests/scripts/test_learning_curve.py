@@ -44,7 +44,7 @@ def test_points_are_read_fewest_words_first(out, tmp_path):
 def test_a_point_reads_its_words_and_its_names_read_its_weights(tmp_path):
     srsly.write_json(tmp_path / "corpus.json", {"prepare": {"lang": "la"}})
     made = commands(tmp_path / "la.cfg", tmp_path, tmp_path / "out", "ner/la", 0.3, 2)
-    bilm, train, score = (" ".join(command) for command in made.values())
+    bilm, train, score = (" ".join(line) for together in made.values() for line in together)
     assert "--training.max_tokens 300000 " in bilm and "--prepare.lang la" in bilm
     assert f"--components.elmo.weights {tmp_path}/out/0.3/model-best.safetensors" in train
     assert "--nlp.lang la" in train and "--system.seed 2" in train
@@ -72,7 +72,8 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     arguments = [str(tmp_path / "la.cfg"), str(tmp_path), str(tmp_path / "out"), "--ner", "ner/la"]
     monkeypatch.setattr(sys, "argv", ["learning_curve", "run", *arguments, "--millions", "3"])
     learning_curve.main()
-    assert called == [made[file] for file in others]
+    assert called == [line for file in others for line in made[file]]
+    assert [line[3] for line in called] == ["train", "evaluate"]
 
 
 def test_a_report_on_nothing_is_one_message(tmp_path, monkeypatch):

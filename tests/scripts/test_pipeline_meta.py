@@ -28,11 +28,20 @@ def written(tmp_path, monkeypatch, meta):
     return json.loads(out.read_text("utf8"))
 
 
+def test_a_pipeline_needs_the_licence_of_its_treebank(tmp_path, monkeypatch):
+    (tmp_path / "meta.json").write_text("{}")
+    (tmp_path / "test.json").write_text("{}")
+    arguments = [str(tmp_path), str(tmp_path / "test.json"), "out", "--treebank", "a"]
+    monkeypatch.setattr(sys, "argv", ["pipeline_meta", *arguments, "--licence", ""])
+    with pytest.raises(SystemExit, match="--licence is empty"):
+        pipeline_meta.main()
+
+
 def test_scores_of_the_test_part_replace_those_of_dev(tmp_path, monkeypatch):
     assert written(tmp_path, monkeypatch, META) == {
         "lang": "la",
         "performance": {"tag_acc": 0.5},
-        "license": "CC BY-SA 4.0",
+        "license": "MIT, CC BY-SA 4.0",
         "sources": [
             {"name": "biLM la_elmo_mini"},
             {"name": "UDante", "license": "CC BY-SA 4.0"},

@@ -32,7 +32,12 @@ _SENTENCES_PER_CHUNK = 1 << 16
 
 
 def prepare(
-    paths: Paths, settings: Prepare, out: str | Path, spelling: Spelling = AS_GIVEN
+    paths: Paths,
+    settings: Prepare,
+    out: str | Path,
+    spelling: Spelling = AS_GIVEN,
+    *,
+    force: bool = False,
 ) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
 
@@ -44,17 +49,26 @@ def prepare(
     per process its tokenizer and two batches of a million characters: 0.6 GB in all for 22 million words of English and
     two processes. A single line, JSON record or `.spacy` file must fit as well; the whole text never has to.
 
+    Args:
+        paths: the raw text and, unless a part of it is to be held out, the held-out text.
+        settings: the section [prepare].
+        out: folder of the corpus.
+        spelling: the rule of the biLM.
+        force: replace the corpus that is in `out`, once the new one is complete.
+
     Raises:
         BlockingIOError: another run is preparing this corpus.
-        FileExistsError: `out` exists.
+        FileExistsError: `out` exists, and `force` is false or it is something else than a prepared corpus.
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written (it is named), for example on a full disk; or a process died.
         ValueError: the text has no sentence, or too few to hold some out; a file or a line cannot be read; the language
             has no tokenizer.
     """
     out = Path(out)
-    if out.exists():
-        raise FileExistsError(f"{out} exists; delete it, or choose another folder")
+    if out.exists() and not force:
+        raise FileExistsError(f"{out} exists; to replace it, set force (`--force`)")
+    if out.exists() and not (out / DESCRIPTION).is_file():
+        raise FileExistsError(f"{out} is no prepared corpus; choose another folder")
     if paths.raw_text is None:
         raise ValueError("paths.raw_text is required: a file, a directory or a glob pattern")
     # Check everything that a typo can break before hours of tokenizing.

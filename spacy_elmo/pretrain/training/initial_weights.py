@@ -37,8 +37,8 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not a weights file of this package, its network is not that of `[model]`, or it has no
-            vocabulary although `training.vocab_size` is null.
+        ValueError: it is not a weights file of this package, its network is not that of `[model]`, it is of another
+            language than `prepare.lang`, or it has no vocabulary although `training.vocab_size` is null.
     """
     path = config.paths.init
     if path is None:
@@ -58,6 +58,13 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
         raise ValueError(
             f"[model] is not the network of paths.init = {path}; set it to that of the file:\n  "
             + "\n  ".join(mismatches)
+        )
+    languages = {config.prepare.lang, initial.card.get("language")} - {None, "xx"}
+    if len(languages) > 1:
+        raise ValueError(
+            f"paths.init = {path} was trained on text of the language {initial.card['language']!r}, and prepare.lang ="
+            f" {config.prepare.lang!r}: set it to {initial.card['language']!r} (`--prepare.lang`), or to 'xx' for a"
+            " tokenizer of any language"
         )
     if config.training.vocab_size is None and not {BOS, EOS, UNK} <= set(initial.vocabulary):
         raise ValueError(

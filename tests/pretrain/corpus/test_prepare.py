@@ -228,8 +228,21 @@ def test_a_folder_is_made_whole_or_not_at_all(tmp_path, text_file, monkeypatch):
             prepare(paths, settings, tmp_path / "corpus")
     assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
     prepare(paths, settings, tmp_path / "corpus")
-    with pytest.raises(FileExistsError, match="corpus exists"):
+    with pytest.raises(FileExistsError, match="corpus exists.*--force"):
         prepare(paths, settings, tmp_path / "corpus")
+
+
+def test_force_replaces_a_corpus_and_nothing_else(tmp_path, text_file):
+    paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
+    prepare(paths, settings, tmp_path / "corpus")
+    text_file.write_text("the newest sentence .\n\n" * 300, encoding="utf8")
+    corpus = prepare(paths, settings, tmp_path / "corpus", force=True)
+    assert "newest" in corpus.types
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "kept.txt").touch()
+    with pytest.raises(FileExistsError, match="letters is no prepared corpus"):
+        prepare(paths, settings, tmp_path / "letters", force=True)
+    assert (tmp_path / "letters" / "kept.txt").exists()
 
 
 def test_open_says_what_is_wrong(tmp_path, corpus):

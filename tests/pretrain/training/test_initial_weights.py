@@ -92,6 +92,23 @@ def test_another_network_is_refused_with_every_difference(make_config, corpus, g
     assert "paths.init" in str(error.value)
 
 
+@pytest.mark.parametrize(("card", "prepared"), [("la", "en"), ("la", "xx"), (None, "en")])
+def test_weights_of_another_language_are_refused(make_config, corpus, given, card, prepared):
+    """The trained weights would be called those of `prepare.lang`."""
+    weights = Weights.load(given)
+    weights.card["language"] = card
+    weights.save(given)
+    config = make_config()
+    config = config.model_copy(
+        update={"prepare": config.prepare.model_copy(update={"lang": prepared})}
+    )
+    if (card, prepared) != ("la", "en"):
+        initial_model(config, corpus)
+        return
+    with pytest.raises(ValueError, match="language 'la', and prepare.lang = 'en'.*--prepare.lang"):
+        initial_model(config, corpus)
+
+
 def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
     out = tmp_path / "run"
     claim(out, make_config())
