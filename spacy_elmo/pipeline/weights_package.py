@@ -125,9 +125,9 @@ def write_package(
     }
     packaged = _in_float16(weights.without_head())
     folder, with_head = out / distribution, head_file(name, out)
-    for path in (folder, with_head) if head else (folder,):
-        if path.exists() and not force:
-            raise FileExistsError(f"{path} exists; to replace it, set force (`--force`)")
+    for result in (folder, with_head) if head else (folder,):
+        if result.exists() and not force:
+            raise FileExistsError(f"{result} exists; to replace it, set force (`--force`)")
     out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as partial:
         (partial / distribution).mkdir()
