@@ -1,4 +1,4 @@
-"""What more reading brings: perplexity and F1 of names by the number of words that a biLM has read.
+"""Perplexity, and F1 of names, by the number of words that a biLM has read.
 
     python scripts/learning_curve.py run la.cfg runs/la-corpus runs/curve-la --ner evidence/corpus/ner/la_herodotos
     python scripts/learning_curve.py report runs/curve-la docs/assets/learning_curve.png
