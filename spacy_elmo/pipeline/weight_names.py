@@ -60,16 +60,14 @@ def default_weights(lang: str | None) -> str:
         )
     if lang == "en":
         return DEFAULT_WEIGHTS
-    if names := installed_names(lang):
-        if newest := _newest(names):
-            return newest
-        raise ValueError(
-            f"Of the language {lang!r}, {' and '.join(names)} are installed. Name the one that you mean, such as"
-            f' weights = "{names[0]}"'
-        )
-    raise ValueError(
-        f"{ways_to_weights(lang)}. Weights of another language are only used if they are named"
-    )
+    names = installed_names(lang)
+    if newest := _newest(names):
+        return newest
+    if names:
+        advice = f'Name the one that you mean, such as weights = "{names[0]}"'
+    else:
+        advice = "Weights of another language are only used if they are named"
+    raise ValueError(f"{ways_to_weights(lang)}. {advice}")
 
 
 def ways_to_weights(lang: str) -> str:
@@ -135,11 +133,11 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version, None if the names are not those of one model."""
+    """Return the name with the highest version, None if there is no name or the names are not those of one model."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
-    if len(versions) < len(names) or len({match["model"] for match in versions}) > 1:
+    if len(versions) < len(names) or len({match["model"] for match in versions}) != 1:
         return None
     return max(versions, key=lambda match: int(match["version"]))[0]
 

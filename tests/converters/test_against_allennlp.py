@@ -145,7 +145,7 @@ def write_archive(folder, model, options):
     """Write model.tar.gz as AllenNLP before 1.0 did, with the options file of its configuration."""
     inside = folder / "archive"
     (inside / "fta").mkdir(parents=True)
-    embedder = {"type": "elmo_token_embedder", "options_file": "/home/a/options.json"}
+    embedder = {"type": "elmo_token_embedder", "options_file": "/elsewhere/options.json"}
     config = {"model": {"text_field_embedder": {"token_embedders": {"elmo": embedder}}}}
     (inside / "config.json").write_text(json.dumps(config), "utf8")
     setting = "model.text_field_embedder.token_embedders.elmo.options_file"
