@@ -18,9 +18,10 @@ import torch
 from contest.figure import draw
 from contest.rounds import Result, compare, contenders
 from contest.targets import Side
+from measuring import precisions
 from measuring.processor import file_name, processor
 from measuring.sentences import SAMPLE
-from speed import PRECISIONS, limits, run, table, targets
+from speed import limits, run, table, targets
 
 from spacy_elmo.bilm.kernels.native import active_kernels
 
@@ -28,9 +29,7 @@ RESULTS = Path(__file__).parent / "results"
 BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
 """Sentences in a batch, by size. In the original size one batch size takes as long as three in the others."""
 ON_TWO_THREADS = [
-    Side(kind, precision)
-    for precision in ("float32", "bfloat16")
-    for kind in ("network", "products")
+    Side(kind, precision) for precision in precisions.TRAINED for kind in ("network", "products")
 ]
 
 
@@ -102,7 +101,7 @@ def main() -> None:
 
 def _contenders(size: str, allennlp: bool) -> list[Side]:
     """Return the contenders of a size. A pipeline adds nothing to what `original` costs, and each takes a minute."""
-    sides = contenders(size, PRECISIONS, allennlp=allennlp)
+    sides = contenders(size, precisions.FAST, allennlp=allennlp)
     return [side for side in sides if size != "original" or side.kind != "nlp.pipe"]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measuring.precisions import TRAINED
 
 from spacy_elmo.bilm.kernels import cell
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
@@ -79,9 +80,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    precisions: tuple[Precision, ...] = ("float32", "bfloat16")
     with torch.no_grad():
-        report = {precision: nanoseconds(precision, args.repeats) for precision in precisions}
+        report = {precision: nanoseconds(precision, args.repeats) for precision in TRAINED}
     for precision, time_taken in report.items():
         print(f"{precision:10}{time_taken:6.2f} ns a cell")
     if args.out:

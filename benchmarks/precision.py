@@ -13,6 +13,7 @@ import numpy as np
 import spacy
 import torch
 from contest.contenders import batches
+from measuring.precisions import ALL
 from measuring.sentences import SAMPLE, read_sentences
 from spacy.training import Corpus
 
@@ -22,7 +23,6 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weight_names import find_weights
 
 SENTENCES_AT_ONCE = 64
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
 
 
 @torch.no_grad()
@@ -74,13 +74,13 @@ def main() -> None:
         f"{exact.shape[1]:,} words\n\n{'cosine to float32':20}{'least':>10}{'1 %':>10}{'mean':>10}"
     )
     report: dict[str, dict[Precision, list[Any]]] = {"cosines": {}, "scores": {}}
-    for precision in PRECISIONS[1:]:
+    for precision in ALL[1:]:
         rows = cosines(exact, layers(bilm.prepare_for_inference(precision), sentences))
         report["cosines"][precision] = rows
         for layer, row in enumerate(rows):
             figures = "".join(f"{value:10.5f}" for value in row.values())
             print(f"{f'{precision}, layer {layer}':20}{figures}")
-    for precision in PRECISIONS if args.pipelines else ():
+    for precision in ALL if args.pipelines else ():
         scores = [score(path, precision, args.test, args.score) for path in args.pipelines]
         report["scores"][precision] = scores
         each = ", ".join(f"{100 * value:.2f}" for value in scores)

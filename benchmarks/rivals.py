@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from contest.allennlp_elmo import AllenNLP
 from contest.training_step import Batch, Learner, Ours, Rival, make_batches, serve, train
+from measuring.precisions import TRAINED
 from measuring.sentences import SAMPLE, read_sentences
 from measuring.sizes import SIZES
 
@@ -129,8 +130,9 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
         rivals["AllenNLP"] = Rival(network, network.parameters(), head, negatives)
     middle = batches[len(batches) // 2]
     differences = {name: check(rival, ours, middle, head) for name, rival in rivals.items()}
-    bfloat16 = Ours(bilm, head, negatives, torch.bfloat16)
-    learners: dict[str, Learner] = {**rivals, "float32": ours, "bfloat16": bfloat16}
+    learners: dict[str, Learner] = {**rivals, "float32": ours}
+    if "bfloat16" in TRAINED:
+        learners["bfloat16"] = Ours(bilm, head, negatives, torch.bfloat16)
     tasks: dict[str, Callable[[Learner, Batch], object]] = {
         "serving": serve,
         "training": lambda learner, batch: train(learner, batch, head),
@@ -154,6 +156,8 @@ def _row(name: str, speed: dict[str, float]) -> str:
     ]
     ratios = [
         " and ".join(f"{speed[ours] / speed[rival]:.1f}" for rival in rivals) + " x"
+        if ours in speed
+        else "-"
         for ours in ("float32", "bfloat16")
     ]
     return f"{''.join(cells)}   {ratios[0]:20}{ratios[1]}"

@@ -20,10 +20,9 @@ import torch
 from contest.figure import draw
 from contest.rounds import Result, compare, contenders
 from contest.targets import TARGETS
+from measuring import precisions
 from measuring.sentences import SAMPLE
 from measuring.sizes import SIZES
-
-PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def main() -> None:
@@ -32,7 +31,7 @@ def main() -> None:
     parser.add_argument(
         "--batches", nargs="+", type=int, default=[1, 32, 256], help="sentences in a batch"
     )
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
+    parser.add_argument("--precisions", nargs="+", choices=precisions.ALL, default=precisions.FAST)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")

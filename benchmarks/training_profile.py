@@ -21,6 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from contest.training_step import Batch, Ours, make_batches, train
+from measuring.precisions import TRAINED
 from measuring.sentences import SAMPLE, read_sentences
 from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
@@ -129,7 +130,7 @@ def main() -> None:
         bilm, head = BiLM(SIZES[size]), Head(50_000, SIZES[size].projection)
         negatives = Negatives(50_000, 2048, np.random.default_rng(0))
         batches = make_batches(read_sentences(args.text, args.words), 2000)
-        for precision in ("float32", "bfloat16"):
+        for precision in TRAINED:
             dtype = getattr(torch, precision)
             learner = Ours(bilm, head, negatives, dtype)
             result = measure(learner, batches, head, peak(dtype))

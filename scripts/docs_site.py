@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 SOURCE_URL = os.environ.get("SOURCE_URL", "").rstrip("/")
-_REPORTS = ("base", "full", "la")
+_REPORTS = sorted(path.parent.name for path in (ROOT / "evidence" / "report").glob("*/report.md"))
 """The sizes of the evidence whose reports are pages of the site."""
 _COPIES = {
     "evidence/README.md": "evidence/index.md",

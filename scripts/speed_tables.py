@@ -26,7 +26,7 @@ def training_rows(report: Report) -> list[Row]:
             **{
                 f"{precision} to AllenNLP": f"{speeds[task][precision] / speeds[task]['AllenNLP']:.1f}"
                 for precision in ("float32", "bfloat16")
-                if "AllenNLP" in speeds[task]
+                if {precision, "AllenNLP"} <= speeds[task].keys()
             },
         }
         for size, speeds in report["training"].items()
@@ -84,7 +84,7 @@ def part(path: Path) -> str:
             table(training_rows(report)),
             table(inference_rows(report)),
             table(profile_rows(report)),
-            f"The gates take {gates['float32']:.2f} ns a cell in float32 and {gates['bfloat16']:.2f} in bfloat16; a"
+            f"The gates take {' and '.join(f'{time:.2f} ns a cell in {name}' for name, time in gates.items())}; a"
             f" short sentence {milliseconds['one sentence']['float32']['median']:.1f} ms (median, mini). spaCy's start"
             f" takes {milliseconds['import']['added']:.0f} ms more with this package.",
         ]

@@ -63,12 +63,14 @@ def test_debug_config(shipped):
 
 @pytest.mark.parametrize("shipped", SHIPPED)
 def test_fill_config(shipped, tmp_path):
-    """`fill-config` keeps the settings of a shipped config and completes the others."""
+    """`fill-config` keeps the settings, with the name of the biLM that "auto" stands for, and completes the others."""
     run("init", "fill-config", CONFIGS / shipped, tmp_path / "filled.cfg")
-    filled = load_config(tmp_path / "filled.cfg")
-    assert contains(filled, load_config(CONFIGS / shipped))
+    filled, expected = load_config(tmp_path / "filled.cfg"), load_config(CONFIGS / shipped)
     if "elmo" in shipped:
+        assert expected["components"]["elmo"]["weights"] == "auto"
+        expected["components"]["elmo"]["weights"] = "en_base_v1"
         assert filled["components"]["elmo"]["trainable"] == "all"
+    assert contains(filled, expected)
     run("init", "fill-config", tmp_path / "filled.cfg", tmp_path / "again.cfg")
     assert load_config(tmp_path / "again.cfg") == filled
 

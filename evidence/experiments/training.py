@@ -22,12 +22,16 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import registry
 
+from spacy_elmo.pipeline.weight_names import default_weights
+
 from .digest import digest
 from .plan import Plan, Run
 from .rivals import resources
 from .variants import derive, needs_elmo, read_pair
 from .whole_file import whole_file, whole_folder
 
+LAYERS = Path("layers")
+"""Folder of the layers of the biLM, which are the same in all runs on a set."""
 EVALUATIONS = 10
 """Number of evaluations on dev of a run that is shorter than its config."""
 
@@ -43,8 +47,10 @@ def run_config(run: Run, log: Path) -> Config:
     config["paths"].update(train=str(run.corpus("train").path), dev=str(run.corpus("dev").path))
     config["system"]["seed"] = run.seed
     config["nlp"]["lang"] = run.lang
-    if run.weights is not None and needs_elmo(run.variant):
-        config["components"]["elmo"]["weights"] = run.weights
+    if needs_elmo(run.variant):
+        config["components"]["elmo"]["cache_dir"] = str(LAYERS)
+        # By name, so that scores keep which biLM they are of.
+        config["components"]["elmo"]["weights"] = run.weights or default_weights(run.lang)
     if run.steps is not None:
         every = max(1, run.steps // EVALUATIONS)
         config["training"].update(max_steps=run.steps, eval_frequency=every)
@@ -65,8 +71,9 @@ def config_digest(run: Run) -> str:
 
 def _digest(config: Config) -> str:
     trained = config.copy()
-    # The path of the log does not change the training.
+    # Neither the path of the log nor that of the layers changes the training.
     del trained["training"]["logger"]
+    trained["components"].get("elmo", {}).pop("cache_dir", None)
     return digest(trained)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .kernels.instructions import warn_if_emulated
 from .lstm import LSTMLayer
 from .matmul_precision import Precision
 from .packing import Lengths, Packing
@@ -86,6 +87,7 @@ class BiLM(nn.Module):
         Raises:
             ValueError: the device does not support the precision.
         """
+        warn_if_emulated(precision, self.device)
         other = copy.copy(self)
         encoder: Any = self.encoder
         if precision == "bfloat16" and self.device.type == "cpu":

@@ -86,7 +86,7 @@ def init_config_cli(
             if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(
                     "--from copies a config as it is; change its settings where it is used, for example with"
-                    " --nlp.lang de --components.elmo.weights WEIGHTS"
+                    " --nlp.lang de --components.elmo.weights PATH"
                 )
             text = _shipped(shipped)
         else:

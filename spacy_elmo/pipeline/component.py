@@ -103,7 +103,8 @@ class Elmo(Upstream, TrainablePipe):
 
     def predict(self, docs: Iterable[Doc]) -> ComputedLayers:
         """Compute the layers of each Doc, (layers, n_tokens, width); with `store = "average"` their average,
-        (n_tokens, width). Cached layers of training Docs are used; those of other Docs are not cached."""
+        (n_tokens, width). After training has begun, cached layers are used, and layers are cached from the second
+        time on that a Doc is predicted: so the Docs of the dev part are computed twice, and not in every evaluation."""
         # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
         docs, version = list(docs), self._version()
         if self._options.store == "average":

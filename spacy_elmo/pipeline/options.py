@@ -108,7 +108,8 @@ class ElmoOptions(BiLMOptions):
     """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to
     it."""
     cache_mb: float = 1000
-    """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only."""
+    """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only. What
+    space is left is for the Docs of the dev part, which it then computes in the first two evaluations only."""
     cache_dir: str | None = None
     """Folder that stores these layers too, beyond what memory can hold, and for other runs with the same weights. It
     grows with every new Doc and is never emptied; several processes may share it."""

@@ -40,7 +40,9 @@ def test_the_processor(tmp_path, text, name, instructions):
     assert description["instructions"] == instructions
 
 
-def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize("fast", [("float32", "bfloat16", "int8"), ("float32",)])
+def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys, fast):
+    """It measures all number types that the processor has instructions for."""
     programs = []
 
     def run(program, *options):
@@ -49,9 +51,12 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys):
 
     def compare(size, sides, *, batches, rounds, threads, text, allennlp):
         assert allennlp is None  # its folder does not exist
-        assert (Side("nlp.pipe", "int8") in sides) == (size != "original" and threads == 1)
+        if threads == 1:
+            assert {side.precision for side in sides if side.kind == "network"} == set(fast)
+            assert (Side("nlp.pipe") in sides) == (size != "original")
         return [Result(threads, size, side, 32, [100.0, 300.0, 200.0], 5.0) for side in sides]
 
+    monkeypatch.setattr(bench.precisions, "FAST", fast)
     monkeypatch.setattr(bench, "run", run)
     monkeypatch.setattr(bench.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(bench, "compare", compare)

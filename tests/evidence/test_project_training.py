@@ -71,6 +71,20 @@ def test_a_run_of_another_language_names_its_biLM_where_it_reads_one(here):
     assert config["nlp"]["lang"] == "la" and "elmo" not in config["components"]
 
 
+def test_runs_on_a_set_share_the_layers_of_the_biLM(here, monkeypatch):
+    of_mini = dataclasses.replace(run("elmo"), weights="en_mini_v3", steps=4)
+    carry_out(of_mini)
+    # Of three different Docs, in the training part and in the dev part.
+    written = {path: path.stat().st_mtime_ns for path in (here / "layers").rglob("*.npy")}
+    assert len(written) == 3
+    carry_out(dataclasses.replace(of_mini, seed=4))
+    assert {path: path.stat().st_mtime_ns for path in (here / "layers").rglob("*.npy")} == written
+    # Where they are does not count as a change of the config.
+    began = training.config_digest(of_mini)
+    monkeypatch.setattr(training, "LAYERS", here / "elsewhere")
+    assert training.config_digest(of_mini) == began
+
+
 def test_a_missing_corpus_is_known_before_training(here):
     (here / "corpus/ner/other-test.spacy").unlink()
     with pytest.raises(FileNotFoundError, match="other-test.spacy: no such corpus; experiments.r"):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
+from spacy_elmo.bilm.kernels import instructions
 from spacy_elmo.pipeline.reading.encoder import shim_of
 from tests import pipelines
 
@@ -47,6 +49,31 @@ def test_same_doc_same_vectors(weights, precision):
 def test_impossible(weights, precision):
     with pytest.raises(ValueError, match="precision"):
         pipelines.blank(weights, precision=precision)("a")
+
+
+SLOWER = 'precision = "int8" may be much slower than "float32" here'
+
+
+def test_a_processor_that_emulates_it(weights, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        instructions, "has_instructions", lambda precision, device: precision == "float32"
+    )
+    nlp = pipelines.blank(weights, precision="int8")
+    with pytest.warns(UserWarning, match=SLOWER):
+        nlp("a")
+    nlp.to_disk(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp("a")  # said once
+        spacy.load(tmp_path, config={"components.elmo.precision": "float32"})("a")
+
+
+@pytest.mark.parametrize("said", [True, None])
+def test_no_warning_where_it_is_fast_or_torch_does_not_say(weights, monkeypatch, said):
+    monkeypatch.setattr(instructions, "has_instructions", lambda precision, device: said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipelines.blank(weights, precision="int8")("a")
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -1,5 +1,6 @@
 """The tables of docs/speed.md say what the results of `make bench` say."""
 
+import copy
 import json
 
 from scripts.marked_page import ROOT, renewed
@@ -71,4 +72,20 @@ def test_figures_are_those_of_the_file(tmp_path, monkeypatch):
     assert (
         "| mini, float32 | 800 | 20.7 | 17 | 33 | 50% | LSTM 60%, products 20%, cat 10% |" in lines
     )
-    assert lines[-1].startswith("The gates take 0.87 ns a cell in float32 and 0.67 in bfloat16")
+    assert lines[-1].startswith(
+        "The gates take 0.87 ns a cell in float32 and 0.67 ns a cell in bfloat16"
+    )
+
+
+def test_a_processor_without_bfloat16(tmp_path, monkeypatch):
+    monkeypatch.setattr("scripts.speed_tables.ROOT", tmp_path)
+    report = copy.deepcopy(REPORT)
+    for speeds in report["training"]["mini"].values():
+        speeds.pop("bfloat16")
+    report["training by kind of operation"]["mini"].pop("bfloat16", None)
+    report["nanoseconds a cell of the gates"].pop("bfloat16")
+    path = tmp_path / "a-processor.json"
+    path.write_text(json.dumps(report))
+    lines = part(path).splitlines()
+    assert "| mini, training | 100 | 700 | 7.0 |" in lines
+    assert lines[-1].startswith("The gates take 0.87 ns a cell in float32; a short sentence")

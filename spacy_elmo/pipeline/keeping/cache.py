@@ -1,4 +1,4 @@
-"""A cache of the layers of training Docs, from one epoch to the next, while the biLM does not change."""
+"""A cache of the layers of Docs that a training run reads again and again, while the biLM does not change."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from .layer_files import LayerFiles
 
 # Memory of an entry beside its layers, roughly.
 _ENTRY_BYTES = 200
+# Largest number of predicted Docs whose keys are remembered: more than a dev part has, and no more than some megabytes.
+_MOST_ASKED = 100_000
 
 
 class LayerCache:
@@ -40,15 +42,13 @@ class LayerCache:
         self.folder = folder
         # None marks layers that are to be stored when they are next computed.
         self._entries: OrderedDict[bytes, Floats3d | None] = OrderedDict()
+        self._asked: set[bytes] = set()
         self._bytes = 0
+        self.in_use = False
+        """True from the first training Doc on, for the weights that it was computed with."""
         self._version: str | None = None
         self._files: LayerFiles | None = None
         self._lock = threading.Lock()
-
-    @property
-    def in_use(self) -> bool:
-        """True if there are entries in memory, which is only the case during training."""
-        return bool(self._entries)
 
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
@@ -58,7 +58,8 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers; otherwise only those of Docs that `mark_training` has marked.
+            keep: store all computed layers; otherwise only those of Docs that `mark_training` has marked, or that are
+                asked for a second time, as the Docs of the dev part are in every evaluation.
 
         Raises:
             OSError: the folder cannot be written.
@@ -67,20 +68,26 @@ class LayerCache:
         if not self.megabytes and self.folder is None:
             return model.predict(list(docs))
         keys = self._keys(model, docs)
+        self.in_use = self.in_use or keep
         layers: list[Any] = [self._find(key, model) for key in keys]
         missing = [place for place, array in enumerate(layers) if array is None]
         computed = model.predict([docs[place] for place in missing])
         for place, array in zip(missing, computed, strict=True):
             layers[place] = array
-            if keep or keys[place] in self._entries:
-                self._store(keys[place], array)
+            trained = keep or keys[place] in self._entries
+            if trained or keys[place] in self._asked:
+                # The dev part takes only the space that training leaves.
+                self._store(keys[place], array, evict=trained)
                 if self._files is not None:
                     self._files.write(keys[place], model.ops.to_numpy(array))
+            elif self.in_use and len(self._asked) < _MOST_ASKED:
+                self._asked.add(keys[place])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         for key in self._keys(model, docs) if self.megabytes else ():
+            self.in_use = True
             if key not in self._entries:
                 self._store(key, None)
 
@@ -91,7 +98,8 @@ class LayerCache:
         if self._version != shim.version:
             with self._lock:
                 self._entries.clear()
-                self._bytes = 0
+                self._asked.clear()
+                self._bytes, self.in_use = 0, False
                 if self.folder is not None:
                     kind = f"{options.dtype}-{shim.checksum()}"
                     self._files = LayerFiles(self.folder, kind)
@@ -111,12 +119,14 @@ class LayerCache:
         self._store(key, layers)
         return layers
 
-    def _store(self, key: bytes, layers: Floats3d | None) -> None:
-        """Store an entry, and remove the least recently used ones if there is no space."""
+    def _store(self, key: bytes, layers: Floats3d | None, *, evict: bool = True) -> None:
+        """Store an entry. If there is no space, remove the least recently used ones, or store nothing."""
         capacity = self.megabytes * 1e6
         if _size(layers) > capacity:
             return
         with self._lock:
+            if not evict and self._bytes + _size(layers) > capacity:
+                return
             if key in self._entries:
                 self._bytes -= _size(self._entries.pop(key))
             self._entries[key] = layers

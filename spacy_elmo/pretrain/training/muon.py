@@ -73,16 +73,29 @@ class Muon(Optimizer):
 
     The optimizer holds a view of each matrix, which shares the memory of its parameter: its state dict has one momentum
     buffer per matrix, and a step changes the parameters themselves. A step also clears their gradients.
+
+    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so that a run that
+    goes on with another processor keeps it.
     """
 
     def __init__(
-        self, matrices: Sequence[MuonMatrix], learn_rate: float, weight_decay: float
+        self,
+        matrices: Sequence[MuonMatrix],
+        learn_rate: float,
+        weight_decay: float,
+        dtype: torch.dtype = torch.bfloat16,
     ) -> None:
         self._matrices = matrices
         super().__init__(
             [nn.Parameter(matrix.values) for matrix in matrices],
-            {"lr": learn_rate, "weight_decay": weight_decay, "momentum": 0.95},
+            {"lr": learn_rate, "weight_decay": weight_decay, "momentum": 0.95, "dtype": dtype},
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a state; one of torch's own Muon has no number type, since it is always bfloat16."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("dtype", torch.bfloat16)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -96,7 +109,7 @@ class Muon(Optimizer):
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = torch.zeros_like(gradient)
             buffer = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
-            update = nearly_orthogonal(gradient.lerp(buffer, momentum))
+            update = nearly_orthogonal(gradient.lerp(buffer, momentum), group["dtype"])
             if group["weight_decay"]:
                 values.mul_(1 - rate * group["weight_decay"])
             values.add_(update, alpha=-0.2 * math.sqrt(max(values.shape)) * rate)

@@ -16,25 +16,27 @@ _GRAM_ITERATIONS = (3, 2)
 _FLAT = 1.5
 
 
-def nearly_orthogonal(matrix: Tensor) -> Tensor:
+def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """Return U S' V^T for a matrix U S V^T, where the diagonal of S' is between 0.7 and 1.2, but smaller for singular
     values below about a thousandth of the norm.
 
-    This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T, in bfloat16.
+    This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T.
+
     For a flat matrix it computes the same polynomial with fewer operations. The factors a + b R + c R^2 of several
     iterations are multiplied with each other, and R itself is updated, R <- (a + b R + c R^2)^2 R; all of these are
     small symmetric matrices that commute.
 
     Args:
         matrix: (m, n) of any float type.
+        dtype: number type of the products. bfloat16, that of torch, is exact enough.
 
     Returns:
-        (m, n) bfloat16.
+        (m, n) of `dtype`.
     """
     rows, columns = matrix.shape
     if rows > columns:
-        return nearly_orthogonal(matrix.t()).t()
-    x = (matrix / matrix.norm().clamp(min=1e-7)).bfloat16()
+        return nearly_orthogonal(matrix.t(), dtype).t()
+    x = (matrix / matrix.norm().clamp(min=1e-7)).to(dtype)
     return _by_gram_matrices(x) if columns >= _FLAT * rows else _by_products(x)
 
 

@@ -16,8 +16,13 @@ from .muon import Muon, muon_matrices
 _ADAGRAD_ACCUMULATOR = 1 / 20**2
 
 
-def optimizers(bilm: nn.Module, head: Head, settings: Training) -> list[Optimizer]:
+def optimizers(
+    bilm: nn.Module, head: Head, settings: Training, dtype: torch.dtype
+) -> list[Optimizer]:
     """Return the optimizers of `settings`, which together have every parameter once.
+
+    Args:
+        dtype: number type of the matrix products of the run, which are also those of Muon.
 
     A step of the sampled softmax changes a few rows of the head. Adagrad leaves the other rows unchanged by its own
     rule; with AdamW and Muon, `SparseAdam` updates the moments of these rows only. With the full softmax all rows
@@ -39,7 +44,7 @@ def optimizers(bilm: nn.Module, head: Head, settings: Training) -> list[Optimize
     optimizers: list[Optimizer] = []
     matrices = muon_matrices(bilm) if settings.optimizer == "muon" else []
     if matrices:
-        optimizers.append(Muon(matrices, rate, settings.weight_decay))
+        optimizers.append(Muon(matrices, rate, settings.weight_decay, dtype))
     groups = decay_groups(bilm, without=[matrix.parameter for matrix in matrices])
     rows = list(head.parameters())
     if settings.negatives is None:

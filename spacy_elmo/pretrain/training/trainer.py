@@ -69,7 +69,7 @@ class Trainer:
         self._gradient = Gradient(
             self._bilm, self._head, self._batcher, self._sentences, settings, ranks
         )
-        self._optimizers = optimizers(self._bilm, self._head, settings)
+        self._optimizers = optimizers(self._bilm, self._head, settings, getattr(torch, self._dtype))
         self._digests = digests(corpus, self._vocabulary)
         self.position, self._interval = Position(), LogInterval()
         self._batches = self._epoch()

@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_not_kept(nlp, read, entries):
     cache = LayerCache(entries * ENTRY_MB)
     for _ in range(2):
         cache.get_or_compute(model, docs(nlp)[:1], keep=True)
-    assert computed == [1, 1] and not cache.in_use
+    assert computed == [1, 1] and not cache._entries
 
 
 def test_layers_of_other_weights_are_forgotten(nlp, read):
@@ -159,22 +159,64 @@ def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
         assert sum(computed) == 3 * min(epoch + 1, 2)
 
 
-def test_prediction_takes_what_is_there_and_fills_nothing(weights, monkeypatch):
+@pytest.mark.parametrize("disabled", [[], ["elmo"]])
+def test_prediction_while_training(weights, monkeypatch, disabled):
+    """It takes what is there, and computes a new Doc twice: a third time is an evaluation of the same dev part."""
     nlp = pipelines.listening(weights, frozen=True)
     pipelines.trained(nlp)
     elmo = nlp.get_pipe("elmo")
     known, new = " ".join(pipelines.SENTENCES[0][0]), "Something else altogether."
-    expected = elmo.model.predict([nlp.make_doc(known)])[0]
-    held, computed = elmo._cache._bytes, counted(elmo.model, monkeypatch)
-    for _ in range(2):
-        doc = nlp(known)
-        pipelines.assert_close(doc._.elmo_layers, expected)
-        doc._.elmo_layers[:] = 0
-        nlp(new)
-        with nlp.select_pipes(disable="elmo"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            nlp(new)
-    assert sum(computed) == 4 and elmo._cache._bytes == held
+    expected = elmo.model.predict([nlp.make_doc(known), nlp.make_doc(new)])
+    computed = counted(elmo.model, monkeypatch)
+    with nlp.select_pipes(disable=disabled), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for seen in (1, 2, 2):
+            for text, layers in zip((known, new), expected, strict=True):
+                doc = nlp(text)
+                pipelines.assert_close(doc._.elmo_layers, layers)
+                # What a Doc gets is its own.
+                doc._.elmo_layers[:] = 0
+            assert sum(computed) == seen
+
+
+def test_prediction_without_training_is_not_cached(weights, monkeypatch):
+    nlp = pipelines.listening(weights, frozen=True)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    elmo = nlp.get_pipe("elmo")
+    computed = counted(elmo.model, monkeypatch)
+    for _ in range(3):
+        nlp("Something else altogether.")
+    assert sum(computed) == 3 and not elmo._cache.in_use
+
+
+@pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
+def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatch, cache_mb):
+    """Training keeps its place in memory, and the folder has both."""
+    nlp, elmo = in_training(weights, tmp_path, cache_mb=cache_mb)
+    for doc in (batch := docs(nlp)[:2]):
+        elmo.new_batch(batch).layers_of(doc)
+    computed = counted(elmo.model, monkeypatch)
+    dev = ["Something", "else", "altogether"]
+    for seen in (1, 2, 2):
+        elmo.predict([Doc(nlp.vocab, words=dev)])
+        assert sum(computed) == seen
+    assert len(files(tmp_path)) == 3
+    for doc in (batch := docs(nlp)[:2]):
+        elmo.new_batch(batch).layers_of(doc)
+    assert sum(computed) == 2
+
+
+def test_evaluation_scores_the_same_from_the_cache(weights):
+    """Every evaluation of a training run, with cached layers of the dev part and with computed ones."""
+    scores = {}
+    for cache_mb in (0, 1):
+        nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
+        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        scores[cache_mb] = []
+        for _ in range(4):
+            pipelines.step(nlp, optimizer)
+            scores[cache_mb].append(nlp.evaluate(pipelines.examples(nlp))["tag_acc"])
+    assert scores[0] == scores[1]
 
 
 # On disk

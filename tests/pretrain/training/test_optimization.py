@@ -76,7 +76,7 @@ def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
     torch.manual_seed(0)
     head, nothing = Head(6, 3), nn.Module()
     settings = Training(optimizer="adagrad", negatives=negatives, learn_rate=0.2, grad_clip=0.5)
-    adagrad = optimizers(nothing, head, settings)
+    adagrad = optimizers(nothing, head, settings, torch.float32)
     start, gradients = head.weight.detach().numpy().copy(), []
     for step in range(4):
         rows = torch.tensor([step, 5, 5])
@@ -96,7 +96,9 @@ def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
 @pytest.mark.parametrize("negatives", [4, None])
 def test_every_parameter_has_one_optimizer(optimizer, negatives):
     bilm, head = tiny.bilm(tiny.config(layers=1)), Head(6, 5)
-    actual = optimizers(bilm, head, Training(optimizer=optimizer, negatives=negatives))
+    actual = optimizers(
+        bilm, head, Training(optimizer=optimizer, negatives=negatives), torch.float32
+    )
     held = [id(p) for o in actual for group in o.param_groups for p in group["params"]]
     assert sorted(held) == sorted(id(p) for p in [*bilm.parameters(), *head.parameters()])
 
@@ -112,6 +114,6 @@ def test_the_head_does_not_decay(negatives):
     matrix = bilm.lstm[0].input
     start = matrix.detach().clone()
     settings = Training(negatives=negatives, weight_decay=0.1)
-    take_step(optimizers(bilm, head, settings), rate=0.1)
+    take_step(optimizers(bilm, head, settings, torch.float32), rate=0.1)
     assert torch.equal(head.weight.detach(), before)
     torch.testing.assert_close(matrix.detach(), 0.99 * start)

@@ -1,0 +1,41 @@
+"""The number types that a processor or GPU multiplies fast."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import torch
+
+from ..matmul_precision import Precision
+
+_OF_CPU = {
+    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
+    "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
+}
+"""Number type -> the instructions that multiply it, as torch names them; bf16 is that of ARM, the others are of x86."""
+
+
+def has_instructions(precision: Precision, device: torch.device) -> bool | None:
+    """Return True if a device has instructions for products of a number type, False if it emulates them, and None if
+    this version of torch does not say so.
+
+    Every device has those of float32. A processor with AVX2 alone emulates the others, far slower than float32.
+    """
+    if device.type == "cuda":
+        return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu" or precision not in _OF_CPU:
+        return True
+    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    said = [bool(capabilities[name]) for name in _OF_CPU[precision] if name in capabilities]
+    return any(said) if said else None
+
+
+def warn_if_emulated(precision: Precision, device: torch.device) -> None:
+    """Warn if a CPU emulates the products of a number type."""
+    if device.type == "cpu" and has_instructions(precision, device) is False:
+        warnings.warn(
+            f'precision = "{precision}" may be much slower than "float32" here: this processor has no instructions for'
+            ' it. Set precision = "float32" where the config has it',
+            stacklevel=3,
+        )
