@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_elmo.pipeline.keeping.cache import LayerCache, keys_of
 from spacy_elmo.pipeline.options import BiLMOptions
@@ -207,16 +208,22 @@ def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatc
 
 
 def test_evaluation_scores_the_same_from_the_cache(weights):
-    """Every evaluation of a training run, with cached layers of the dev part and with computed ones."""
+    """Every evaluation of a training run on other sentences, with cached layers and with computed ones."""
     scores = {}
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
         optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        optimizer.learn_rate = 0.1
+        held_out = [
+            Example.from_dict(doc, {"tags": [str(len(word)) for word in doc]})
+            for doc in nlp.tokenizer.pipe(pipelines.TEXTS)
+        ]
         scores[cache_mb] = []
-        for _ in range(4):
+        for _ in range(12):
             pipelines.step(nlp, optimizer)
-            scores[cache_mb].append(nlp.evaluate(pipelines.examples(nlp))["tag_acc"])
+            scores[cache_mb].append(nlp.evaluate(held_out)["tag_acc"])
     assert scores[0] == scores[1]
+    assert len(set(scores[0])) > 1
 
 
 # On disk
@@ -313,7 +320,7 @@ def test_several_at_once(weights, folder):
 
 
 def test_folder_that_cannot_be_written(weights, tmp_path):
-    """A wrong folder in the config is an error when training begins; prediction does not use the folder."""
+    """A wrong folder in the config is an error when training begins; a prediction before it does not use the folder."""
     (tmp_path / "file").write_text("")
     nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
     assert nlp(TEXTS[0])._.elmo is not None
