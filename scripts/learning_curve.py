@@ -6,7 +6,8 @@
 la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME
 of `--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
 learning rate falls to zero at its end. All have the classes of the whole text, so that perplexities can be compared.
-After a stop, the same command goes on.
+After a stop, the same command goes on. A biLM that has been trained on the same text, with the same classes, is a point
+if it is copied as runs/curve-la/MILLIONS/model-best.safetensors and model-last.safetensors.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ import srsly
 from wasabi import msg
 
 from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.bilm.weights import Weights
 
 MILLIONS = (1, 3, 10, 30)
 NER_CONFIG = Path(__file__).parent.parent / "spacy_elmo" / "configs" / "ner_elmo.cfg"
 WARMUP_STEPS, EVALUATIONS = 60, 8
+NER_STEPS = 1600
+BEST, LAST = "model-best.safetensors", "model-last.safetensors"
 
 
 def commands(
@@ -36,7 +40,7 @@ def commands(
     prepare = srsly.read_json(corpus / "corpus.json")["prepare"]
     words = round(millions * 1e6)
     folder, names = out / f"{millions:g}", out / f"{millions:g}" / f"ner-{seed}"
-    weights = folder / "model-best.safetensors"
+    weights = folder / BEST
     elmo = [sys.executable, "-m", "spacy", "elmo", "pretrain", str(config), str(folder), "--resume"]
     elmo += ["--paths.corpus", str(corpus), "--prepare.lang", prepare["lang"]]
     elmo += ["--training.max_tokens", str(words), "--training.warmup_steps", str(WARMUP_STEPS)]
@@ -53,10 +57,11 @@ def commands(
     ]
     train += ["--components.elmo.weights", str(weights), "--system.seed", str(seed)]
     train += ["--paths.train", f"{ner}-train.spacy", "--paths.dev", f"{ner}-dev.spacy"]
+    train += ["--training.max_steps", str(NER_STEPS)]
     score = [*spacy, "evaluate", str(names / "model-best"), f"{ner}-test.spacy"]
     return {
         # Written when the run has ended; spaCy's model-last is written at every evaluation.
-        folder / "model-last.safetensors": [elmo],
+        folder / LAST: [elmo],
         names / "test.json": [train, [*score, "--output", str(names / "test.json")]],
     }
 
@@ -72,14 +77,12 @@ def read_points(out: Path) -> list[dict[str, Any]]:
     for folder in out.iterdir():
         tests = sorted(folder.glob("ner-*/test.json"))
         if tests:
-            judged = [
-                row["dev"]["mean"] for row in srsly.read_jsonl(folder / "log.jsonl") if row["dev"]
-            ]
+            card = Weights.load_card(folder / BEST)
             scores = [100 * json.loads(test.read_text("utf8"))["ents_f"] for test in tests]
             points.append(
                 {
                     "words": float(folder.name),
-                    "perplexity": min(judged),
+                    "perplexity": card["perplexity"]["mean"],
                     "f1": sum(scores) / len(scores),
                     "seeds": len(scores),
                 }

@@ -10,15 +10,17 @@ from spacy.util import load_config
 from scripts import learning_curve
 from scripts.learning_curve import NER_CONFIG, chart, commands, read_points, table
 from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.bilm.weights import Weights
+from tests import tiny
 
 
 @pytest.fixture
 def out(tmp_path):
-    for words, perplexities, scores in (("10", [300, 210, 220], [0.5, 0.6]), ("1", [900], [0.25])):
+    for words, perplexity, scores in (("10", 210, [0.5, 0.6]), ("1", 900, [0.25])):
         folder = tmp_path / "curve" / words
         folder.mkdir(parents=True)
-        rows = [{"dev": None}, *({"dev": {"mean": mean}} for mean in perplexities)]
-        srsly.write_jsonl(folder / "log.jsonl", rows)
+        card = {"perplexity": {"mean": perplexity}}
+        Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(folder / "model-best.safetensors")
         for seed, score in enumerate(scores):
             (folder / f"ner-{seed}").mkdir()
             (folder / f"ner-{seed}" / "test.json").write_text(json.dumps({"ents_f": score}))
