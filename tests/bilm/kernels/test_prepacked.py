@@ -54,8 +54,11 @@ def test_without_onednn(monkeypatch):
     torch.testing.assert_close(prepack(weight, "float32")(x), x @ weight)
 
 
-def test_packed_where_there_is_onednn():
-    assert isinstance(prepack(numbers(8, 6), "bfloat16"), PrepackedWeight)
+def test_packed_where_onednn_multiplies_the_type():
+    """oneDNN has no products of bfloat16 for processors without AVX512."""
+    assert isinstance(prepack(numbers(8, 6), "float32"), PrepackedWeight)
+    packed = isinstance(prepack(numbers(8, 6), "bfloat16"), PrepackedWeight)
+    assert packed == torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 @pytest.mark.parametrize(
