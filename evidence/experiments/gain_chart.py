@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .results import Results, fewer_errors, mean
@@ -17,6 +17,8 @@ _OURS = {
 }
 _LABEL_HEIGHT = 18
 """Pixels that a row needs, however few marks it has."""
+VARIANT_NAMES = {variant: name for variant, (name, *_) in _OURS.items()}
+"""Variant -> its name in charts."""
 _LOOKS = [*_OURS.values(), (_PAPER, "#000000", "diamond")]
 
 
@@ -33,6 +35,15 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
             found[_PAPER] = same_kind[f"{task}/{data}"]
         label = results.label_with_metric(task, data)
         rows += [{"set": label, "model": name, "gain": gain} for name, gain in found.items()]
+    return chart_of_gains(rows)
+
+
+def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return a Vega-Lite chart of gains; None without any.
+
+    Args:
+        rows: each has `set`, `model`, which is a name of `VARIANT_NAMES` or that of the paper, and `gain` in percent.
+    """
     if not rows:
         return None
     drawn = {row["model"] for row in rows}
@@ -76,7 +87,7 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
         "title": {
             "text": "What ELMo and its rivals gain over hash embeddings",
             "subtitle": [
-                "Errors are 100 minus the test score. Means of the seeds: their number and spread are in the table.",
+                "Errors are 100 minus the test score. Means of the seeds: their number and spread are in the tables.",
             ],
         },
         "data": {"values": rows},
@@ -90,7 +101,7 @@ def _gains(results: Results, task: str, data: str) -> dict[str, float]:
     """Return percent by model name: the mean of its seeds against the mean of all baselines."""
     baseline = results.of(task=task, data=data, variant="baseline", share=100)
     gains = {}
-    for variant, (name, *_) in _OURS.items():
+    for variant, name in VARIANT_NAMES.items():
         found = results.of(task=task, data=data, variant=variant, share=100)
         if found and baseline:
             share = fewer_errors(mean(found), mean(baseline))

@@ -20,7 +20,9 @@ def out(tmp_path):
         folder = tmp_path / "curve" / words
         folder.mkdir(parents=True)
         card = {"perplexity": {"mean": perplexity}}
-        Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(folder / "model-best.safetensors")
+        Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(
+            folder / "model-best.safetensors"
+        )
         for seed, score in enumerate(scores):
             (folder / f"ner-{seed}").mkdir()
             (folder / f"ner-{seed}" / "test.json").write_text(json.dumps({"ents_f": score}))

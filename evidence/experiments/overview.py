@@ -1,0 +1,76 @@
+"""One picture of what ELMo gains, from the reports of several sizes.
+
+python -m experiments.overview report/gains.png report/base report/la report/grc report/cs report/de
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from spacy_elmo.analysis.figures import save_figure
+
+from .gain_chart import VARIANT_NAMES, chart_of_gains
+from .report import TITLE
+from .results import fewer_errors
+
+
+def read_gains(report: Path) -> list[dict[str, Any]]:
+    """Return the gains of a report, from the first table of its page.
+
+    Args:
+        report: folder of report.md.
+
+    Returns:
+        For each set and variant beside the baseline: `set`, with its language, `model` and `gain` in percent.
+
+    Raises:
+        OSError, ValueError: there is no such page, or no table of scores in it.
+    """
+    page = (report / "report.md").read_text("utf8")
+    language = page.splitlines()[0].removeprefix(f"# {TITLE}").removeprefix(": ") or "English"
+    table = page.partition("| task and data | metric | baseline |")
+    if not table[1]:
+        raise ValueError(f"{report / 'report.md'}: no table of scores")
+    head, _, *lines = (table[1] + table[2]).partition("\n\n")[0].splitlines()
+    rows = []
+    for line in lines:
+        cells = dict(zip(_cells(head), _cells(line), strict=True))
+        for variant, name in VARIANT_NAMES.items():
+            score = cells.get(variant)
+            if (
+                score
+                and (share := fewer_errors(_mean(score), _mean(cells["baseline"]))) is not None
+            ):
+                label = f"{language}: {cells['task and data']} ({cells['metric']})"
+                rows.append({"set": label, "model": name, "gain": 100 * share})
+    return rows
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def _mean(score: str) -> float:
+    """Return 38.5 of "38.5 ± 0.5 (3)"."""
+    return float(score.split()[0])
+
+
+def main() -> None:
+    """Draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("picture", type=Path, metavar="PICTURE")
+    parser.add_argument(
+        "reports", type=Path, nargs="+", metavar="REPORT", help="folder of report.md"
+    )
+    args = parser.parse_args()
+    try:
+        rows = [row for report in args.reports for row in read_gains(report)]
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+    save_figure(chart_of_gains(rows), args.picture, title="What ELMo gains")
+
+
+if __name__ == "__main__":
+    main()
