@@ -6,6 +6,7 @@
 la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME
 of `--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
 learning rate falls to zero at its end. All have the classes of the whole text, so that perplexities can be compared.
+The point of 0 words is names without a biLM, by hash embeddings alone.
 After a stop, the same command goes on. A biLM that has been trained on the same text, with the same classes, is a point
 if it is copied as runs/curve-la/MILLIONS/model-best.safetensors and model-last.safetensors.
 """
@@ -26,8 +27,9 @@ from wasabi import msg
 from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.bilm.weights import Weights
 
-MILLIONS = (1, 3, 10, 30)
-NER_CONFIG = Path(__file__).parent.parent / "spacy_elmo" / "configs" / "ner_elmo.cfg"
+MILLIONS = (0, 1, 3, 10, 30)
+_CONFIGS = Path(__file__).parent.parent / "spacy_elmo" / "configs"
+BASELINE_CONFIG, NER_CONFIG = _CONFIGS / "ner_baseline.cfg", _CONFIGS / "ner_elmo.cfg"
 WARMUP_STEPS, EVALUATIONS = 60, 8
 NER_STEPS = 1600
 BEST, LAST = "model-best.safetensors", "model-last.safetensors"
@@ -46,23 +48,20 @@ def commands(
     elmo += ["--training.max_tokens", str(words), "--training.warmup_steps", str(WARMUP_STEPS)]
     elmo += ["--training.eval_every", str(max(1, words // 4096 // EVALUATIONS))]
     spacy = [sys.executable, "-m", "spacy"]
-    train = [
-        *spacy,
-        "train",
-        str(NER_CONFIG),
-        "--output",
-        str(names),
-        "--nlp.lang",
-        prepare["lang"],
-    ]
-    train += ["--components.elmo.weights", str(weights), "--system.seed", str(seed)]
+    train = [*spacy, "train", str(NER_CONFIG if millions else BASELINE_CONFIG)]
+    train += ["--output", str(names), "--nlp.lang", prepare["lang"], "--system.seed", str(seed)]
+    if millions:
+        train += ["--components.elmo.weights", str(weights)]
     train += ["--paths.train", f"{ner}-train.spacy", "--paths.dev", f"{ner}-dev.spacy"]
     train += ["--training.max_steps", str(NER_STEPS)]
     score = [*spacy, "evaluate", str(names / "model-best"), f"{ner}-test.spacy"]
+    made = {names / "test.json": [train, [*score, "--output", str(names / "test.json")]]}
+    if not millions:
+        return made
     return {
         # Written when the run has ended; spaCy's model-last is written at every evaluation.
         folder / LAST: [elmo],
-        names / "test.json": [train, [*score, "--output", str(names / "test.json")]],
+        **made,
     }
 
 
@@ -70,19 +69,19 @@ def read_points(out: Path) -> list[dict[str, Any]]:
     """Return the points that are done, fewest words first.
 
     Returns:
-        For each: `words` in millions, `perplexity` (the mean of both directions at the best step), `f1` in percent, the
-        mean of its `seeds`.
+        For each: `words` in millions, `perplexity` (the mean of both directions at the best step; None without a
+        biLM), `f1` in percent, the mean of its `seeds`.
     """
     points = []
     for folder in out.iterdir():
         tests = sorted(folder.glob("ner-*/test.json"))
         if tests:
-            card = Weights.load_card(folder / BEST)
             scores = [100 * json.loads(test.read_text("utf8"))["ents_f"] for test in tests]
+            words, best = float(folder.name), folder / BEST
             points.append(
                 {
-                    "words": float(folder.name),
-                    "perplexity": card["perplexity"]["mean"],
+                    "words": words,
+                    "perplexity": Weights.load_card(best)["perplexity"]["mean"] if words else None,
                     "f1": sum(scores) / len(scores),
                     "seeds": len(scores),
                 }
@@ -96,32 +95,43 @@ def table(points: Sequence[Mapping[str, Any]]) -> str:
         "| words read, millions | held-out perplexity | F1 of names | seeds |",
         "|---:|---:|---:|---:|",
     ]
-    lines += [
-        f"| {point['words']:g} | {point['perplexity']:.1f} | {point['f1']:.1f} | {point['seeds']} |"
-        for point in points
-    ]
+    for point in points:
+        perplexity = "" if point["perplexity"] is None else f"{point['perplexity']:.1f}"
+        lines.append(
+            f"| {point['words']:g} | {perplexity} | {point['f1']:.1f} | {point['seeds']} |"
+        )
     return "\n".join(lines)
 
 
 def chart(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return a Vega-Lite chart with a panel for each of both measures."""
+    """Return a Vega-Lite chart with a panel for each of both measures; a dashed line is F1 without a biLM."""
+    read = [point for point in points if point["words"]]
 
-    def panel(field: str, title: str) -> Mapping[str, Any]:
+    def panel(field: str, title: str) -> dict[str, Any]:
         x = {
             "field": "words",
             "type": "quantitative",
             "scale": {"type": "log"},
-            "axis": {"values": [point["words"] for point in points], "format": "~g"},
+            "axis": {"values": [point["words"] for point in read], "format": "~g"},
             "title": "words read (millions), logarithmic",
         }
         y = {"field": field, "type": "quantitative", "scale": {"zero": False}, "title": title}
         mark = {"type": "line", "point": {"size": 60}, "color": "#3b528b"}
-        return {"width": 300, "height": 240, "mark": mark, "encoding": {"x": x, "y": y}}
+        line = {"mark": mark, "encoding": {"x": x, "y": y}}
+        return {"width": 300, "height": 240, "layer": [line]}
 
+    title = {"text": "What more reading brings"}
+    names = panel("f1", "F1 of names (%)")
+    for point in points:
+        if not point["words"]:
+            without = {"y": {"datum": point["f1"], "type": "quantitative"}}
+            dashed = {"type": "rule", "strokeDash": [6, 4], "color": "#888888"}
+            title["subtitle"] = "The dashed line is names by hash embeddings, without a biLM."
+            names["layer"].append({"mark": dashed, "encoding": without})
     return {
-        "title": "What more reading brings",
-        "data": {"values": list(points)},
-        "hconcat": [panel("perplexity", "held-out perplexity"), panel("f1", "F1 of names (%)")],
+        "title": title,
+        "data": {"values": read},
+        "hconcat": [panel("perplexity", "held-out perplexity"), names],
     }
 
 

@@ -8,7 +8,7 @@ import srsly
 from spacy.util import load_config
 
 from scripts import learning_curve
-from scripts.learning_curve import NER_CONFIG, chart, commands, read_points, table
+from scripts.learning_curve import BASELINE_CONFIG, NER_CONFIG, chart, commands, read_points, table
 from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.bilm.weights import Weights
 from tests import tiny
@@ -26,6 +26,8 @@ def out(tmp_path):
         for seed, score in enumerate(scores):
             (folder / f"ner-{seed}").mkdir()
             (folder / f"ner-{seed}" / "test.json").write_text(json.dumps({"ents_f": score}))
+    (tmp_path / "curve" / "0" / "ner-0").mkdir(parents=True)
+    (tmp_path / "curve" / "0" / "ner-0" / "test.json").write_text(json.dumps({"ents_f": 0.2}))
     # Still under way.
     (tmp_path / "curve" / "30").mkdir()
     return tmp_path / "curve"
@@ -34,10 +36,12 @@ def out(tmp_path):
 def test_points_are_read_fewest_words_first(out, tmp_path):
     points = read_points(out)
     assert points == [
+        {"words": 0.0, "perplexity": None, "f1": 20.0, "seeds": 1},
         {"words": 1.0, "perplexity": 900, "f1": 25.0, "seeds": 1},
         {"words": 10.0, "perplexity": 210, "f1": pytest.approx(55), "seeds": 2},
     ]
     assert table(points).splitlines()[2:] == [
+        "| 0 |  | 20.0 | 1 |",
         "| 1 | 900.0 | 25.0 | 1 |",
         "| 10 | 210.0 | 55.0 | 2 |",
     ]
@@ -63,6 +67,13 @@ def test_a_point_reads_its_words_and_its_names_read_its_weights(tmp_path):
         for name in names:
             assert name in block
             block = block[name]
+
+
+def test_the_point_without_words_trains_the_baseline_alone(tmp_path):
+    srsly.write_json(tmp_path / "corpus.json", {"prepare": {"lang": "la"}})
+    ((train, score),) = commands(tmp_path, tmp_path, tmp_path / "out", "ner/la", 0, 1).values()
+    assert str(BASELINE_CONFIG) in train and not any("elmo.weights" in word for word in train)
+    assert "--system.seed" in train and "evaluate" in score
 
 
 def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
