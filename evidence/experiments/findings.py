@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from .plan import Run
@@ -39,9 +40,13 @@ def gains(results: Results) -> str:
     )
 
 
-def progress(runs: Sequence[Run]) -> str:
-    """Return a sentence on how many of the planned runs have scores."""
-    done = sum(all(path.exists() for path in run.metrics.values()) for run in runs)
+def progress(runs: Sequence[Run], scored: Container[Path]) -> str:
+    """Return a sentence on how many of the planned runs have scores.
+
+    Args:
+        scored: the files of scores that are in the report.
+    """
+    done = sum(all(path in scored for path in run.metrics.values()) for run in runs)
     if done == len(runs):
         return f"All {done} planned runs are in this report."
     found = f"Only {done} of {len(runs)} planned runs are in this report"

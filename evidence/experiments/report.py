@@ -1,5 +1,5 @@
 """The report of a size: `report.md` with its pictures, `report.html` that needs nothing else, and `scores.jsonl`, all
-scores behind them.
+scores behind them, from which the next report goes on.
 
 python -m experiments.report plan.yml full
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from .gain_chart import gain_chart
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
-from .results import Results, read_results, write_scores
+from .results import Result, Results, read_results, read_scores, write_scores
 from .tables import Table
 from .whole_file import whole_file
 
@@ -153,6 +153,24 @@ def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TIT
         file.write_text(template.render(title=title, summary=summary, sections=parts), "utf8")
 
 
+def all_results(metrics: Path, planned: Container[Path], earlier: Path) -> dict[Path, Result]:
+    """Return the results of the runs by their files, whether these are still there or only lines of a report.
+
+    Args:
+        metrics: the folder metrics/SIZE.
+        planned: the files that count.
+        earlier: `scores.jsonl` of the report so far, if there is one. A file of scores replaces its line.
+
+    Raises:
+        ValueError: there is no result at all, or a file is not what a run writes.
+    """
+    results = read_scores(earlier) if earlier.is_file() else []
+    if not results or any(metrics.glob("*/*.json")):
+        results += read_results(metrics, planned)
+    by_file = {result.file(metrics): result for result in results}
+    return {file: result for file, result in by_file.items() if file in planned}
+
+
 def main() -> None:
     """Parse the arguments, write the report, and print its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -165,10 +183,10 @@ def main() -> None:
         size = plan.size(args.size)
         runs = plan.runs(args.size)
         planned = {path for run in runs for path in run.metrics.values()}
-        scores = read_results(Path("metrics", args.size), planned)
-        results = Results(scores, plan.trained_on, plan.names)
+        scores = all_results(Path("metrics", args.size), planned, folder / "scores.jsonl")
+        results = Results(scores.values(), plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
-        write_scores(scores, folder / "scores.jsonl")
+        write_scores(scores.values(), folder / "scores.jsonl")
         # The paper's data are English.
         paper = srsly.read_yaml("paper.yml") if plan.lang(args.size) == "en" else {}
         title = f"{TITLE}: {size['title']}" if "title" in size else TITLE
@@ -182,7 +200,7 @@ def main() -> None:
                 (folder / name).unlink(missing_ok=True)
             else:
                 save_figure(chart, folder / name, title=title)
-        write(sections(results, size, paper, folder), folder, progress(runs), title)
+        write(sections(results, size, paper, folder), folder, progress(runs, scores), title)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     print(f"{folder / 'report.md'}, {folder / 'report.html'}")

@@ -47,6 +47,14 @@ class Result:
     noise: int = 0
     """Percent of the words of the test part that have an error."""
 
+    def file(self, folder: Path) -> Path:
+        """Return the file under metrics/SIZE that a run writes this score to, whether it exists or not."""
+        share = f"-{self.share}pct" if self.share != 100 else ""
+        noise = f"-noise{self.noise}" if self.noise else ""
+        return (
+            folder / f"{self.data}{share}{noise}" / f"{self.task}_{self.variant}-{self.seed}.json"
+        )
+
 
 def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
     """Return the results under metrics/SIZE.
@@ -152,6 +160,12 @@ class Results:
     def label_with_metric(self, task: str, data: str) -> str:
         """Return the label of a set with its metric: "ner, WNUT17 (F1)"."""
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
+
+
+def read_scores(path: Path) -> list[Result]:
+    """Return the results of a file that `write_scores` wrote."""
+    lines = srsly.read_jsonl(path)
+    return [Result(**{**line, "dev": tuple(map(tuple, line["dev"]))}) for line in lines]
 
 
 def write_scores(results: Iterable[Result], path: Path) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from pathlib import Path
 
 import pytest
 import srsly
@@ -13,12 +14,13 @@ from experiments.gain_chart import gain_chart
 from experiments.neighbor_table import neighbor_table
 from experiments.plan import Data, Plan, Run
 from experiments.probe_tables import sense_table, tag_table
-from experiments.report import Figure, Section, sections, write
+from experiments.report import Figure, Section, all_results, sections, write
 from experiments.results import (
     METRIC_NAMES,
     Result,
     Results,
     read_results,
+    read_scores,
     record_of,
     updates_needed,
     write_scores,
@@ -67,23 +69,35 @@ def test_the_scores_behind_a_report_are_lines_in_one_order(tmp_path):
     ordered.sort(key=lambda each: (each.task, each.data, each.share, each.noise))
     path = tmp_path / "scores.jsonl"
     write_scores(reversed(ordered), path)
-    lines = list(srsly.read_jsonl(path))
-    dev = [tuple(map(tuple, line.pop("dev"))) for line in lines]
-    assert [Result(**line, dev=points) for line, points in zip(lines, dev, strict=True)] == ordered
+    assert read_scores(path) == ordered
 
 
-def test_a_report_says_how_many_runs_it_lacks(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_report_goes_on_from_the_scores_of_the_last_one(tmp_path):
+    metrics, earlier = tmp_path / "metrics", tmp_path / "scores.jsonl"
+    old = [result("baseline", 20.0), result("elmo", 30.0, share=10, noise=5), result("elmo", 1.0)]
+    write_scores(old, earlier)
+    files = [metrics / "wnut17" / "ner_baseline-0.json"]
+    files += [metrics / "wnut17-10pct-noise5" / "ner_elmo-0.json"]
+    assert all_results(metrics, files, earlier) == dict(zip(files, old, strict=False))
+    files[0].parent.mkdir(parents=True)
+    files[0].write_text(json.dumps({"ents_f": 0.25, "run": RUN}))
+    scores = {file: found.score for file, found in all_results(metrics, files, earlier).items()}
+    assert scores == {files[0]: 25.0, files[1]: 30.0}
+    earlier.unlink()
+    assert list(all_results(metrics, files, earlier)) == files[:1]
+    files[0].unlink()
+    with pytest.raises(ValueError, match=r"no DATASET/CONFIG-SEED.json in it"):
+        all_results(metrics, files, earlier)
+
+
+def test_a_report_says_how_many_runs_it_lacks():
     qa, ner = (
         Run("full", Data(task, name), "elmo", 0, 100, None, 1.0, {}, also)
         for task, name, also in (("qa", "a", (Data("qa", "b"),)), ("ner", "c", ()))
     )
-    for name in ("a/qa_elmo-0", "c/ner_elmo-0"):
-        path = tmp_path / "metrics" / "full" / f"{name}.json"
-        path.parent.mkdir(parents=True)
-        path.touch()
-    assert progress([qa, ner]).startswith("Only 1 of 2 planned runs are in this report")
-    assert progress([ner]) == "All 1 planned runs are in this report."
+    scored = {Path("metrics", "full", f"{name}.json") for name in ("a/qa_elmo-0", "c/ner_elmo-0")}
+    assert progress([qa, ner], scored).startswith("Only 1 of 2 planned runs are in this report")
+    assert progress([ner], scored) == "All 1 planned runs are in this report."
 
 
 def test_scores_of_other_programs_are_refused(tmp_path):
