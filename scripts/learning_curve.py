@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,7 @@ def read_points(out: Path) -> list[dict[str, Any]]:
 
     Returns:
         For each: `words` in millions, `perplexity` (the mean of both directions at the best step; None without a
-        biLM), `f1` in percent, the mean of its `seeds`.
+        biLM), `f1` in percent, the mean of its `seeds`, which is the list of the scores of all seeds.
     """
     points = []
     for folder in out.iterdir():
@@ -83,50 +84,64 @@ def read_points(out: Path) -> list[dict[str, Any]]:
                     "words": words,
                     "perplexity": Weights.load_card(best)["perplexity"]["mean"] if words else None,
                     "f1": sum(scores) / len(scores),
-                    "seeds": len(scores),
+                    "seeds": scores,
                 }
             )
     return sorted(points, key=lambda point: point["words"])
 
 
 def table(points: Sequence[Mapping[str, Any]]) -> str:
-    """Return the points as a table in Markdown."""
+    """Return the points as a table in Markdown, with the deviation of a sample (n - 1), none for one seed."""
     lines = [
-        "| words read, millions | held-out perplexity | F1 of names | seeds |",
-        "|---:|---:|---:|---:|",
+        "| words read, millions | held-out perplexity | F1 of names ± standard deviation (seeds) |",
+        "|---:|---:|---:|",
     ]
     for point in points:
         perplexity = "" if point["perplexity"] is None else f"{point['perplexity']:.1f}"
-        lines.append(
-            f"| {point['words']:g} | {perplexity} | {point['f1']:.1f} | {point['seeds']} |"
-        )
+        seeds = point["seeds"]
+        spread = f" ± {statistics.stdev(seeds):.1f}" if len(seeds) > 1 else ""
+        f1 = f"{point['f1']:.1f}{spread} ({len(seeds)})"
+        lines.append(f"| {point['words']:g} | {perplexity} | {f1} |")
     return "\n".join(lines)
 
 
 def chart(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return a Vega-Lite chart with a panel for each of both measures; a dashed line is F1 without a biLM."""
+    """Return a Vega-Lite chart with a panel for each of both measures; a dashed line is F1 without a biLM, a light
+    point that of one seed.
+    """
     read = [point for point in points if point["words"]]
+    color = "#3b528b"
 
     def panel(field: str, title: str) -> dict[str, Any]:
         x = {
             "field": "words",
             "type": "quantitative",
-            "scale": {"type": "log"},
+            "scale": {"type": "log", "nice": False, "padding": 20},
             "axis": {"values": [point["words"] for point in read], "format": "~g"},
             "title": "words read (millions), logarithmic",
         }
         y = {"field": field, "type": "quantitative", "scale": {"zero": False}, "title": title}
-        mark = {"type": "line", "point": {"size": 60}, "color": "#3b528b"}
+        mark = {"type": "line", "point": {"size": 60, "color": color}, "color": color}
         line = {"mark": mark, "encoding": {"x": x, "y": y}}
         return {"width": 300, "height": 240, "layer": [line]}
 
     title = {"text": "What more reading brings"}
     names = panel("f1", "F1 of names (%)")
+    x = names["layer"][0]["encoding"]["x"]
+    names["layer"].append(
+        {
+            "transform": [{"flatten": ["seeds"]}],
+            "mark": {"type": "circle", "color": color, "opacity": 0.35},
+            "encoding": {"x": x, "y": {"field": "seeds", "type": "quantitative"}},
+        }
+    )
     for point in points:
         if not point["words"]:
             without = {"y": {"datum": point["f1"], "type": "quantitative"}}
             dashed = {"type": "rule", "strokeDash": [6, 4], "color": "#888888"}
-            title["subtitle"] = "The dashed line is names by hash embeddings, without a biLM."
+            title["subtitle"] = (
+                "Light points are single seeds. The dashed line is names by hash embeddings, without a biLM."
+            )
             names["layer"].append({"mark": dashed, "encoding": without})
     return {
         "title": title,
