@@ -46,6 +46,8 @@ class Result:
     """(step, score in percent) of every evaluation on dev."""
     noise: int = 0
     """Percent of the words of the test part that have an error."""
+    speed: float | None = None
+    """Words per second of the prediction; None in the scores of reports that did not keep it."""
 
     def file(self, folder: Path) -> Path:
         """Return the file under metrics/SIZE that a run writes this score to, whether it exists or not."""
@@ -86,6 +88,7 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
                     documents=record["documents"],
                     dev=tuple((step, 100 * dev) for step, dev in record["dev"]),
                     noise=int(name["noise"] or 0),
+                    speed=srsly.read_json(path).get("speed"),
                 )
             )
     return results

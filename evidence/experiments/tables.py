@@ -200,7 +200,7 @@ def updates(results: Results) -> Table | None:
 
 
 def minutes(results: Results) -> Table | None:
-    """Return the minutes of the runs; None if no pair is done."""
+    """Return the minutes of the runs and the speed of their pipelines; None if no pair is done."""
     rows = []
     for task, data in results.trained_sets:
         scored = {
@@ -209,9 +209,20 @@ def minutes(results: Results) -> Table | None:
         }
         if all(scored.values()):
             cells = [statistics.median(r.minutes for r in scores) for scores in scored.values()]
-            rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells)])
-    caption = "Minutes of one core for a run, its scoring included; median of the seeds"
-    return Table(caption, ["task and data", "baseline", "elmo"], rows) if rows else None
+            speeds = [_median_speed(scores) for scores in scored.values()]
+            rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells), *speeds])
+    caption = (
+        "Minutes of one core for a run, its scoring included, and words per second that its pipeline predicts on one"
+        " core (-: not kept); medians of the seeds"
+    )
+    columns = ["task and data", "baseline", "elmo", "baseline, words/s", "elmo, words/s"]
+    return Table(caption, columns, rows) if rows else None
+
+
+def _median_speed(results: Sequence[Result]) -> str:
+    """Return the median with its three leading digits: such a speed varies by some percent."""
+    speeds = [result.speed for result in results if result.speed is not None]
+    return f"{float(f'{statistics.median(speeds):.3g}'):,.0f}" if speeds else "-"
 
 
 def _score(scored: Sequence[Result]) -> str:

@@ -36,9 +36,21 @@ RUN = {"minutes": 2.0, "documents": 400, "dev": [[10, 0.3], [20, 0.5], [30, 0.4]
 
 
 def result(
-    variant, score, *, task="ner", data="wnut17", share=100, seed=0, dev=(), minutes=1.0, noise=0
+    variant,
+    score,
+    *,
+    task="ner",
+    data="wnut17",
+    share=100,
+    seed=0,
+    dev=(),
+    minutes=1.0,
+    noise=0,
+    speed=None,
 ):
-    return Result(task, data, share, variant, seed, score, minutes, 4 * share, tuple(dev), noise)
+    return Result(
+        task, data, share, variant, seed, score, minutes, 4 * share, tuple(dev), noise, speed
+    )
 
 
 def cells(table):
@@ -50,10 +62,10 @@ def test_results_are_read_from_what_runs_write(tmp_path):
     files = [tmp_path / f"{name}.json" for name in names]
     for path in files:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"ents_f": 0.25, "run": RUN}))
+        path.write_text(json.dumps({"ents_f": 0.25, "speed": 1234.5, "run": RUN}))
     dev = ((10, 30.0), (20, 50.0), (30, 40.0))
-    whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev, noise=5)
-    part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev)
+    whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev, noise=5, speed=1234.5)
+    part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev, speed=1234.5)
     actual = read_results(tmp_path, files[:2])  # the third is of another plan
     assert sorted(actual, key=lambda result: result.seed) == [whole, part]
 
@@ -363,9 +375,10 @@ def test_updates():
 
 
 def test_minutes():
-    actual = [result("baseline", 0, minutes=m, seed=m) for m in (1, 2, 9)]
+    actual = [result("baseline", 0, minutes=m, seed=m, speed=12344.0 * m) for m in (1, 2, 9)]
     actual.append(result("elmo", 0, minutes=4))
-    assert cells(tables.minutes(Results(actual))) == [["ner, wnut17", "2.0", "4.0"]]
+    row = ["ner, wnut17", "2.0", "4.0", "24,700", "-"]
+    assert cells(tables.minutes(Results(actual))) == [row]
 
 
 def test_markdown_sets_numbers_to_the_right():
