@@ -6,7 +6,7 @@
 la.cfg is the config of a pretraining, and runs/la-corpus the text that `python -m spacy elmo prepare` made by it. NAME
 of `--ner` stands for NAME-train.spacy, NAME-dev.spacy and NAME-test.spacy. Each point is a run of its own, because the
 learning rate falls to zero at its end. All have the classes of the whole text, so that perplexities can be compared.
-The point of 0 words is names without a biLM, by hash embeddings alone.
+At 0 words, names are learned by hash embeddings alone, without a biLM.
 After a stop, the same command goes on. A biLM that has been trained on the same text, with the same classes, is a point
 if it is copied as runs/curve-la/MILLIONS/model-best.safetensors and model-last.safetensors.
 """
@@ -33,6 +33,7 @@ _CONFIGS = Path(__file__).parent.parent / "spacy_elmo" / "configs"
 BASELINE_CONFIG, NER_CONFIG = _CONFIGS / "ner_baseline.cfg", _CONFIGS / "ner_elmo.cfg"
 WARMUP_STEPS, EVALUATIONS = 60, 8
 NER_STEPS = 1600
+"""As in the evidence of the languages."""
 BEST, LAST = "model-best.safetensors", "model-last.safetensors"
 
 
@@ -71,7 +72,7 @@ def read_points(out: Path) -> list[dict[str, Any]]:
 
     Returns:
         For each: `words` in millions, `perplexity` (the mean of both directions at the best step; None without a
-        biLM), `f1` in percent, the mean of its `seeds`, which is the list of the scores of all seeds.
+        biLM), `f1` in percent, the mean of its `scores`, one for each seed.
     """
     points = []
     for folder in out.iterdir():
@@ -84,7 +85,7 @@ def read_points(out: Path) -> list[dict[str, Any]]:
                     "words": words,
                     "perplexity": Weights.load_card(best)["perplexity"]["mean"] if words else None,
                     "f1": sum(scores) / len(scores),
-                    "seeds": scores,
+                    "scores": scores,
                 }
             )
     return sorted(points, key=lambda point: point["words"])
@@ -98,9 +99,9 @@ def table(points: Sequence[Mapping[str, Any]]) -> str:
     ]
     for point in points:
         perplexity = "" if point["perplexity"] is None else f"{point['perplexity']:.1f}"
-        seeds = point["seeds"]
-        spread = f" ± {statistics.stdev(seeds):.1f}" if len(seeds) > 1 else ""
-        f1 = f"{point['f1']:.1f}{spread} ({len(seeds)})"
+        scores = point["scores"]
+        spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+        f1 = f"{point['f1']:.1f}{spread} ({len(scores)})"
         lines.append(f"| {point['words']:g} | {perplexity} | {f1} |")
     return "\n".join(lines)
 
@@ -125,23 +126,21 @@ def chart(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         line = {"mark": mark, "encoding": {"x": x, "y": y}}
         return {"width": 300, "height": 240, "layer": [line]}
 
-    title = {"text": "What more reading brings"}
+    title = {"text": "What more reading brings", "subtitle": "Light points are single seeds."}
     names = panel("f1", "F1 of names (%)")
     x = names["layer"][0]["encoding"]["x"]
     names["layer"].append(
         {
-            "transform": [{"flatten": ["seeds"]}],
+            "transform": [{"flatten": ["scores"]}],
             "mark": {"type": "circle", "color": color, "opacity": 0.35},
-            "encoding": {"x": x, "y": {"field": "seeds", "type": "quantitative"}},
+            "encoding": {"x": x, "y": {"field": "scores", "type": "quantitative"}},
         }
     )
     for point in points:
         if not point["words"]:
             without = {"y": {"datum": point["f1"], "type": "quantitative"}}
             dashed = {"type": "rule", "strokeDash": [6, 4], "color": "#888888"}
-            title["subtitle"] = (
-                "Light points are single seeds. The dashed line is names by hash embeddings, without a biLM."
-            )
+            title["subtitle"] += " The dashed line is names by hash embeddings, without a biLM."
             names["layer"].append({"mark": dashed, "encoding": without})
     return {
         "title": title,

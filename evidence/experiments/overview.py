@@ -23,26 +23,27 @@ def read_gains(report: Path) -> list[dict[str, Any]]:
         report: folder of report.md.
 
     Returns:
-        For each set and variant beside the baseline: `set`, with its language, `model` and `gain` in percent.
+        For each set and variant beside the baseline, where both have scores: `set`, with the language of the title
+        of the page, `model` and `gain` in percent.
 
     Raises:
         OSError, ValueError: there is no such page, or no table of scores in it.
     """
     page = (report / "report.md").read_text("utf8")
-    language = page.splitlines()[0].removeprefix(f"# {TITLE}").removeprefix(": ") or "English"
     table = page.partition("| task and data | metric | baseline |")
     if not table[1]:
         raise ValueError(f"{report / 'report.md'}: no table of scores")
+    language = page.splitlines()[0].removeprefix(f"# {TITLE}").removeprefix(": ") or "English"
     head, _, *lines = (table[1] + table[2]).partition("\n\n")[0].splitlines()
     rows = []
     for line in lines:
         cells = dict(zip(_cells(head), _cells(line), strict=True))
         for variant, name in VARIANT_NAMES.items():
-            score = cells.get(variant)
-            if (
-                score
-                and (share := fewer_errors(_mean(score), _mean(cells["baseline"]))) is not None
-            ):
+            score = cells.get(variant, "-")
+            if "-" in (score, cells["baseline"]):
+                continue
+            share = fewer_errors(_mean(score), _mean(cells["baseline"]))
+            if share is not None:
                 label = f"{language}: {cells['task and data']} ({cells['metric']})"
                 rows.append({"set": label, "model": name, "gain": 100 * share})
     return rows

@@ -25,7 +25,7 @@ from .gain_chart import gain_chart
 from .neighbor_table import neighbor_table
 from .plan import Plan
 from .probe_tables import sense_table, tag_table
-from .results import Result, Results, read_results, read_scores, write_scores
+from .results import Result, Results, read_lines, read_results, write_lines
 from .tables import Table
 from .whole_file import whole_file
 
@@ -162,13 +162,16 @@ def all_results(metrics: Path, planned: Container[Path], earlier: Path) -> dict[
         earlier: `scores.jsonl` of the report so far, if there is one. A file of scores replaces its line.
 
     Raises:
-        ValueError: there is no result at all, or a file is not what a run writes.
+        ValueError: no planned run has a result, or a file is not what a run writes.
     """
-    results = read_scores(earlier) if earlier.is_file() else []
+    results = read_lines(earlier) if earlier.is_file() else []
     if not results or any(metrics.glob("*/*.json")):
         results += read_results(metrics, planned)
     by_file = {result.file(metrics): result for result in results}
-    return {file: result for file, result in by_file.items() if file in planned}
+    of_plan = {file: result for file, result in by_file.items() if file in planned}
+    if not of_plan:
+        raise ValueError(f"{metrics}, {earlier}: none of the planned runs is in them")
+    return of_plan
 
 
 def main() -> None:
@@ -186,7 +189,7 @@ def main() -> None:
         scores = all_results(Path("metrics", args.size), planned, folder / "scores.jsonl")
         results = Results(scores.values(), plan.trained_on, plan.names)
         folder.mkdir(parents=True, exist_ok=True)
-        write_scores(scores.values(), folder / "scores.jsonl")
+        write_lines(scores.values(), folder / "scores.jsonl")
         # The paper's data are English.
         paper = srsly.read_yaml("paper.yml") if plan.lang(args.size) == "en" else {}
         title = f"{TITLE}: {size['title']}" if "title" in size else TITLE

@@ -165,13 +165,13 @@ class Results:
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
 
 
-def read_scores(path: Path) -> list[Result]:
-    """Return the results of a file that `write_scores` wrote."""
+def read_lines(path: Path) -> list[Result]:
+    """Return the results of a file that `write_lines` wrote."""
     lines = srsly.read_jsonl(path)
     return [Result(**{**line, "dev": tuple(map(tuple, line["dev"]))}) for line in lines]
 
 
-def write_scores(results: Iterable[Result], path: Path) -> None:
+def write_lines(results: Iterable[Result], path: Path) -> None:
     """Write results as lines of JSON, in an order of their own, so that new ones are new lines.
 
     Args:

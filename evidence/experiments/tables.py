@@ -165,7 +165,7 @@ def noise(results: Results) -> Table | None:
             rows.append([results.label(task, data), f"{amount} %", *cells])
     caption = (
         "Test scores in percent, ± standard deviation (n seeds), by the share of the words that have an error like"
-        " those of optical character recognition; the pipelines were trained on text without"
+        " those of optical character recognition; the pipelines were trained on text without these"
     )
     return Table(caption, ["task and data", "words with errors", *shown], rows) if rows else None
 
@@ -212,17 +212,17 @@ def minutes(results: Results) -> Table | None:
             speeds = [_median_speed(scores) for scores in scored.values()]
             rows.append([results.label(task, data), *(f"{cell:.1f}" for cell in cells), *speeds])
     caption = (
-        "Minutes of one core for a run, its scoring included, and words per second that its pipeline predicts on one"
-        " core (-: not kept); medians of the seeds"
+        "Minutes of one core for a run, its scoring included, and words that its pipeline predicts per second of the"
+        " clock on one core, beside other runs (-: not kept); medians of the seeds"
     )
     columns = ["task and data", "baseline", "elmo", "baseline, words/s", "elmo, words/s"]
     return Table(caption, columns, rows) if rows else None
 
 
 def _median_speed(results: Sequence[Result]) -> str:
-    """Return the median with its three leading digits: such a speed varies by some percent."""
+    """Return the median with its two leading digits: other runs at the same time may slow one seed down by half."""
     speeds = [result.speed for result in results if result.speed is not None]
-    return f"{float(f'{statistics.median(speeds):.3g}'):,.0f}" if speeds else "-"
+    return f"{float(f'{statistics.median(speeds):.2g}'):,.0f}" if speeds else "-"
 
 
 def _score(scored: Sequence[Result]) -> str:

@@ -19,11 +19,11 @@ from experiments.results import (
     METRIC_NAMES,
     Result,
     Results,
+    read_lines,
     read_results,
-    read_scores,
     record_of,
     updates_needed,
-    write_scores,
+    write_lines,
 )
 from experiments.tables import Table
 
@@ -67,6 +67,7 @@ def test_results_are_read_from_what_runs_write(tmp_path):
     whole = Result("ner", "wnut17", 100, "elmo", 0, 25.0, 2.0, 400, dev, noise=5, speed=1234.5)
     part = Result("ner", "wnut17", 10, "elmo_l2_0001", 2, 25.0, 2.0, 400, dev, speed=1234.5)
     actual = read_results(tmp_path, files[:2])  # the third is of another plan
+    assert {each.file(tmp_path) for each in actual} == set(files[:2])
     assert sorted(actual, key=lambda result: result.seed) == [whole, part]
 
 
@@ -80,14 +81,14 @@ def test_the_scores_behind_a_report_are_lines_in_one_order(tmp_path):
     ]
     ordered.sort(key=lambda each: (each.task, each.data, each.share, each.noise))
     path = tmp_path / "scores.jsonl"
-    write_scores(reversed(ordered), path)
-    assert read_scores(path) == ordered
+    write_lines(reversed(ordered), path)
+    assert read_lines(path) == ordered
 
 
 def test_a_report_goes_on_from_the_scores_of_the_last_one(tmp_path):
     metrics, earlier = tmp_path / "metrics", tmp_path / "scores.jsonl"
     old = [result("baseline", 20.0), result("elmo", 30.0, share=10, noise=5), result("elmo", 1.0)]
-    write_scores(old, earlier)
+    write_lines(old, earlier)
     files = [metrics / "wnut17" / "ner_baseline-0.json"]
     files += [metrics / "wnut17-10pct-noise5" / "ner_elmo-0.json"]
     assert all_results(metrics, files, earlier) == dict(zip(files, old, strict=False))
@@ -95,6 +96,8 @@ def test_a_report_goes_on_from_the_scores_of_the_last_one(tmp_path):
     files[0].write_text(json.dumps({"ents_f": 0.25, "run": RUN}))
     scores = {file: found.score for file, found in all_results(metrics, files, earlier).items()}
     assert scores == {files[0]: 25.0, files[1]: 30.0}
+    with pytest.raises(ValueError, match=r"none of the planned runs is in them"):
+        all_results(metrics, [metrics / "gum" / "ner_elmo-0.json"], earlier)
     earlier.unlink()
     assert list(all_results(metrics, files, earlier)) == files[:1]
     files[0].unlink()
@@ -110,6 +113,12 @@ def test_a_report_says_how_many_runs_it_lacks():
     scored = {Path("metrics", "full", f"{name}.json") for name in ("a/qa_elmo-0", "c/ner_elmo-0")}
     assert progress([qa, ner], scored).startswith("Only 1 of 2 planned runs are in this report")
     assert progress([ner], scored) == "All 1 planned runs are in this report."
+
+
+def test_a_score_belongs_to_the_file_that_its_run_writes():
+    run = Run("full", Data("ner", "c"), "elmo", 2, 10, None, 1.0, {}, (), noise=(5,))
+    scored = [result("elmo", 1.0, data="c", share=10, seed=2, noise=noise) for noise in (0, 5)]
+    assert [one.file(Path("metrics", "full")) for one in scored] == list(run.metrics.values())
 
 
 def test_scores_of_other_programs_are_refused(tmp_path):
@@ -377,7 +386,7 @@ def test_updates():
 def test_minutes():
     actual = [result("baseline", 0, minutes=m, seed=m, speed=12344.0 * m) for m in (1, 2, 9)]
     actual.append(result("elmo", 0, minutes=4))
-    row = ["ner, wnut17", "2.0", "4.0", "24,700", "-"]
+    row = ["ner, wnut17", "2.0", "4.0", "25,000", "-"]
     assert cells(tables.minutes(Results(actual))) == [row]
 
 

@@ -36,9 +36,14 @@ def out(tmp_path):
 def test_points_are_read_fewest_words_first(out, tmp_path):
     points = read_points(out)
     assert points == [
-        {"words": 0.0, "perplexity": None, "f1": 20.0, "seeds": [20.0]},
-        {"words": 1.0, "perplexity": 900, "f1": 25.0, "seeds": [25.0]},
-        {"words": 10.0, "perplexity": 210, "f1": pytest.approx(55), "seeds": pytest.approx([50, 60])},
+        {"words": 0.0, "perplexity": None, "f1": 20.0, "scores": [20.0]},
+        {"words": 1.0, "perplexity": 900, "f1": 25.0, "scores": [25.0]},
+        {
+            "words": 10.0,
+            "perplexity": 210,
+            "f1": pytest.approx(55),
+            "scores": pytest.approx([50, 60]),
+        },
     ]
     assert table(points).splitlines()[2:] == [
         "| 0 |  | 20.0 (1) |",
