@@ -32,8 +32,8 @@ MILLIONS = (0, 1, 3, 10, 30)
 _CONFIGS = Path(__file__).parent.parent / "spacy_elmo" / "configs"
 BASELINE_CONFIG, NER_CONFIG = _CONFIGS / "ner_baseline.cfg", _CONFIGS / "ner_elmo.cfg"
 WARMUP_STEPS, EVALUATIONS = 60, 8
+# As in the evidence of the languages, so that F1 can be compared.
 NER_STEPS = 1600
-"""As in the evidence of the languages."""
 BEST, LAST = "model-best.safetensors", "model-last.safetensors"
 
 
