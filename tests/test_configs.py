@@ -45,8 +45,8 @@ def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_one_way_in(name):
-    """The blocks of ner_elmo.cfg around the component; those of textcat have sizes of their own, and names are trained
-    with a dropout and an average of weights that were tuned for them."""
+    """The blocks of ner_elmo.cfg around the component; those of textcat have sizes of their own, and names and
+    categories are trained with a dropout and an average of weights that were tuned for them."""
     ner, own = elmo_config("ner").interpolate(), elmo_config(name).interpolate()
     assert own["components"]["elmo"] == ner["components"]["elmo"]
     tok2vec, expected = (
@@ -66,10 +66,12 @@ def test_one_way_in(name):
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_names_alone_have_a_dropout_and_averages_of_their_own(name):
+def test_names_and_categories_have_a_dropout_and_averages_of_their_own(name):
     training = elmo_config(name).interpolate()["training"]
     recipe = training["dropout"], training["optimizer"]["use_averages"]
-    assert recipe == ((0.3, True) if name == "ner" else (0.1, False))
+    assert recipe == (
+        (0.3, True) if name in ("ner", "textcat", "textcat_multilabel") else (0.1, False)
+    )
 
 
 @pytest.mark.parametrize("name", ["ner", "tagger", "textcat"])
