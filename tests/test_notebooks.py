@@ -16,7 +16,7 @@ def printed(notebook):
     """The lines that each cell has printed, without numbers and predictions, which depend on the machine."""
     return [
         [
-            re.sub(r"\[.*\]|-?\d+\.\d+", "#", line)
+            re.sub(r"\[.*\]| *-?\d+\.\d+", " #", line)
             for output in cell.get("outputs", [])
             if output.get("name") == "stdout"
             for line in output.text.splitlines()
