@@ -1,5 +1,5 @@
-"""What setup.cfg cannot say: the part in C, built where there is a compiler and not missed elsewhere, and the README as
-the package index shows it.
+"""What setup.cfg cannot say: the configs, a package that lies at the top; the part in C, which is built where there
+is a compiler and not missed elsewhere; and the README as the package index shows it.
 
 The part in C is no module of Python but a library that `native.py` loads with ctypes. So one wheel serves every Python
 on a platform, and a wheel without the library serves every platform: their tags say so.
@@ -11,7 +11,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
@@ -64,6 +64,10 @@ def long_description():
 
 
 setup(
+    # find_namespace_packages, because spacy_elmo/weights holds data and no __init__.py.
+    packages=[*find_namespace_packages(include=["spacy_elmo*"]), "spacy_elmo.configs"],
+    package_dir={"spacy_elmo.configs": "configs"},
+    package_data={"spacy_elmo.configs": ["*.cfg"]},
     cmdclass={"build_ext": BuildLibrary, "bdist_wheel": LibraryWheel},
     ext_modules=[
         Extension(

@@ -1,6 +1,6 @@
 """Cost of a frozen elmo in training once its layers are cached: seconds per epoch with it and without it, in one run.
 
-The pipelines are those of ner_elmo.cfg and ner_baseline.cfg in spacy_elmo/configs: encoders of the same width, with and
+The pipelines are those of ner_elmo.cfg and ner_baseline.cfg in configs: encoders of the same width, with and
 without the biLM's vectors (and the layer that projects both to that width). They take turns, batch by batch, on the
 same batches. A step is that of `spacy train`: `nlp.update` and the `finish_update` of each component. Reading the
 corpus, `nlp.initialize` and evaluation are not timed.
@@ -49,7 +49,7 @@ class TimedPipeline:
     """A pipeline in training, and the seconds of its steps, epoch by epoch."""
 
     def __init__(self, config: str, docs: list[Doc], **elmo: Any) -> None:
-        filled = load_config(ROOT / "spacy_elmo" / "configs" / config)
+        filled = load_config(ROOT / "configs" / config)
         if "elmo" in filled["components"]:
             filled["components"]["elmo"].update(elmo)
         fix_random_seed(0)

@@ -86,7 +86,7 @@ def compare_ner() -> None:
             # The output of each training is hidden: the demo prints the scores of both side by side.
             with contextlib.redirect_stdout(io.StringIO()):
                 train(
-                    ROOT / "spacy_elmo" / "configs" / f"{config}.cfg",
+                    ROOT / "configs" / f"{config}.cfg",
                     data / config,
                     overrides=overrides,
                 )

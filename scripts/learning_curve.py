@@ -29,7 +29,7 @@ from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.bilm.weights import Weights
 
 MILLIONS = (0, 1, 3, 10, 30)
-_CONFIGS = Path(__file__).parent.parent / "spacy_elmo" / "configs"
+_CONFIGS = Path(__file__).parent.parent / "configs"
 BASELINE_CONFIG, NER_CONFIG = _CONFIGS / "ner_baseline.cfg", _CONFIGS / "ner_elmo.cfg"
 WARMUP_STEPS, EVALUATIONS = 60, 8
 # As in the evidence of the languages, so that F1 can be compared.

@@ -25,7 +25,7 @@ from wasabi import msg
 
 from spacy_elmo.analysis.figures import save_figure
 
-CONFIG = Path(__file__).parent.parent / "spacy_elmo" / "configs" / "pretrain_base.cfg"
+CONFIG = Path(__file__).parent.parent / "configs" / "pretrain_base.cfg"
 POINTS: Mapping[str, Mapping[str, Any]] = srsly.read_yaml(Path(__file__).with_suffix(".yml"))
 WARMUP_STEPS = 60
 """Steps in which the learning rate rises, unless a point has others: the config's 200 are a third of such a run."""

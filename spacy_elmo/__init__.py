@@ -12,11 +12,11 @@ from .about import __version__
 if TYPE_CHECKING:
     from .analysis.language_model import LanguageModel
     from .bilm.weights import Weights
-    from .converters.one_call import convert
-    from .embedding.one_call import embed
+    from .converters.api import convert
+    from .embedding.api import embed
     from .embedding.vectors import open_vectors
-    from .pipeline.keeping.extensions import install_extensions, layers_of
-    from .pipeline.keeping.hooks import set_hooks
+    from .pipeline.store.extensions import install_extensions, layers_of
+    from .pipeline.store.hooks import set_hooks
     from .search.index import SearchIndex
 
 __all__ = [
@@ -36,12 +36,12 @@ _MODULES = {
     "LanguageModel": ".analysis.language_model",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
-    "convert": ".converters.one_call",
-    "embed": ".embedding.one_call",
-    "install_extensions": ".pipeline.keeping.extensions",
-    "layers_of": ".pipeline.keeping.extensions",
+    "convert": ".converters.api",
+    "embed": ".embedding.api",
+    "install_extensions": ".pipeline.store.extensions",
+    "layers_of": ".pipeline.store.extensions",
     "open_vectors": ".embedding.vectors",
-    "set_hooks": ".pipeline.keeping.hooks",
+    "set_hooks": ".pipeline.store.hooks",
 }
 
 

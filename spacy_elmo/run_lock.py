@@ -17,7 +17,7 @@ LOCK = ".lock"
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
     """Hold the lock of a run's output inside the `with` block.
 
     The operating system releases the lock when the process ends, however it ends. The lock file that a killed process
@@ -32,9 +32,9 @@ def exclusive(path: Path) -> Iterator[None]:
     """
     path = Path(os.path.realpath(path))
     lock_file = path / LOCK if path.is_dir() else path.with_name(f".{path.name}{LOCK}")
-    lock = FileLock(lock_file, blocking=False)
+    file_lock = FileLock(lock_file, blocking=False)
     try:
-        lock.acquire()
+        file_lock.acquire()
     except Timeout as error:
         raise BlockingIOError(
             f"Another run is writing to {path}: {_holder(lock_file)}. Wait for its end, or choose another place"
@@ -48,11 +48,11 @@ def exclusive(path: Path) -> Iterator[None]:
         # While the lock is held: afterwards, it could be the file of the next run.
         with contextlib.suppress(OSError):
             lock_file.unlink()
-        lock.release()
+        file_lock.release()
 
 
 @contextmanager
-def reserved(out: Path) -> Iterator[None]:
+def locked_folder(out: Path) -> Iterator[None]:
     """Make the folder of a run, if it does not exist, and hold its lock inside the `with` block.
 
     Raises:
@@ -61,7 +61,7 @@ def reserved(out: Path) -> Iterator[None]:
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
-        with exclusive(out):
+        with lock(out):
             yield
     finally:
         # Nothing is left of a run that could not start.

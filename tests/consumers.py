@@ -12,7 +12,7 @@ from spacy.util import load_config, load_model_from_config
 from spacy.vocab import Vocab
 from thinc.api import Config
 
-CONFIGS = Path(__file__).parent.parent / "spacy_elmo" / "configs"
+CONFIGS = Path(__file__).parent.parent / "configs"
 NAMES = sorted(path.stem.removesuffix("_elmo") for path in CONFIGS.glob("*_elmo.cfg"))
 
 LISTENER = "spacy-elmo.ElmoListener.v1"

@@ -106,7 +106,7 @@ def weights(tmp_path):
 
 def test_every_config_has_its_section():
     for path in consumers.CONFIGS.glob("*_elmo.cfg"):
-        assert f"[{path.name}](../spacy_elmo/configs/{path.name})" in CONSUMERS
+        assert f"[{path.name}](../configs/{path.name})" in CONSUMERS
     assert CONSUMERS.count("```ini") == len(re.findall(r"^## ", CONSUMERS, re.MULTILINE))
 
 
@@ -198,7 +198,7 @@ def clone(tmp_path, monkeypatch):
     """A folder with those parts of the repository that the pages name, and nothing that they could change in it."""
     folder = tmp_path / "clone"
     folder.mkdir()
-    for name in ("spacy_elmo/configs", "corpus/sample", "scripts"):
+    for name in ("configs", "corpus/sample", "scripts"):
         shutil.copytree(ROOT / name, folder / name)
     monkeypatch.chdir(folder)
     return folder

@@ -30,7 +30,7 @@ def tree(tmp_path):
         shutil.copy(ROOT / name, root)
     for name in ("about.py", "py.typed"):
         shutil.copy(ROOT / "spacy_elmo" / name, root / "spacy_elmo")
-    shutil.copytree(ROOT / "spacy_elmo" / "configs", root / "spacy_elmo" / "configs")
+    shutil.copytree(ROOT / "configs", root / "configs")
     shutil.copy(ROOT / "spacy_elmo" / "bilm" / "kernels" / "abi.py", kernels)
     (kernels / "a.c").write_text("int one(void) { return 1; }\n")
     return root
@@ -68,7 +68,7 @@ def test_a_wheel_without_a_compiler_is_for_all_platforms(tree, monkeypatch):
     name, files = wheel(tree, monkeypatch, compiler="false")
     assert re.fullmatch(r"spacy_elmo-[\d.]+-py3-none-any\.whl", name)
     assert not [file for file in files if LIBRARY.fullmatch(file)]
-    configs = {Path(file).name for file in files if file.startswith("spacy_elmo/configs/")}
+    configs = {Path(file).name for file in files if file.endswith(".cfg")}
     assert configs == {path.name for path in shipped_configs().values()}
     assert {file.partition("/")[0] for file in files} == {
         "spacy_elmo",

@@ -136,13 +136,13 @@ def test_workflows_name_commands(project):
 def ran_all(tmp_path_factory):
     """A fresh clone after `project run all`, with runs of a few steps."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("spacy_elmo/configs", "corpus/sample", "scripts"):
+    for name in ("configs", "corpus/sample", "scripts"):
         shutil.copytree(ROOT / name, folder / name)
     # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
     text = (ROOT / "project.yml").read_text("utf8").replace("--build wheel", "--build none")
     (folder / "project.yml").write_text(text, "utf8")
     for name in ("smoke", "finetune"):
-        path = folder / "spacy_elmo" / "configs" / f"pretrain_{name}.cfg"
+        path = folder / "configs" / f"pretrain_{name}.cfg"
         config = Config().from_disk(path)
         config["training"].update(max_steps=4, eval_every=2, eval_tokens=1000, warmup_steps=0)
         config.to_disk(path)
@@ -194,7 +194,7 @@ def test_language_becomes_a_package(ran_all, tmp_path, monkeypatch):
     sentences = ["veni vidi vici .", "arma virumque cano .", "in principio erat verbum ."]
     (folder / "train-00.txt").write_text("\n\n".join(sentences * 300), encoding="utf8")
     (folder / "heldout.txt").write_text("\n\n".join(sentences * 10), encoding="utf8")
-    config = Config().from_disk(ran_all / "spacy_elmo/configs/pretrain_smoke.cfg")
+    config = Config().from_disk(ran_all / "configs/pretrain_smoke.cfg")
     config["model"]["replace"] = {"v": "u"}
     config["training"].update(negatives=4)
     config.to_disk(tmp_path / "la.cfg")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.run_lock import LOCK, exclusive
+from spacy_elmo.run_lock import LOCK, lock
 from tests import processes
 
 
 def hold(path: Path, held: Path) -> None:
     """Hold the lock until the process is killed."""
-    with exclusive(path):
+    with lock(path):
         held.touch()
         time.sleep(600)
 
@@ -36,13 +36,13 @@ def test_another_process_is_refused_until_the_first_is_killed(tmp_path, is_folde
     first = processes.start(hold, path, tmp_path / "held")
     wait_for(tmp_path / "held")
     for _ in range(2):
-        with pytest.raises(BlockingIOError) as error, exclusive(path):
+        with pytest.raises(BlockingIOError) as error, lock(path):
             pass
         holder = rf"process {first.pid} on {re.escape(socket.gethostname())}, since \d{{4}}-"
         assert re.search(rf"writing to {path}: {holder}", str(error.value))
     os.kill(first.pid, signal.SIGKILL)
     first.join()
-    with exclusive(path):
+    with lock(path):
         pass
     left = {file.name for file in tmp_path.rglob("*")}
     assert left == {"held", "run"} if is_folder else {"held"}
@@ -53,12 +53,12 @@ def test_another_thread_is_refused(tmp_path):
 
     def run() -> None:
         try:
-            with exclusive(tmp_path):
+            with lock(tmp_path):
                 errors.append(None)
         except BlockingIOError as error:
             errors.append(str(error))
 
-    with exclusive(tmp_path):
+    with lock(tmp_path):
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
@@ -68,10 +68,10 @@ def test_another_thread_is_refused(tmp_path):
 
 
 def test_an_error_releases_the_lock(tmp_path):
-    with pytest.raises(KeyError), exclusive(tmp_path):
+    with pytest.raises(KeyError), lock(tmp_path):
         assert (tmp_path / LOCK).exists()
         raise KeyError
-    with exclusive(tmp_path):
+    with lock(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -79,6 +79,6 @@ def test_an_error_releases_the_lock(tmp_path):
 def test_a_symbolic_link_is_the_same_place(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "link").symlink_to("run")
-    with exclusive(tmp_path / "run"):
-        with pytest.raises(BlockingIOError, match="Another run"), exclusive(tmp_path / "link"):
+    with lock(tmp_path / "run"):
+        with pytest.raises(BlockingIOError, match="Another run"), lock(tmp_path / "link"):
             pass

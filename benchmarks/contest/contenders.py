@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.reading.encoder import shim_of
+from spacy_elmo.pipeline.encode.encoder import shim_of
 
 from .allennlp_elmo import AllenNLP
 from .matrix_products import MatrixProducts, multiply

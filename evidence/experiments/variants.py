@@ -59,7 +59,7 @@ def config_file(task: str, kind: str, folder: Path = Path()) -> Path:
     """
     places = [
         folder / "tasks" / task / f"{kind}.cfg",
-        folder / ".." / "spacy_elmo" / "configs" / f"{task}_{kind}.cfg",
+        folder / ".." / "configs" / f"{task}_{kind}.cfg",
     ]
     for place in places:
         if place.is_file():

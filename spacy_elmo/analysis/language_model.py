@@ -21,9 +21,9 @@ from ..bilm.likelihood import (
 )
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
+from ..pipeline.encode.sequences import Sequences
+from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.options import BiLMOptions
-from ..pipeline.reading.sequences import Sequences
-from ..pipeline.reading.spans import SpanGetter, rule_spans
 from ..pipeline.weight_names import find_weights
 
 Context: TypeAlias = Literal["before", "after", "both"]

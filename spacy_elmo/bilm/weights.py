@@ -16,8 +16,8 @@ from torch import Tensor
 
 from ..files import atomic_write
 from .config import BiLMConfig
-from .finite import is_finite
 from .head import Head
+from .is_finite import is_finite
 from .meta import on_meta_device
 from .model import BiLM
 from .start_state import StartState

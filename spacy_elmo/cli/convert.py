@@ -11,7 +11,7 @@ import typer
 from wasabi import msg
 
 from .arguments import DTypeChoice, QuietOption
-from .errors import one_message
+from .errors import report_errors
 from .output_files import check_output_file
 from .progress import reading_bar, stage_bar
 from .terminal import file_size
@@ -196,7 +196,7 @@ def _run(
     from ..converters.readers.archive import opened
     from ..converters.warm import with_start
 
-    with one_message():
+    with report_errors():
         check_output_file(out_file, "OUT_FILE", force=force)
         # An archive is unpacked in the first stage.
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage, opened(source) as files:

@@ -13,7 +13,7 @@ import typer
 from wasabi import msg
 
 from .arguments import QuietOption
-from .errors import one_message
+from .errors import report_errors
 from .terminal import file_size
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def download_cli(
 
     Without NAME, the models of the catalogue are listed. A file that is in the cache is not downloaded again.
     """
-    with one_message():
+    with report_errors():
         from ..catalogue.download import cache_folder, folder_of
         from ..catalogue.models import RemoteFile, find_model, known_models
 

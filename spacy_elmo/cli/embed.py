@@ -24,7 +24,7 @@ from .arguments import (
     QuietOption,
     TokenizedOption,
 )
-from .errors import one_message
+from .errors import report_errors
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
 
@@ -98,7 +98,7 @@ def embed_cli(
     In Python, spacy_elmo.open_vectors(OUT)[7] is (layers, n_tokens, width) of item 7. The layout of hdf5
     is that of `allennlp elmo`, with a dataset "7". --resume continues an interrupted run, with the same result.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         if engine == EngineChoice.here:
             use_gpu(gpu_id)

@@ -10,7 +10,7 @@ from .terminal import printable
 
 
 @contextmanager
-def one_message() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Turn exceptions of bad input (ValueError) and of files (OSError) into one message and exit code 1.
 
     Any other exception is a bug and keeps its traceback.

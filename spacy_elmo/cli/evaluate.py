@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .output_files import write_json
 from .progress import reading_bar
 from .settings import tokenizer_settings
@@ -47,7 +47,7 @@ def evaluate_cli(
     Targets are the words and the end of each sentence. A word outside the vocabulary counts as <UNK>, one class: only
     models with the same vocabulary are comparable. The last three columns are without <UNK> targets.
     """
-    with one_message():
+    with report_errors():
         from ..bilm.weights import Weights
         from ..pipeline.weight_names import find_weights
         from ..pretrain.scoring.evaluate import evaluate

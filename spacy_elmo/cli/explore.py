@@ -15,7 +15,7 @@ import typer
 from wasabi import msg
 
 from .arguments import LanguageOption, QuietOption, TokenizedOption, WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .word_index import make_word_index
 
 
@@ -42,7 +42,7 @@ def explore_cli(
     uses, words of similar spelling, what the language model expects in its place, and the surprise of each word. The
     server is reachable from this machine alone; Ctrl-C ends it.
     """
-    with one_message():
+    with report_errors():
         try:
             from ..explore.server import make_server
         except ImportError as error:

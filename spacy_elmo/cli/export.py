@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from .arguments import QuietOption, WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .progress import stage_bar
 from .terminal import file_size
 
@@ -82,7 +82,7 @@ def _run(
     from ..bilm.weights import Weights
     from ..pipeline.weight_names import find_weights
 
-    with one_message():
+    with report_errors():
         path = find_weights(source)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
             weights = Weights.load(path)

@@ -11,7 +11,7 @@ import typer
 from wasabi import msg
 
 from .arguments import WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .terminal import file_size, printable
 
 _UNKNOWN = "not stated"
@@ -30,7 +30,7 @@ def info_cli(
 
     The file is validated as when it is loaded.
     """
-    with one_message():
+    with report_errors():
         from ..analysis.weights_info import weights_info
         from ..bilm.kernels.native import active_kernels
         from ..pipeline.weight_names import find_weights

@@ -11,7 +11,7 @@ import typer
 from wasabi import msg
 
 from ..files import atomic_file
-from .errors import one_message
+from .errors import report_errors
 from .output_files import check_output_file
 from .terminal import printable
 
@@ -75,7 +75,7 @@ def init_config_cli(
     With accuracy, each component is that of a shipped config, which puts ELMo beside an embedding and under an encoder,
     as the paper does; with efficiency it reads the vectors of elmo alone.
     """
-    with one_message():
+    with report_errors():
         if show_list:
             _list()
             return

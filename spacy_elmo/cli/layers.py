@@ -10,7 +10,7 @@ from spacy.cli._util import import_code
 from wasabi import msg
 
 from .arguments import CodeOption, FigureFilesOption, QuietOption
-from .errors import one_message
+from .errors import report_errors
 from .output_files import check_figure_files, write_json
 from .progress import progress_bar
 
@@ -32,7 +32,7 @@ def layers_cli(
 
     Layer 0 depends on the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         files = check_figure_files(out)
         import spacy

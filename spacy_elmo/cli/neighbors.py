@@ -21,7 +21,7 @@ from .arguments import (
     PipelineArgument,
     TokenizedOption,
 )
-from .errors import one_message
+from .errors import report_errors
 from .output_files import check_figure_files, write_json
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
@@ -63,7 +63,7 @@ def neighbors_cli(
     --out draws all occurrences as points, colored by sense if the text is annotated (.jsonl with "tokens" and
     "sense"), and those of the queries as their numbers.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         files = check_figure_files(out)
         if not query and not files:

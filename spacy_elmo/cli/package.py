@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from .arguments import LanguageOption, WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .terminal import file_size
 
 
@@ -61,7 +61,7 @@ def package_cli(
     from ..pipeline.weights_package import head_file, write_package
     from ..text.json_object import read_json_object
 
-    with one_message():
+    with report_errors():
         weights = Weights.load(find_weights(source))
         if card is not None:
             weights.card |= read_json_object(card)

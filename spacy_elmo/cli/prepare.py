@@ -13,7 +13,7 @@ from wasabi import msg
 
 from .arguments import CodeOption, ConfigArgument, GpuOption, QuietOption
 from .corpus_table import show_corpus
-from .errors import one_message
+from .errors import report_errors
 from .progress import reading_bar
 from .settings import load_pretrain_config, raw_text_files
 
@@ -38,7 +38,7 @@ def prepare_cli(
 
     If CONFIG limits the run, a few steps of training estimate its duration and memory, on the GPU or CPU of --gpu-id.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         config = load_pretrain_config(config_path, ctx.args, training=False)
         from ..pretrain.corpus.prepare import prepare

@@ -16,7 +16,7 @@ from wasabi import msg, row
 
 from .arguments import CodeOption, ConfigArgument, GpuOption
 from .corpus_table import show_corpus
-from .errors import one_message
+from .errors import report_errors
 from .progress import reading_bar
 from .settings import load_pretrain_config, raw_text_files
 from .signals import stop_signal
@@ -52,7 +52,7 @@ def pretrain_cli(
     Ctrl-C or SIGTERM saves a checkpoint, which --resume continues. Several processes or machines train one model:
     torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
-    with one_message():
+    with report_errors():
         if resume and force:
             raise ValueError(
                 "--resume continues the run in OUT and --force replaces it; choose one of them"
@@ -65,13 +65,13 @@ def pretrain_cli(
         overrides = ["--paths.init", init] if init is not None else []
         config = load_pretrain_config(config_path, [*ctx.args, *overrides])
         from ..pretrain.training import distributed
-        from ..run_lock import reserved
+        from ..run_lock import locked_folder
 
         device = distributed.device(gpu_id)
         with distributed.join(device) as processes, contextlib.ExitStack() as lock:
-            processes.on_first_rank(lambda: lock.enter_context(reserved(out)))
+            processes.on_first_rank(lambda: lock.enter_context(locked_folder(out)))
             # After the lock, so that a second run is refused before it imports the network.
-            from ..pretrain.run_folder import REPLACED, claim, finish, run_corpus
+            from ..pretrain.run_folder import REPLACED, finish, prepare_run_folder, run_corpus
             from ..pretrain.training.allocation import reuse_memory
             from ..pretrain.training.initial_weights import read_initial_weights
             from ..pretrain.training.loop import Stopped, pretrain
@@ -81,7 +81,9 @@ def pretrain_cli(
 
             def prepare() -> None:
                 """Claim the folder and prepare the corpus, in one process for all."""
-                has_checkpoint = claim(out, config, initial=initial, resume=resume, force=force)
+                has_checkpoint = prepare_run_folder(
+                    out, config, initial=initial, resume=resume, force=force
+                )
                 if resume:
                     msg.info(
                         f"Resuming the run in {out}"

@@ -12,7 +12,7 @@ import typer
 from wasabi import msg
 
 from .arguments import GpuOption, PipelineArgument, QuietOption
-from .errors import one_message
+from .errors import report_errors
 from .output_files import check_output_file, write_json
 from .pipelines import load_pipeline, use_gpu
 from .progress import progress_bar
@@ -67,7 +67,7 @@ def word_sense_cli(
     of speech. A word that does not occur in TRAIN is assigned WordNet's first sense, with --first-senses, or none.
     A record of a file is {"tokens": [...], "sense": [WordNet's sense key, or null, for each token]}.
     """
-    with one_message():
+    with report_errors():
         _check(out, gpu_id)
         from ..analysis.probe.word_sense import NearestSense
         from ..corpora.senses import read_first_senses, read_senses
@@ -111,7 +111,7 @@ def part_of_speech_cli(
 
     For each layer, softmax regression from the vector of a word to its tag is trained; the biLM is not changed.
     """
-    with one_message():
+    with report_errors():
         _check(out, gpu_id)
         from ..analysis.probe.part_of_speech import probe_tags, read_tags
 

@@ -13,7 +13,7 @@ import typer
 from wasabi import msg
 
 from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
-from .errors import one_message
+from .errors import report_errors
 from .progress import reading_bar
 from .settings import tokenizer_settings
 
@@ -51,10 +51,10 @@ def score_cli(
     The nearer to 0, the more probable. A word outside the vocabulary is marked with *: its values are those of <UNK>,
     the class of all such words. <S> and </S> are the ends of a sentence; text is split into sentences as in prepare.
     """
-    with one_message():
+    with report_errors():
         from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
-        from ..pipeline.reading.spans import sentence_spans
+        from ..pipeline.encode.spans import sentence_spans
         from ..pipeline.weight_names import find_weights
         from ..pretrain.training.distributed import device
 

@@ -23,7 +23,7 @@ from .arguments import (
     QuietOption,
     TokenizedOption,
 )
-from .errors import one_message
+from .errors import report_errors
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
 from .word_index import make_word_index
@@ -81,7 +81,7 @@ def index_cli(
     In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads one of sentences. One of words has vectors of up to 300
     uses of each word, in all layers.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         use_gpu(gpu_id)
         words = unit == UnitChoice.word
@@ -89,9 +89,9 @@ def index_cli(
             raise ValueError("--layer and --method are for --unit sentence: words have all layers")
         if out_dir.is_file():
             raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to create")
-        from ..run_lock import exclusive
+        from ..run_lock import lock
 
-        with exclusive(out_dir):
+        with lock(out_dir):
             for folder, name in ((out_dir.parent, out_dir.name), (out_dir, None)):
                 remove_partial(folder, name)
             _check_is_new(out_dir, force)
@@ -136,7 +136,7 @@ def query_cli(
 
     Nearness is the cosine of the vectors.
     """
-    with one_message():
+    with report_errors():
         import_code(code)
         from ..search.corpus_index import query_pipeline
         from ..search.index import SearchIndex

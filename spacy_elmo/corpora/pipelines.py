@@ -11,8 +11,8 @@ import spacy
 from spacy.language import Language
 
 from ..pipeline.component import Elmo
+from ..pipeline.encode.encoder import shim_of
 from ..pipeline.options import ElmoOptions, default_options
-from ..pipeline.reading.encoder import shim_of
 from ..pipeline.weight_names import known_names
 from .blank import ANY_LANGUAGE, blank_pipeline
 

@@ -13,7 +13,7 @@ from spacy.language import Language
 from ..corpora.items import Shard, corpus_files, read_shards
 from ..corpora.pipelines import fingerprint
 from ..files import atomic_file, remove_partial
-from ..run_lock import exclusive
+from ..run_lock import lock
 from .embedder import Embedder, EmbedOptions
 from .folder import VectorFolder, check_same_settings
 from .vectors import Vectors, open_vectors
@@ -101,7 +101,7 @@ def embed(
         )
     if file_format is None and not out.exists():
         out.mkdir(parents=True)  # the lock is inside a folder
-    with exclusive(out):
+    with lock(out):
         folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
         if file_format is not None and out.exists() and not force:
             if not resume:

@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from ..corpora.items import Item, Shard
 from ..corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
-from ..pipeline.reading.encoder import averages, shim_of
+from ..pipeline.encode.encoder import averages, shim_of
 from .shard_file import encode_shard
 
 VectorDType: TypeAlias = Literal["float32", "float16"]

@@ -20,7 +20,7 @@ from ..bilm.weights import Weights
 from ..corpora.pipelines import elmo_and_later
 from ..pipeline.weight_names import find_weights
 from ..search.corpus_index import index_pipeline
-from ..search.unit import unit
+from ..search.normalize import normalize
 from .word_view import word_view
 
 Answer: TypeAlias = dict[str, Any]
@@ -86,7 +86,7 @@ class Explorer:
             "max_characters": MAX_CHARACTERS,
         }
 
-    def sentences(self, texts: Sequence[str]) -> Answer:
+    def answer_sentences(self, texts: Sequence[str]) -> Answer:
         """Return the tokens of one or two sentences, with their surprise.
 
         Raises:
@@ -94,7 +94,7 @@ class Explorer:
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
-    def word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
+    def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
         """Return the uses in the corpus of a token of one of the sentences, with their neighbors and maps; words of
         similar spelling; substitutes; and the token's cosines with all tokens of the sentences.
 
@@ -179,9 +179,9 @@ class Explorer:
 
     def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
         """Return the cosines of a word with all tokens of a Doc, for each layer."""
-        vectors = unit(numpy_layers(doc) - self._index.centre)
+        vectors = normalize(numpy_layers(doc) - self._index.centre)
         queries = numpy_layers(word.doc)[:, word.i : word.i + 1]
-        cosines = np.einsum("lnw,lw->ln", vectors, unit(queries - self._index.centre)[:, 0])
+        cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.centre)[:, 0])
         return cosines.astype("float64").round(_DIGITS).tolist()
 
 

@@ -95,7 +95,7 @@ def _json_view(
 
 
 def _sentences(explorer: Explorer, body: object) -> Answer:
-    return explorer.sentences(_texts(body))
+    return explorer.answer_sentences(_texts(body))
 
 
 def _word(explorer: Explorer, body: Any) -> Answer:
@@ -103,7 +103,7 @@ def _word(explorer: Explorer, body: Any) -> Answer:
     numbers = [body.get("sentence"), body.get("token")]
     if any(type(number) is not int for number in numbers):
         raise ValueError(f"Expected the numbers of a sentence and of a token, but got {numbers}")
-    return explorer.word(texts, *numbers)
+    return explorer.answer_word(texts, *numbers)
 
 
 def _texts(body: object) -> list[str]:

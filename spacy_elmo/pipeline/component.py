@@ -13,19 +13,19 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from .credit import credit_and_check_language
+from .encode.encoder import averages, layers_and_width, shim_of
 from .forks import guard_forks
-from .keeping.cache import LayerCache
-from .keeping.extensions import install_extensions, store_layers, stored_layers
-from .keeping.hooks import set_hooks
-from .keeping.mapped_arrays import mapped_copy
-from .listening.batch import ListenerBatch
-from .listening.listener import state_of
-from .listening.tok2vec import ReplaceListenerConfig, replace_listener
-from .listening.upstream import Upstream
+from .listen.batch import ListenerBatch
+from .listen.listener import state_of
+from .listen.tok2vec import ReplaceListenerConfig, replace_listener
+from .listen.upstream import Upstream
 from .options import BiLMOptions, ElmoOptions, default_options
+from .pipeline_meta import credit_and_check_language
 from .pipeline_ref import PipelineRef
-from .reading.encoder import averages, layers_and_width, shim_of
+from .store.cache import LayerCache
+from .store.extensions import install_extensions, store_layers, stored_layers
+from .store.hooks import set_hooks
+from .store.mapped_arrays import mapped_copy
 from .weight_names import AUTO
 
 _DEFAULTS = ElmoOptions()
@@ -220,7 +220,7 @@ class Elmo(Upstream, TrainablePipe):
         self._losses = losses
         for listener in self.listeners:
             state = state_of(listener)
-            state.batch, state.sample = self._batch, None
+            state.batch, state.zeros = self._batch, None
         if sgd is not None and sgd is not False:
             self.finish_update(sgd)
         return losses
@@ -253,9 +253,9 @@ class Elmo(Upstream, TrainablePipe):
         self._batch = None
         for listener in self.listeners:
             state = state_of(listener)
-            state.batch = state.sample = None
+            state.batch = state.zeros = None
 
-    def on_link(self) -> None:
+    def resolve_config(self) -> None:
         """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
         pipeline before it first links the component, but after the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]

@@ -48,8 +48,8 @@ def make_elmo(
     """
     # Not at the top, because spaCy imports this module whenever it starts.
     from .component import Elmo
+    from .encode.encoder import configure
     from .pipeline_ref import PipelineRef
-    from .reading.encoder import configure
 
     if options.weights == AUTO:
         options = dataclasses.replace(options, weights=default_weights(nlp.lang))

@@ -1,9 +1,9 @@
 """The options of `elmo`, each in one place: its name, type, default and reason.
 
-`BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `reading/shim.py`
-(weights, training, precision, start) and `reading/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
+`BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `encode/shim.py`
+(weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
 of the component alone, which take effect in `component.py`. How a listener mixes layers is in
-`listening/mix_options.py`.
+`listen/mix_options.py`.
 
 If no vector depends on a new option, `corpora.pipelines.fingerprint` must remove it, so that vectors and indexes that
 were written before it still match their pipeline. CONTRIBUTING.md lists the other places that an option needs.
@@ -22,7 +22,7 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..bilm.matmul_precision import PRECISIONS, Precision
-from .unsaved import Unsaved
+from .config_only import ConfigOnly
 from .weight_names import AUTO
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]
@@ -36,7 +36,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class BiLMOptions(Unsaved):
+class BiLMOptions(ConfigOnly):
     """Options of a biLM, in a component of its own or inside a consumer. They are not saved with the model, because
     the config contains them, and an old value would override it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.resources
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,14 +12,20 @@ from typing import Any
 from spacy.language import Language
 from spacy.util import load_config
 
-FOLDER = Path(__file__).parent.parent / "configs"
+_ROOT = Path(__file__).parents[2]
 _KNOWLEDGE_BASE = "entity_linker"
 """The component that cannot be trained without more than labelled text."""
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Return the shipped configs by name, sorted."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.cfg"))}
+    """Return the shipped configs by name, sorted.
+
+    In a checkout they are the files of its own folder `configs`, whichever version is installed.
+    """
+    folder = _ROOT / "configs"
+    if not (_ROOT / "setup.cfg").is_file():
+        folder = Path(str(importlib.resources.files("spacy_elmo.configs")))
+    return {path.stem: path for path in sorted(folder.glob("*.cfg"))}
 
 
 def title(path: Path) -> str:
@@ -80,5 +87,5 @@ def _shipped_components() -> set[str]:
 
 
 def _block(name: str) -> dict[str, Any]:
-    config = load_config(FOLDER / f"{name}_elmo.cfg").interpolate()
+    config = load_config(shipped_configs()[f"{name}_elmo"]).interpolate()
     return {key: value for key, value in config["components"][name].items() if key != "factory"}

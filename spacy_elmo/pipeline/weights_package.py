@@ -15,7 +15,7 @@ import torch
 from ..bilm.weights import Weights
 from ..bilm.words.spelling import Spelling
 from ..files import atomic_folder
-from .credit import corpus_sources
+from .pipeline_meta import corpus_sources
 from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")

@@ -29,7 +29,7 @@ _CHANGEABLE = (
 )  # fmt: skip
 
 
-def claim(
+def prepare_run_folder(
     out: Path,
     config: PretrainConfig,
     *,

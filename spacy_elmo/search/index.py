@@ -17,7 +17,7 @@ from .index_files import (
     write_entries,
     written_index,
 )
-from .unit import unit
+from .normalize import normalize
 from .vector import Tokens, as_span, vector_of
 
 SearchMethod: TypeAlias = Literal["exact", "hnsw"]
@@ -106,7 +106,7 @@ class SearchIndex:
                 vectors.append(vector)
         if not entries:
             return
-        rows = unit(np.stack(vectors))
+        rows = normalize(np.stack(vectors))
         if self._neighbors is None:
             self._neighbors = self._search_class(rows.shape[1])
         _check_width(self._neighbors, rows.shape[1])
@@ -127,7 +127,7 @@ class SearchIndex:
         if self._neighbors is None:
             return []
         _check_width(self._neighbors, len(vector))
-        numbers, cosines = self._neighbors.search(unit(vector), k)
+        numbers, cosines = self._neighbors.search(normalize(vector), k)
         return [
             Hit(**self._entries[number]._asdict(), cosine=cosine)
             for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 
-from ..pipeline.keeping.extensions import layers_of, span_vector
+from ..pipeline.store.extensions import layers_of, span_vector
 
 Tokens: TypeAlias = Doc | Span | Token
 

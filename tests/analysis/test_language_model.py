@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy_elmo.analysis.language_model import LanguageModel
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.reading.spans import whole_docs, windows_v1
+from spacy_elmo.pipeline.encode.spans import whole_docs, windows_v1
 from tests import oracle, tiny
 
 VOCABULARY = ["cat", "</S>", "a", "<UNK>", "sat", "<S>", ".", "on"]

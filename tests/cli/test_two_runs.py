@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.run_lock import exclusive
+from spacy_elmo.run_lock import lock
 from tests import tiny
 
 CONFIG = """
@@ -53,7 +53,7 @@ def test_the_second_run_is_refused(tmp_path, monkeypatch, command):
     (tmp_path / "run.cfg").write_text(CONFIG)
     (tmp_path / "raw.txt").write_text("the cat sees the dog .\n" * 300)
     Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save("w.safetensors")
-    with exclusive(out):
+    with lock(out):
         result = CliRunner().invoke(elmo_cli, command)
         assert result.exit_code == 1
         message = f"Another run is writing to {out}: process {os.getpid()} on "
@@ -71,7 +71,7 @@ def test_pretrain_is_refused_before_it_imports_the_network(tmp_path):
         f"try:\n    elmo_cli({arguments})\n"
         "finally:\n    print([name for name in sys.modules if name.startswith('spacy_elmo.bilm')])"
     )
-    with exclusive(tmp_path / "out"):
+    with lock(tmp_path / "out"):
         run = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
         )

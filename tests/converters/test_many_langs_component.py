@@ -12,8 +12,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.many_langs.conversion import convert
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.options import BiLMOptions
-from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 from tests.converters import foreign_many_langs as foreign
 

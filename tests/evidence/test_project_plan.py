@@ -156,8 +156,7 @@ def test_rivals_of_a_language_read_its_text_in_the_spelling_of_its_bilm(here):
 
 def test_what_rivals_need_is_not_made_for_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "spacy_elmo").mkdir()
-    (tmp_path / "spacy_elmo" / "configs").symlink_to(EVIDENCE.parent / "spacy_elmo" / "configs")
+    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     jobs = stages(plan(group("baseline", "vectors")), "tiny", Path("data"))

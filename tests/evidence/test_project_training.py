@@ -21,9 +21,8 @@ OTHER = Data("ner", "other")
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder where the project could be, with its configs."""
-    configs = tmp_path / "spacy_elmo" / "configs"
-    configs.parent.mkdir()
-    configs.symlink_to(EVIDENCE.parent / "spacy_elmo" / "configs")
+    configs = tmp_path / "configs"
+    configs.symlink_to(EVIDENCE.parent / "configs")
     folder = tmp_path / "evidence"
     (folder / "corpus" / "ner").mkdir(parents=True)
     vocab = spacy.blank("en").vocab
@@ -122,7 +121,7 @@ def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
     """The config at the start of training is kept, even if the files of the project have changed since."""
     done = run("baseline")
     began = training.config_digest(done)
-    configs = here.parent / "spacy_elmo" / "configs"
+    configs = here.parent / "configs"
     original = configs.resolve()
     configs.unlink()
     shutil.copytree(original, configs)

@@ -29,7 +29,7 @@ TASKS = sorted(
     [path.parent.name for path in (EVIDENCE / "tasks").glob("*/baseline.cfg")]
     + [
         path.stem.removesuffix("_baseline")
-        for path in (EVIDENCE.parent / "spacy_elmo" / "configs").glob("*_baseline.cfg")
+        for path in (EVIDENCE.parent / "configs").glob("*_baseline.cfg")
     ]
 )
 RESOURCES = Resources(EVIDENCE / "no-vectors", EVIDENCE / "no-weights.bin")
@@ -99,7 +99,7 @@ def test_unknown_variant():
 
 def test_configs_are_found_here_or_in_the_repository():
     assert config_file("srl", "baseline", EVIDENCE) == EVIDENCE / "tasks/srl/baseline.cfg"
-    shipped = EVIDENCE.parent / "spacy_elmo" / "configs"
+    shipped = EVIDENCE.parent / "configs"
     assert config_file("parser", "elmo", EVIDENCE).resolve().parent == shipped
     with pytest.raises(FileNotFoundError, match="no elmo config of lemmatizer; looked for"):
         config_file("lemmatizer", "elmo", EVIDENCE)

@@ -23,11 +23,11 @@ def doc():
 
 @pytest.fixture(scope="module")
 def answer(explorer):
-    return explorer.word([SENTENCE], 0, BANK)
+    return explorer.answer_word([SENTENCE], 0, BANK)
 
 
 def test_surprise_is_the_score_in_bits(explorer, doc):
-    (tokens,) = explorer.sentences([SENTENCE])["sentences"]
+    (tokens,) = explorer.answer_sentences([SENTENCE])["sentences"]
     scores = LanguageModel.from_file(WEIGHTS).score(doc)
     assert "".join(t["text"] + " " * t["space"] for t in tokens) == SENTENCE
     for name, values in (("before", scores.forward), ("after", scores.backward)):
@@ -37,7 +37,7 @@ def test_surprise_is_the_score_in_bits(explorer, doc):
 
 
 def test_whitespace_has_no_surprise(explorer):
-    tokens = explorer.sentences(["A \n bank"])["sentences"][0]
+    tokens = explorer.answer_sentences(["A \n bank"])["sentences"][0]
     assert [token["blank"] for token in tokens] == [False, True, False]
     assert "surprise" not in tokens[1]
 
@@ -65,7 +65,7 @@ def test_nearest_uses(explorer, doc, answer):
 
 def test_a_sentence_of_the_corpus_is_its_own_nearest_use(explorer):
     text = "She asked the bank for a loan."
-    for layer in explorer.word([text], 0, 3)["uses"]["layers"]:
+    for layer in explorer.answer_word([text], 0, 3)["uses"]["layers"]:
         near = layer["neighbors"][0][0]
         assert near["cosine"] == pytest.approx(1, abs=2e-3)  # float16 on disk
         assert layer["points"][near["use"]] == pytest.approx(layer["queries"][0], abs=2e-2)
@@ -89,17 +89,17 @@ def test_cosines(explorer, doc, answer):
 
 def test_spellings(explorer):
     """Layer 0 depends on the characters alone: the corpus has no "banks", but "bank"."""
-    answer = explorer.word(["Two banks closed."], 0, 1)
+    answer = explorer.answer_word(["Two banks closed."], 0, 1)
     assert answer["uses"] is None and answer["count"] == 0
     assert answer["spellings"][0]["word"] == "bank" and answer["spellings"][0]["count"] == 7
-    assert "bank" not in [s["word"] for s in explorer.word(["A bank."], 0, 1)["spellings"]]
+    assert "bank" not in [s["word"] for s in explorer.answer_word(["A bank."], 0, 1)["spellings"]]
 
 
 def test_without_a_language_model(explorer):
     plain = Explorer(explorer._nlp, explorer._index, None, name="w")
     assert plain.overview()["language_model"] is False
-    assert "surprise" not in plain.sentences(["A bank."])["sentences"][0][0]
-    assert plain.word(["A bank."], 0, 1)["substitutes"] is None
+    assert "surprise" not in plain.answer_sentences(["A bank."])["sentences"][0][0]
+    assert plain.answer_word(["A bank."], 0, 1)["substitutes"] is None
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_without_a_language_model(explorer):
 )
 def test_bad_sentences(explorer, texts, message):
     with pytest.raises(ValueError, match=message):
-        explorer.sentences(texts)
+        explorer.answer_sentences(texts)
 
 
 @pytest.mark.parametrize("sentence, token", [(1, 0), (-1, 0), (0, 3), (0, -1)])
 def test_no_such_token(explorer, sentence, token):
     with pytest.raises(ValueError, match=f"no token {token} in sentence {sentence}"):
-        explorer.word(["A bank."], sentence, token)
+        explorer.answer_word(["A bank."], sentence, token)
     with pytest.raises(ValueError, match="is whitespace"):
-        explorer.word(["A \n bank."], 0, 1)
+        explorer.answer_word(["A \n bank."], 0, 1)
 
 
 def test_other_weights_are_refused(index_folder, tmp_path):

@@ -23,9 +23,9 @@ def post(client, path, body, **options):
 def test_answers(client, explorer):
     assert client.get("/api/corpus").json == explorer.overview()
     body = {"texts": ["A bank."]}
-    assert post(client, "sentences", body).json == explorer.sentences(["A bank."])
+    assert post(client, "sentences", body).json == explorer.answer_sentences(["A bank."])
     word = post(client, "word", {**body, "sentence": 0, "token": 1})
-    assert word.json == json.loads(json.dumps(explorer.word(["A bank."], 0, 1)))
+    assert word.json == json.loads(json.dumps(explorer.answer_word(["A bank."], 0, 1)))
 
 
 @pytest.mark.parametrize("path", ["/", "/page.css", "/page.js", "/api/corpus", "/nothing"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.pretrain.config import PretrainConfig
-from spacy_elmo.pretrain.run_folder import claim
+from spacy_elmo.pretrain.run_folder import prepare_run_folder
 from tests.faults.writers import WRITERS, Writer
 
 # Layers can be computed again, and flushing each would be most of the time of writing them.
@@ -85,6 +85,6 @@ def test_folders_are_flushed_after_a_run_was_set_aside(tmp_path, monkeypatch):
     text.write_text("a cat\n")
     config = PretrainConfig.of({"paths": {"raw_text": str(text)}, "training": {"max_steps": 1}})
     with recorded(monkeypatch) as events:
-        claim(run, config, force=True)
+        prepare_run_folder(run, config, force=True)
     assert ("renamed", str(run / "replaced" / "log.jsonl")) in events
     assert unflushed(events) == []

@@ -25,12 +25,12 @@ from spacy_elmo.converters.onnx import export as onnx
 from spacy_elmo.corpora import items
 from spacy_elmo.embedding.embed_corpus import embed
 from spacy_elmo.explore.page import save_map
-from spacy_elmo.pipeline.keeping.layer_files import LayerFiles
+from spacy_elmo.pipeline.store.layer_files import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
 from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
 from spacy_elmo.pretrain.report.report import write_report
-from spacy_elmo.pretrain.run_folder import claim
+from spacy_elmo.pretrain.run_folder import prepare_run_folder
 from spacy_elmo.pretrain.training import checkpoint
 from tests import pipelines, tiny
 from tests.fuzz import index_files, own_files
@@ -100,9 +100,9 @@ def _layers(path: Path, version: int) -> None:
     files.write(b"k", np.full((3, 4), version, np.float32))
 
 
-def _claim(path: Path, version: int) -> None:
+def _prepare_run_folder(path: Path, version: int) -> None:
     text = str(_source(path, 0))
-    claim(path.parent, _config(3 + version, raw_text=text, dev_text=text), resume=True)
+    prepare_run_folder(path.parent, _config(3 + version, raw_text=text, dev_text=text), resume=True)
 
 
 def _run_files(path: Path, version: int) -> None:
@@ -152,7 +152,7 @@ WRITERS = {
     "embed-parquet": Writer("embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
     "index-exact": Writer("search.index_files", "index", _index("exact")),
     "index-hnsw": Writer("search.index_files", "index", _index("hnsw")),
-    "layers": Writer("pipeline.keeping.layer_files", "k.npy", _layers),
+    "layers": Writer("pipeline.store.layer_files", "k.npy", _layers),
     "package": Writer("pipeline.weights_package", "x", _package),
     "bilm-hdf5": Writer(
         "converters.bilm_tf.export", "m", lambda p, v: bilm_tf.export(weights_of(v), p, force=True)
@@ -169,5 +169,5 @@ WRITERS = {
     "report": Writer(
         "pretrain.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),
-    "claim": Writer("pretrain.run_folder", "config.cfg", _claim),
+    "prepare_run_folder": Writer("pretrain.run_folder", "config.cfg", _prepare_run_folder),
 }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.converters.one_call import convert
+from spacy_elmo.converters.api import convert
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp, foreign_many_langs, tensor_bundle
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from spacy_elmo.analysis.contexts.occurrence_index import OCCURRENCES, OccurrenceIndex
 from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.keeping.extensions import install_extensions
+from spacy_elmo.pipeline.store.extensions import install_extensions
 from spacy_elmo.search.index import SearchIndex
 from spacy_elmo.search.index_files import SENTENCES, IndexFormat
 from tests import pipelines, tiny

@@ -19,7 +19,7 @@ from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text
 from tests.fuzz.target import Target
 
-_CONFIGS = Path(__file__).parents[2] / "spacy_elmo" / "configs"
+_CONFIGS = Path(__file__).parents[2] / "configs"
 _CARD = {
     "name": "x", "language": "en", "licence": "CC0", "steps": 3, "perplexity": {"mean": 3.5, "known": None},
     "sources": ["a", {"url": "https://example.com"}],

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.listening.listener import state_of
+from spacy_elmo.pipeline.listen.listener import state_of
 from tests import pipelines
 from tests.pipelines import gradients, listening
 

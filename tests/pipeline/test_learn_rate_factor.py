@@ -5,7 +5,7 @@ import pytest
 import spacy
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.reading.shim import BiLMShim
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from tests import pipelines
 from tests.pipelines import listening
 

@@ -10,7 +10,7 @@ import torch
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.pipeline.listening import scalar_mix
+from spacy_elmo.pipeline.listen import scalar_mix
 from tests import pipelines
 from tests.pipelines import assert_close, listening
 

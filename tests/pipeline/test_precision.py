@@ -11,7 +11,7 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.kernels import instructions
-from spacy_elmo.pipeline.reading.encoder import shim_of
+from spacy_elmo.pipeline.encode.encoder import shim_of
 from tests import pipelines
 
 PRECISIONS = ["float32", "bfloat16", "int8"]

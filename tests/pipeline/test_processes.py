@@ -26,7 +26,7 @@ def run(code, *args, timeout=120):
 PROCESSES = """
     import multiprocessing, sys
     import numpy, torch
-    from spacy_elmo.pipeline.keeping.hooks import set_hooks
+    from spacy_elmo.pipeline.store.hooks import set_hooks
     from tests import pipelines
     if __name__ == "__main__":
         multiprocessing.set_start_method(sys.argv[2])

@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.reading.encoder import averages, shim_of
+from spacy_elmo.pipeline.encode.encoder import averages, shim_of
 from tests import pipelines, tiny
 from tests.oracle import Oracle
 from tests.pipelines import TEXTS, assert_close

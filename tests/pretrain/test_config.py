@@ -10,7 +10,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretrain.config import PretrainConfig, Training
 
-CONFIGS = Path(__file__).parents[2] / "spacy_elmo" / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def test_all_problems_at_once():

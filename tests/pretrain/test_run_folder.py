@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretrain.run_folder import claim, finish, run_corpus
+from spacy_elmo.pretrain.run_folder import finish, prepare_run_folder, run_corpus
 from spacy_elmo.pretrain.training.loop import pretrain
-from spacy_elmo.run_lock import reserved
+from spacy_elmo.run_lock import locked_folder
 from tests.disk import tree
 
 
 @pytest.fixture
 def make_config(make_config, text_file):
-    """Return a config with text, which `claim` requires."""
+    """Return a config with text, which `prepare_run_folder` requires."""
 
     def make(**training):
         config = make_config(**training)
@@ -25,32 +25,32 @@ def make_config(make_config, text_file):
 
 def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
     out, config = tmp_path / "run", make_config()
-    assert claim(out, config) is False
+    assert prepare_run_folder(out, config) is False
     next(pretrain(config, corpus, out))
     (out / "notes.txt").write_text("mine")
     with pytest.raises(
         FileExistsError, match=r"already contains a run \(log.jsonl.*--resume.*--force"
     ):
-        claim(out, config)
-    assert claim(out, config, resume=True) is True
-    assert claim(out, config, force=True) is False
+        prepare_run_folder(out, config)
+    assert prepare_run_folder(out, config, resume=True) is True
+    assert prepare_run_folder(out, config, force=True) is False
     assert sorted(path.name for path in out.iterdir()) == ["config.cfg", "notes.txt", "replaced"]
 
 
 def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_config, corpus):
     out, config = tmp_path / "run", make_config()
-    claim(out, config)
+    prepare_run_folder(out, config)
     for _ in pretrain(config, corpus, out):
         pass
     before = tree(out)
     # Two starts that are killed; the second replaces the first, which was not complete.
     for seed in (1, 2):
         other = make_config(seed=seed)
-        assert claim(out, other, force=True) is False
+        assert prepare_run_folder(out, other, force=True) is False
         next(pretrain(other, corpus, out))
         kept = tree(out / "replaced")
         assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
-    assert claim(out, other, resume=True)
+    assert prepare_run_folder(out, other, resume=True)
     for _ in pretrain(other, corpus, out, resume=True):
         pass
     finish(out)
@@ -61,7 +61,7 @@ def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_con
 
 def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypatch):
     out, config = tmp_path / "run", make_config()
-    claim(out, config)
+    prepare_run_folder(out, config)
     for _ in pretrain(config, corpus, out):
         pass
     before = tree(out)
@@ -76,8 +76,8 @@ def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypa
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Path, "rename", rename)
-            claim(out, config, force=True)
-        claim(out, config, force=True)
+            prepare_run_folder(out, config, force=True)
+        prepare_run_folder(out, config, force=True)
         kept = tree(out / "replaced")
         assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
         shutil.rmtree(tmp_path / "saved", ignore_errors=True)
@@ -87,28 +87,31 @@ def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypa
 
 
 def test_a_folder_is_reserved_for_one_run(tmp_path, make_config):
-    with reserved(tmp_path / "run"):
+    with locked_folder(tmp_path / "run"):
         with pytest.raises(BlockingIOError, match="Another run is writing to .*run: process "):
-            with reserved(tmp_path / "run"):
+            with locked_folder(tmp_path / "run"):
                 pass
-        claim(tmp_path / "run", make_config())
+        prepare_run_folder(tmp_path / "run", make_config())
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.cfg"]
-    with reserved(tmp_path / "other"):
+    with locked_folder(tmp_path / "other"):
         pass
     assert not (tmp_path / "other").exists()
 
 
 def test_resume_with_nothing_to_resume(tmp_path, make_config):
-    assert claim(tmp_path / "run", make_config(), resume=True) is False
+    assert prepare_run_folder(tmp_path / "run", make_config(), resume=True) is False
     assert (tmp_path / "run/config.cfg").exists()
 
 
 def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_config):
-    claim(tmp_path / "run", make_config())
+    prepare_run_folder(tmp_path / "run", make_config())
     (tmp_path / "run/checkpoint").mkdir()
     with pytest.raises(ValueError, match=r"training\.batch_tokens = 32, was 64"):
-        claim(tmp_path / "run", make_config(batch_tokens=32), resume=True)
-    assert claim(tmp_path / "run", make_config(max_steps=99, save_every=1), resume=True) is True
+        prepare_run_folder(tmp_path / "run", make_config(batch_tokens=32), resume=True)
+    assert (
+        prepare_run_folder(tmp_path / "run", make_config(max_steps=99, save_every=1), resume=True)
+        is True
+    )
 
 
 def test_text_is_prepared_once(tmp_path, make_config, text_file):
@@ -119,15 +122,15 @@ def test_text_is_prepared_once(tmp_path, make_config, text_file):
 
 def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config, corpus, text_file):
     out, config = tmp_path / "run", make_config()
-    claim(out, config)
+    prepare_run_folder(out, config)
     (out / "checkpoint").mkdir()
     (out / "corpus").mkdir()
     inside = config.paths.model_copy(update={"corpus": str(out / "corpus")})
     with pytest.raises(ValueError, match="which force .`--force`. would replace"):
-        claim(out, config.model_copy(update={"paths": inside}), force=True)
+        prepare_run_folder(out, config.model_copy(update={"paths": inside}), force=True)
     text_file.unlink()
     with pytest.raises(FileNotFoundError, match="No text at"):
-        claim(out, config, force=True)
+        prepare_run_folder(out, config, force=True)
     assert (out / "checkpoint").exists()
 
 
@@ -135,7 +138,7 @@ def test_what_killed_runs_left_is_swept_away(tmp_path, make_config):
     out = tmp_path / "run"
     (out / ".corpus.partial").mkdir(parents=True)
     (out / ".model-best.safetensors.123.partial").touch()
-    claim(out, make_config())
+    prepare_run_folder(out, make_config())
     assert [path.name for path in out.iterdir()] == ["config.cfg"]
 
 
@@ -144,4 +147,4 @@ def test_a_damaged_config_of_the_run_is_named(tmp_path, make_config):
     (out / "checkpoint").mkdir(parents=True)
     (out / "config.cfg").touch()
     with pytest.raises(ValueError, match="run/config.cfg, the config of the run to resume"):
-        claim(out, make_config(), resume=True)
+        prepare_run_folder(out, make_config(), resume=True)

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.keeping.extensions import install_extensions
+from spacy_elmo.pipeline.store.extensions import install_extensions
 from spacy_elmo.search.exact import ExactNeighbors
 from spacy_elmo.search.hnsw import HnswNeighbors
 from spacy_elmo.search.index import SearchIndex
-from spacy_elmo.search.unit import unit
+from spacy_elmo.search.normalize import normalize
 from tests import pipelines, tiny
 from tests.disk import limited_file_size, tree
 
@@ -370,8 +370,8 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
 )
 def test_exact_is_brute_force(vectors, query, k, cut):
     # Few different vectors, so that many are equally near.
-    rows = unit(np.array(vectors, dtype=np.float32))
-    query = unit(np.array(query, dtype=np.float32))
+    rows = normalize(np.array(vectors, dtype=np.float32))
+    query = normalize(np.array(query, dtype=np.float32))
     found = ExactNeighbors(3)
     for part in np.split(rows, [min(cut, len(rows))]):
         found.add(part)
@@ -388,7 +388,7 @@ def test_exact_is_brute_force(vectors, query, k, cut):
 def test_equals_keep_their_order(n, width):
     """A matrix product rounds its last rows in another way."""
     rng = np.random.default_rng(n + width)
-    same, other, query = unit(rng.normal(size=(3, width)).astype(np.float32))
+    same, other, query = normalize(rng.normal(size=(3, width)).astype(np.float32))
     found = ExactNeighbors(width)
     found.add(np.stack([other, *[same] * n]))
     for asked in (query, same):
@@ -402,7 +402,7 @@ def test_equals_keep_their_order(n, width):
 def test_the_graph_finds_nearly_all():
     rng = np.random.default_rng(0)
     # Around 200 places, as sentences are around topics.
-    rows = unit(
+    rows = normalize(
         (
             rng.normal(size=(200, 32))[rng.integers(0, 200, 4000)]
             + 0.5 * rng.normal(size=(4000, 32))

@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Corpus, Example
 
-from spacy_elmo.pipeline.reading.spans import rule_spans
+from spacy_elmo.pipeline.encode.spans import rule_spans
 
 PREFIX = "coref_clusters_"
 

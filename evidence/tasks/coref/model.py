@@ -18,7 +18,7 @@ from thinc.api import (
 )
 from thinc.types import Floats2d, Ints1d, Ints2d
 
-from spacy_elmo.pipeline.reading.spans import rule_spans
+from spacy_elmo.pipeline.encode.spans import rule_spans
 
 from .ranker import RankedSpans, SpanRanker
 

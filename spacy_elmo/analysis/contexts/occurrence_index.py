@@ -12,11 +12,11 @@ from spacy.tokens import Doc, Token
 from thinc.api import to_numpy
 
 from ...npy_file import read_npy
-from ...pipeline.keeping.extensions import layers_of
-from ...pipeline.reading.spans import rule_spans
+from ...pipeline.encode.spans import rule_spans
+from ...pipeline.store.extensions import layers_of
 from ...search.exact import ExactNeighbors
 from ...search.index_files import IndexFormat, open_index
-from ...search.unit import unit
+from ...search.normalize import normalize
 from ...text.documents import json_lines
 from .occurrences import Occurrence, Occurrences, sentence_text
 
@@ -91,7 +91,7 @@ class OccurrenceIndex:
         self._check_rows(files["words.jsonl"])
         self._check_places(files["places"])
         self._spellings = ExactNeighbors(width)
-        self._spellings.add(unit(spellings.astype("float32") - centre[0]))
+        self._spellings.add(normalize(spellings.astype("float32") - centre[0]))
 
     @property
     def sentences(self) -> int:
@@ -126,7 +126,7 @@ class OccurrenceIndex:
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
         """Return the n words of the corpus whose vectors in layer 0 are the nearest, without the token itself."""
-        vector = unit(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
+        vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [
             SimilarSpelling(self._words[number].word, self._words[number].occurrences, cosine)

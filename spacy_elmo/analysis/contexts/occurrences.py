@@ -19,8 +19,8 @@ from ...corpora.passages import Passage
 from ...corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ...corpora.senses import SenseInstance
 from ...pipeline.component import Elmo
-from ...pipeline.reading.spans import rule_spans
-from ...search.unit import unit
+from ...pipeline.encode.spans import rule_spans
+from ...search.normalize import normalize
 
 _BATCH_SIZE = 64
 """Number of Docs in a batch."""
@@ -68,7 +68,7 @@ class Occurrences:
 
         The part of the vector common to all words would make all of them similar, and does not distinguish them.
         """
-        return unit(self.vectors - self.centre)
+        return normalize(self.vectors - self.centre)
 
 
 def find_occurrences(

@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from ...corpora.docs import read_docs
 from ...corpora.pipelines import elmo_and_later, find_elmo
-from ...pipeline.reading.spans import rule_spans
+from ...pipeline.encode.spans import rule_spans
 from ...search.index_files import written_index
 from .occurrence_index import MAX_OCCURRENCES, OCCURRENCES, numpy_layers
 from .occurrences import sentence_text

@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...corpora.pipelines import elmo_and_later, find_elmo
-from ...pipeline.reading.encoder import layers_and_width
+from ...pipeline.encode.encoder import layers_and_width
 
 _SENTENCES = 512
 """Number of sentences that are processed together: enough for batches of similar lengths."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...corpora.senses import SenseInstance, SenseSentence, entry_of
-from ...search.unit import unit
+from ...search.normalize import normalize
 from .layers import LayerReader
 
 
@@ -110,7 +110,7 @@ class NearestSense:
         for sense, _ in counts.most_common():  # equally frequent senses stay in order of occurrence
             self._senses.setdefault(entry_of(sense), []).append(sense)
         self._vectors = {
-            entry: unit(np.stack([sums.pop(sense) for sense in senses], axis=1))
+            entry: normalize(np.stack([sums.pop(sense) for sense in senses], axis=1))
             for entry, senses in self._senses.items()
         }
 

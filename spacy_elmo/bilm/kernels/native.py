@@ -90,7 +90,7 @@ def library() -> dict[tuple[str, torch.dtype], Any]:
     """All functions by name and type; empty if nothing was compiled."""
     try:
         native = ctypes.CDLL(str(path()))
-        _give_team(native)
+        _use_torch_threads(native)
         return _functions(native)
     # Not built, or for another machine, or from sources with another ABI.
     except (OSError, AttributeError):
@@ -108,11 +108,11 @@ def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
     return functions
 
 
-def _give_team(library: ctypes.CDLL) -> None:
+def _use_torch_threads(library: ctypes.CDLL) -> None:
     """Let C share rows among torch's own threads (`threads.c`), where torch's OpenMP library has GCC's functions."""
     if sys.platform == "win32":
         return  # which has no way to ask for what is in the process already
     process = ctypes.CDLL(None)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(process, name) for name in names):
-        library.spacy_elmo_use_team(*(getattr(process, name) for name in names))
+        library.spacy_elmo_use_torch_threads(*(getattr(process, name) for name in names))

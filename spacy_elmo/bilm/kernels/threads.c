@@ -17,7 +17,7 @@ static Number thread_number = NULL, thread_count = NULL;
 static const int64_t FEWEST = 8192;
 
 /* GOMP_parallel, omp_get_thread_num and omp_get_num_threads. */
-void spacy_elmo_use_team(Parallel gomp_parallel, Number get_thread_num, Number get_num_threads) {
+void spacy_elmo_use_torch_threads(Parallel gomp_parallel, Number get_thread_num, Number get_num_threads) {
     parallel = gomp_parallel;
     thread_number = get_thread_num;
     thread_count = get_num_threads;

@@ -16,7 +16,7 @@ import numpy as np
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...files import atomic_folder, remove_partial
-from ...run_lock import exclusive
+from ...run_lock import lock
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
 from ...text.files import text_files
 from ..config import Paths, Prepare
@@ -77,7 +77,7 @@ def prepare(
         text_files(paths.dev_text)
     tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with exclusive(out):
+    with lock(out):
         remove_partial(out.parent, out.name)
         with atomic_folder(out) as folder:
             _write_corpus(folder, paths.raw_text, paths.dev_text, tokenizer)

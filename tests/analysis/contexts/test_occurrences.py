@@ -10,8 +10,8 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.passages import Passage, read_passages
-from spacy_elmo.pipeline.reading.encoder import shim_of
-from spacy_elmo.pipeline.reading.spans import rule_spans
+from spacy_elmo.pipeline.encode.encoder import shim_of
+from spacy_elmo.pipeline.encode.spans import rule_spans
 from tests import pipelines, tiny
 
 TEXTS = [

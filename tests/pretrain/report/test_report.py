@@ -22,7 +22,7 @@ from spacy_elmo.pretrain.report.chart import (  # fmt: skip
     thinned,
 )
 from spacy_elmo.pretrain.report.report import report, write_report
-from spacy_elmo.pretrain.run_folder import claim
+from spacy_elmo.pretrain.run_folder import prepare_run_folder
 from spacy_elmo.pretrain.training.loop import pretrain
 
 
@@ -215,7 +215,7 @@ def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_f
         update={"paths": settings.paths.model_copy(update={"raw_text": str(text_file)})}
     )
     out = tmp_path / "run"
-    claim(out, settings)
+    prepare_run_folder(out, settings)
     first = next(p for p in pretrain(settings, corpus, out) if p.dev is not None)
     page = Page(write_report(out).read_text("utf8")).text
     assert f"{first.epoch:.2f} epochs, 10 of 20 steps" in page

@@ -13,7 +13,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretrain.config import PretrainConfig
 from spacy_elmo.pretrain.report.report import write_report
 from spacy_elmo.pretrain.report.statistics import statistics
-from spacy_elmo.pretrain.run_folder import claim
+from spacy_elmo.pretrain.run_folder import prepare_run_folder
 from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
 from spacy_elmo.pretrain.training.loop import pretrain
 
@@ -111,21 +111,21 @@ def test_weights_of_another_language_are_refused(make_config, corpus, given, car
 
 def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
     out = tmp_path / "run"
-    claim(out, make_config())
+    prepare_run_folder(out, make_config())
     (out / "checkpoint").mkdir()
     given.rename(out / "model-best.safetensors")
     config = make_config()
     with pytest.raises(
         FileNotFoundError, match=r"No weights file at .*given\.safetensors .*--init"
     ):
-        claim(out, config, force=True)
+        prepare_run_folder(out, config, force=True)
     own = config.paths.model_copy(update={"init": str(out / "model-best.safetensors")})
     with pytest.raises(ValueError, match="which force .`--force`. would replace"):
-        claim(out, config.model_copy(update={"paths": own}), force=True)
+        prepare_run_folder(out, config.model_copy(update={"paths": own}), force=True)
     (out / "model-best.safetensors").rename(given)
     given.write_bytes(given.read_bytes()[:-9])
     with pytest.raises(ValueError, match="truncated"):
-        claim(out, config, force=True)
+        prepare_run_folder(out, config, force=True)
     assert (out / "checkpoint").exists()
 
 
@@ -166,7 +166,7 @@ def test_the_file_is_read_once(make_config, corpus, given, tmp_path, monkeypatch
     assert config.model
     config, initial = read_initial_weights(config.model_copy(update={"model": {}}))
     assert config.bilm == make_config().bilm and initial.vocabulary == GIVEN
-    claim(tmp_path / "run", config, initial=initial)
+    prepare_run_folder(tmp_path / "run", config, initial=initial)
     assert statistics(config, corpus, initial).vocab_size == len(GIVEN)
     next(pretrain(config, corpus, tmp_path / "run", initial=initial))
     assert reads == [str(given)]
@@ -190,7 +190,7 @@ def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tm
     best, initial = Weights.load(out / "model-best.safetensors"), Weights.load(good)
     assert all(torch.equal(best.tensors[n], initial.tensors[n]) for n in initial.tensors)
     assert best.card["steps"] == 0
-    claim(out, config, resume=True)
+    prepare_run_folder(out, config, resume=True)
     page = write_report(out).read_text("utf8")
     assert "step 0, 0 words" in page
 

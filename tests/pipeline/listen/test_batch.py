@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.listening.batch import ListenerBatch
+from spacy_elmo.pipeline.listen.batch import ListenerBatch
 
 VOCAB = spacy.blank("en").vocab
 

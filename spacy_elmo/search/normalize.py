@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def normalize(vectors: np.ndarray) -> np.ndarray:
     """Scale (..., width) to length 1. Zero vectors stay zero, and have a cosine of 0 with every vector."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

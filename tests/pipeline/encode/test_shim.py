@@ -12,9 +12,9 @@ import torch
 from thinc.api import Adam
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.encode import shim as module
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.options import BiLMOptions
-from spacy_elmo.pipeline.reading import shim as module
-from spacy_elmo.pipeline.reading.shim import BiLMShim
 from tests import tiny
 
 

@@ -12,10 +12,10 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
-from ...bilm.finite import is_finite
+from ...bilm.is_finite import is_finite
 from ...bilm.model import BiLM
-from ..keeping.mapped_arrays import mapped_copy, mapped_zeros
 from ..options import BiLMOptions
+from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .sequences import Sequences
 from .shim import BiLMShim
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import data_validation
 
-from spacy_elmo.pipeline.options import BiLMOptions
-from spacy_elmo.pipeline.reading.encoder import (
+from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
     averages,
     configure,
     layers_and_width,
     shim_of,
 )
-from spacy_elmo.pipeline.reading.spans import sentence_spans, whole_docs, window_spans
+from spacy_elmo.pipeline.encode.spans import sentence_spans, whole_docs, window_spans
+from spacy_elmo.pipeline.options import BiLMOptions
 from tests import tiny
 from tests.pipelines import TEXTS, assert_close
 

@@ -19,8 +19,8 @@ def ElmoEnhanced_v1(
     """Build [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3): (n_tokens, width) per Doc.
 
     Each ELMo is a separate layer, with a mix and weights of its own; the model's refs "input" and "output" are the
-    two. The input of `encode` is `fitted` to its width. The output's width is that of `encode`, plus the width of ELMo
-    if there is an `output`.
+    two. `project_to_width` projects the input of `encode` to its width. The output's width is that of `encode`, plus
+    the width of ELMo if there is an `output`.
 
     Args:
         encode: h from the vectors of each Doc, such as `spacy.TorchBiLSTMEncoder.v1`.
@@ -41,7 +41,9 @@ def ElmoEnhanced_v1(
         raise ValueError(
             "ElmoEnhanced has neither embed nor input, and so nothing to encode: give it one of them"
         )
-    model: Model[list[Doc], list[Floats2d]] = chain(concatenate(*inputs), fitted(encode), encode)
+    model: Model[list[Doc], list[Floats2d]] = chain(
+        concatenate(*inputs), project_to_width(encode), encode
+    )
     if output is not None:
         h, elmo = encode.maybe_get_dim("nO"), output.maybe_get_dim("nO")
         model = concatenate(model, output)
@@ -52,7 +54,9 @@ def ElmoEnhanced_v1(
     return model
 
 
-def fitted(encode: Model[list[Floats2d], list[Floats2d]]) -> Model[list[Floats2d], list[Floats2d]]:
+def project_to_width(
+    encode: Model[list[Floats2d], list[Floats2d]],
+) -> Model[list[Floats2d], list[Floats2d]]:
     """Build a layer that projects vectors to the input width of an encoder, by the Maxout layer that ends spaCy's
     embeddings.
 
@@ -62,7 +66,9 @@ def fitted(encode: Model[list[Floats2d], list[Floats2d]]) -> Model[list[Floats2d
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
     # dropout = 0.0 lets [training] dropout reach it; None would not.
     maxout = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
-    return Model("elmo-fitted", forward, init=init, dims={"nO": width}, layers=[with_array(maxout)])
+    return Model(
+        "elmo-project-to-width", forward, init=init, dims={"nO": width}, layers=[with_array(maxout)]
+    )
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:

@@ -8,18 +8,18 @@ from thinc.api import Model
 from thinc.model import deserialize_attr, serialize_attr
 
 
-class Unsaved:
+class ConfigOnly:
     """Base class of values in a model's `attrs` that come from the config or from the pipeline.
 
     They are saved as empty bytes, and loading keeps the present value, so that no saved value overrides the config.
     """
 
 
-@serialize_attr.register(Unsaved)
-def _serialize(_: Any, value: Unsaved, name: str, model: Model) -> bytes:
+@serialize_attr.register(ConfigOnly)
+def _serialize(_: Any, value: ConfigOnly, name: str, model: Model) -> bytes:
     return b""
 
 
-@deserialize_attr.register(Unsaved)
+@deserialize_attr.register(ConfigOnly)
 def _deserialize(_: Any, value: bytes, name: str, model: Model) -> Any:
     return model.attrs[name]

@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.reading.spans import rule_spans, window_spans, windows_v1
+from spacy_elmo.pipeline.encode.spans import rule_spans, window_spans, windows_v1
 from tests import pipelines
 from tests.pipelines import assert_close
 

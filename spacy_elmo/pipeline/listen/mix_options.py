@@ -6,13 +6,13 @@ A listener has a mix, and so has `ElmoTok2Vec`. The options take effect in `scal
 from dataclasses import dataclass
 from typing import Literal
 
-from ..unsaved import Unsaved
+from ..config_only import ConfigOnly
 
 LayerChoice = Literal["mix", "average", "top"] | int
 
 
 @dataclass(frozen=True)
-class MixOptions(Unsaved):
+class MixOptions(ConfigOnly):
     """Options of a mix, which combines the layers to one vector per token. They are not saved with the model,
     because the config contains them, and an old value would override it.
 

@@ -18,7 +18,7 @@ class Upstream:
 
     name: str
 
-    def on_link(self) -> None:
+    def resolve_config(self) -> None:
         """Update what depends on the pipeline. Called whenever spaCy links the pipeline."""
 
     def is_disabled(self) -> bool:
@@ -34,7 +34,7 @@ class Upstream:
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._nearer: list[str] = []
-        self.on_link()
+        self.resolve_config()
 
     @property
     def listeners(self) -> list[Model]:
@@ -103,7 +103,7 @@ class Upstream:
                 )
             else:
                 self.add_listener(node, component.name)
-                state_of(node).gets_copies = isinstance(component, EntityLinker)
+                state_of(node).docs_are_copies = isinstance(component, EntityLinker)
 
     def relink_listeners(self) -> None:
         """Link the listeners again after this component was copied or unpickled together with them.

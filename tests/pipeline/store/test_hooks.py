@@ -8,7 +8,7 @@ import spacy
 from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.keeping.hooks import set_hooks
+from spacy_elmo.pipeline.store.hooks import set_hooks
 from tests import pipelines
 
 TEXT = "Anna met Bob in Paris.\nIt rained."

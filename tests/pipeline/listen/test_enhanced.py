@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.util import load_model_from_config, registry
 from thinc.api import fix_random_seed
 
-from spacy_elmo.pipeline.listening.enhanced import ElmoEnhanced_v1
+from spacy_elmo.pipeline.listen.enhanced import ElmoEnhanced_v1
 from tests import consumers, pipelines
 from tests.pipelines import TEXTS
 
@@ -115,9 +115,9 @@ def maxout(model, x):
     """The largest of three linear maps for each number; then a layer norm that has not learnt yet."""
     (layer,) = [
         node
-        for fitted in model.walk()
-        if fitted.name == "elmo-fitted"
-        for node in fitted.walk()
+        for projection in model.walk()
+        if projection.name == "elmo-project-to-width"
+        for node in projection.walk()
         if node.name == "maxout"
     ]
     best = (np.einsum("opi,ni->nop", layer.get_param("W"), x) + layer.get_param("b")).max(axis=-1)

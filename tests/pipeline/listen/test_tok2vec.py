@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from spacy.util import load_model_from_config
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.listening.tok2vec import ReplaceListenerConfig
+from spacy_elmo.pipeline.listen.tok2vec import ReplaceListenerConfig
 from tests import pipelines
 from tests.pipelines import TEXTS
 

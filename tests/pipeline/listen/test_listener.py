@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc, DocBin
 from thinc.api import data_validation
 
-from spacy_elmo.pipeline.listening.listener import ElmoListener_v1, is_listener, state_of
+from spacy_elmo.pipeline.listen.listener import ElmoListener_v1, is_listener, state_of
 from tests import pipelines
 from tests.pipelines import TEXTS, assert_close
 

@@ -13,10 +13,10 @@ from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.pipeline.keeping.cache import LayerCache, keys_of
+from spacy_elmo.pipeline.encode.encoder import configure, shim_of
+from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.options import BiLMOptions
-from spacy_elmo.pipeline.reading.encoder import configure, shim_of
-from spacy_elmo.pipeline.reading.spans import rule_spans, whole_docs
+from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
 from tests import pipelines
 from tests.pipelines import TEXTS
 

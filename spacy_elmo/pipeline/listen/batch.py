@@ -42,7 +42,7 @@ class ListenerBatch:
         self._gradient: list[Any] | None = None
 
     @classmethod
-    def sample(cls, docs: Sequence[Doc], ops: Ops, layers: int, width: int) -> ListenerBatch:
+    def zeros(cls, docs: Sequence[Doc], ops: Ops, layers: int, width: int) -> ListenerBatch:
         """Make a batch of the Docs of `initialize`, with zeros as their layers.
 
         The surrounding thinc layers predict on these Docs to infer the shape of their input. Real layers cannot always

@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
+from ..encode.encoder import shim_of
+from ..encode.sequences import spans_of
+from ..encode.spans import rule_spans
 from ..options import SpanGetter
-from ..reading.encoder import shim_of
-from ..reading.sequences import spans_of
-from ..reading.spans import rule_spans
 from .layer_files import LayerFiles
 
 # Memory of an entry beside its layers, roughly.

@@ -7,8 +7,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc, DocBin, Span, Token
 
-from spacy_elmo.pipeline.keeping import extensions
-from spacy_elmo.pipeline.keeping.extensions import install_extensions, store_layers, stored_layers
+from spacy_elmo.pipeline.store import extensions
+from spacy_elmo.pipeline.store.extensions import install_extensions, store_layers, stored_layers
 
 NLP = spacy.blank("en")
 LAYERS = np.arange(2 * 4 * 3, dtype="f").reshape(2, 4, 3)

@@ -9,9 +9,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..config_only import ConfigOnly
+from ..encode.encoder import configure, layers_and_width, shim_of
 from ..options import BiLMOptions, flatten_options
-from ..reading.encoder import configure, layers_and_width, shim_of
-from ..unsaved import Unsaved
 from .batch import ListenerBatch
 from .listener import mix_of
 from .mix_options import MixOptions
@@ -38,10 +38,10 @@ def ElmoTok2Vec_v1(
 
 
 @dataclass
-class Initialization(Unsaved):
-    """The sample that `initialize` passed, until the first step of training."""
+class Initialization(ConfigOnly):
+    """The Docs of `initialize`, until the first step of training: their layers are zeros."""
 
-    sample: ListenerBatch | None = None
+    zeros: ListenerBatch | None = None
 
 
 def _chain(bilm: Model, mix: Model) -> Model[list[Doc], list[Floats2d]]:
@@ -62,8 +62,8 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
     layers, width = layers_and_width(bilm)
     model.set_dim("nO", width)
     mix.initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    sample = ListenerBatch.sample(X, model.ops, layers, width) if X else None
-    model.attrs["initializing"].sample = sample
+    zeros = ListenerBatch.zeros(X, model.ops, layers, width) if X else None
+    model.attrs["initializing"].zeros = zeros
 
 
 def forward(
@@ -72,11 +72,11 @@ def forward(
     """Compute the layers and mix them."""
     bilm, mix = model.layers
     initialization = model.attrs["initializing"]
-    if initialization.sample is not None and not is_train:
-        zeros = [initialization.sample.layers_of(doc) for doc in docs]
+    if initialization.zeros is not None and not is_train:
+        zeros = [initialization.zeros.layers_of(doc) for doc in docs]
         if all(layers is not None for layers in zeros):
             return mix.predict(zeros), lambda d_mixed: []
-    initialization.sample = None
+    initialization.zeros = None
     layers, backprop_bilm = bilm(docs, is_train)
     mixed, unmix = mix(layers, is_train)
 

@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..config_only import ConfigOnly
 from ..options import flatten_options
-from ..unsaved import Unsaved
 from .batch import ListenerBatch
 from .mix_options import MixOptions
 from .scalar_mix import scalar_mix
@@ -36,7 +36,7 @@ class LayerProvider(Protocol):
         """Mark Docs on which it ran as training data."""
 
 
-class ListenerState(Unsaved):
+class ListenerState(ConfigOnly):
     """State of a listener beside its parameters. None of it is saved with the model.
 
     A copy, such as the one that `nlp.rehearse` makes of a consumer's model, is linked to the same component. When a
@@ -50,9 +50,9 @@ class ListenerState(Unsaved):
         self.batch: ListenerBatch | None = None
         """The batch of the present update. Only the component removes it: between its `update` and the consumer's,
         others may predict."""
-        self.sample: ListenerBatch | None = None
+        self.zeros: ListenerBatch | None = None
         """The Docs of `initialize`, until it has finished: their layers are zeros."""
-        self.gets_copies = False
+        self.docs_are_copies = False
         """True if the consumer passes copies or excerpts of its Docs to its model: `EntityLinker` trains on copies and
         predicts on excerpts."""
         self._upstream: weakref.ref[Any] | None = None
@@ -84,15 +84,15 @@ class ListenerState(Unsaved):
     def link(self, upstream: Any) -> None:
         """Link to a component; None: unlink."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
-        self.sample = None  # spaCy links the pipeline again after it has initialized it
+        self.zeros = None  # spaCy links the pipeline again after it has initialized it
 
     def __getstate__(self) -> dict[str, Any]:
         # The batch of an update belongs to the original, and weak references cannot be pickled.
-        return {**self.__dict__, "batch": None, "sample": None, "_upstream": None}
+        return {**self.__dict__, "batch": None, "zeros": None, "_upstream": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
-        copied._upstream, copied.gets_copies = self._upstream, self.gets_copies
+        copied._upstream, copied.docs_are_copies = self._upstream, self.docs_are_copies
         return copied
 
 
@@ -148,7 +148,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     model.set_dim("nO", width)
     mix_of(model).initialize(X=[model.ops.alloc3f(layers, 0, width)])
     state.batch = None
-    state.sample = ListenerBatch.sample(X, model.ops, layers, width) if X else None
+    state.zeros = ListenerBatch.zeros(X, model.ops, layers, width) if X else None
 
 
 def forward(
@@ -159,14 +159,14 @@ def forward(
     state = state_of(model)
     docs = list(docs)
     if is_train:
-        state.sample = None  # still there if the component was disabled in `initialize`
-    batch = state.batch or state.sample
-    if batch and state.gets_copies:
+        state.zeros = None  # still there if the component was disabled in `initialize`
+    batch = state.batch or state.zeros
+    if batch and state.docs_are_copies:
         docs = [batch.original(doc) for doc in docs]
     layers: list[Any] = [batch.layers_of(doc) if batch else None for doc in docs]
     in_batch = [array is not None for array in layers]
     if not all(in_batch):
-        state.sample = None
+        state.zeros = None
         _fill_from_docs(state, docs, layers, is_train)
     mixed, unmix = mix_of(model)(layers, is_train)
 
@@ -195,7 +195,7 @@ def _fill_from_docs(
         upstream.mark_training([docs[place] for place in gaps if layers[place] is not None])
     if missing:
         computed = upstream.compute_missing(
-            [docs[place] for place in missing], train=is_train, warn=not state.gets_copies
+            [docs[place] for place in missing], train=is_train, warn=not state.docs_are_copies
         )
         for place, array in zip(missing, computed, strict=True):
             layers[place] = array

@@ -6,8 +6,8 @@ from typing import get_args, get_type_hints
 import pytest
 import torch
 
+from spacy_elmo.converters.api import convert
 from spacy_elmo.converters.formats import FORMATS
-from spacy_elmo.converters.one_call import convert
 from tests import tiny
 from tests.converters import foreign
 
