@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = "spacy_elmo"
 FLOORS = {
     "about": 0,
-    "file_hash": 0,
+    "digest": 0,
     "files": 0,
     "limits": 0,
     "npy_file": 0,

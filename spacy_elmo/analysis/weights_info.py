@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bilm.weights import Weights
-from ..file_hash import hash_file
+from ..digest import file_digest
 
 
 def weights_info(path: str | Path) -> dict[str, Any]:
@@ -24,6 +24,6 @@ def weights_info(path: str | Path) -> dict[str, Any]:
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "sha256": hash_file(path, hashlib.sha256()),
+        "sha256": file_digest(path, hashlib.sha256()),
         **weights.info(),
     }

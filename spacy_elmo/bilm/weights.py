@@ -14,19 +14,22 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..digest import Digest, json_digest
 from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
 from .is_finite import is_finite
 from .meta import on_meta_device
 from .model import BiLM
+from .read_tensors import bytes_of, read_tensors
 from .start_state import StartState
-from .weights_digest import DIGEST, check_digest, file_digest, read_tensors, tensor_digest
 from .words.alphabet import N_MARKS
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
+_DIGEST = "digest"
+"""Entry of the header with the digest of all other entries and of the tensors."""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -149,8 +152,7 @@ class Weights:
             "card": json.dumps(self.card),
         }
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}
-        header[DIGEST] = file_digest(header, tensors, digests)
+        header[_DIGEST] = _digest(header, tensors)
         return safetensors.torch.save(tensors, header)
 
     def save(self, path: str | Path) -> None:
@@ -164,7 +166,7 @@ class Weights:
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
-        """Read and check a weights file. A file of an earlier version has no digest, and is loaded with a warning.
+        """Read and check a weights file.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
@@ -180,10 +182,10 @@ class Weights:
         try:
             # Opened here first, because safetensors raises errors of its own for a missing or unreadable file.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
-                header, (tensors, digests) = layout.metadata() or {}, read_tensors(file, layout)
+                header, tensors = layout.metadata() or {}, read_tensors(file, layout)
         except (safetensors.SafetensorError, EOFError) as error:
             raise ValueError(_unreadable(str(path), error)) from error
-        return cls._checked(header, tensors, digests, str(path))
+        return cls._checked(header, tensors, str(path))
 
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
@@ -216,16 +218,11 @@ class Weights:
             tensors[name] = tensors[name].clone()
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-        digests = {name: tensor_digest(tensor) for name, tensor in tensors.items()}
-        return cls._checked(header, tensors, digests, "weights")
+        return cls._checked(header, tensors, "weights")
 
     @classmethod
     def _checked(
-        cls,
-        header: Mapping[str, str],
-        tensors: dict[str, Tensor],
-        digests: Mapping[str, str],
-        source: str,
+        cls, header: Mapping[str, str], tensors: dict[str, Tensor], source: str
     ) -> Weights:
         if header.get("format") != FORMAT:
             raise ValueError(
@@ -251,7 +248,11 @@ class Weights:
             raise ValueError(
                 f"{source}: the tensors do not fit the header:\n  " + "\n  ".join(problems)
             )
-        check_digest(source, header, file_tensors, digests)
+        if header.get(_DIGEST) != _digest(header, file_tensors):
+            raise ValueError(
+                f"{source} is damaged: it has changed since it was written (its digest is another). Restore it from a"
+                " copy"
+            )
         return weights
 
     def _problems(self) -> list[str]:
@@ -313,6 +314,17 @@ class Weights:
             shapes[_START_H] = torch.Size((layers, 2, self.config.projection))
             shapes[_START_C] = torch.Size((layers, 2, self.config.dim))
         return shapes
+
+
+def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """Return the digest of a weights file: of the entries of its header, and the names, types, shapes and bytes of its
+    tensors."""
+    entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
+    described = [
+        (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())
+        for name, t in sorted(tensors.items())
+    ]
+    return json_digest([entries, described])
 
 
 def _as_bytes(text: str) -> Tensor:

@@ -14,7 +14,7 @@ from typing import IO
 import requests
 from tqdm import tqdm
 
-from ..file_hash import hash_file
+from ..digest import file_digest
 from ..files import atomic_file, atomic_write
 from ..limits import MAX_BYTES
 from .models import RemoteFile
@@ -91,7 +91,7 @@ def first_checksum(path: Path) -> str | None:
 
 def sha256_of(path: Path) -> str:
     """Compute the SHA-256 of a file, in hexadecimal digits."""
-    return hash_file(path, hashlib.sha256())
+    return file_digest(path, hashlib.sha256())
 
 
 def _transfer(url: str, target: IO[bytes], progress: bool) -> str:

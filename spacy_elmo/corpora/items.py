@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from ..digest import json_digest
 from ..text.conllu import FORM, conllu_sentences
 from ..text.documents import docbin_words, json_lines
 from ..text.files import kind, lines, text_files
@@ -34,8 +34,8 @@ class Shard:
 
     @functools.cached_property
     def digest(self) -> str:
-        """BLAKE2b digest of the items, 32 hexadecimal digits."""
-        return hashlib.blake2b(json.dumps(self.items).encode(), digest_size=16).hexdigest()
+        """Digest of the items, 32 hexadecimal digits."""
+        return json_digest(self.items)
 
 
 def corpus_files(source: str) -> list[Path]:

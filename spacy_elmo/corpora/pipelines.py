@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import spacy
 from spacy.language import Language
 
+from ..digest import json_digest
 from ..pipeline.component import Elmo
 from ..pipeline.encode.encoder import shim_of
-from ..pipeline.options import ElmoOptions, default_options
 from ..pipeline.weight_names import known_names
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
 """Layers of the biLM to keep: all of them, their average, or the last one."""
-_WITHOUT_EFFECT = ("frozen", "trainable", "unfreeze_at", "cache_mb", "cache_dir", "hooks")
-"""Options of elmo on which no vector depends, beside those that were added later (see `fingerprint`)."""
+_WITHOUT_EFFECT = (
+    "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "cache_mb", "cache_dir", "hooks",
+)  # fmt: skip
+"""Options of elmo on which no vector depends."""
 
 
 def load_pipeline(
@@ -85,11 +85,8 @@ def elmo_and_later(nlp: Language) -> list[str]:
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
-def fingerprint(nlp: Language, *, all_options: bool = False) -> dict[str, str]:
+def fingerprint(nlp: Language) -> dict[str, str]:
     """Return what the vectors of a pipeline depend on: its language, digests of its weights and its config up to elmo.
-
-    Args:
-        all_options: include the options of elmo on which no vector depends, as early indexes do.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -100,15 +97,10 @@ def fingerprint(nlp: Language, *, all_options: bool = False) -> dict[str, str]:
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
     # The digest of the weights identifies them; the path of their file does not.
     del components[name]["weights"]
-    if not all_options:
-        # Not removed: so what was written with all options still matches a pipeline with the defaults.
-        defaults = default_options(ElmoOptions)
-        components[name].update({option: defaults[option] for option in _WITHOUT_EFFECT})
-    # Removed, because it was added later.
-    components[name].pop("learn_rate_factor", None)
-    settings = json.dumps([config["nlp"]["tokenizer"], components], sort_keys=True)
+    for option in _WITHOUT_EFFECT:
+        del components[name][option]
     return {
         "lang": str(nlp.lang),
         "weights": shim_of(elmo.model).checksum(),
-        "pipeline": hashlib.blake2b(settings.encode(), digest_size=16).hexdigest(),
+        "pipeline": json_digest([config["nlp"]["tokenizer"], components]),
     }

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora.items import Shard
+from ..digest import with_digests
 from ..files import atomic_write, flush_folder, remove_folder, remove_partial
 from ..run_lock import LOCK
 from ..text.json_object import read_json_object
 from .shard_file import ShardFile, shard_name
-from .vectors import FORMAT, INDEX, index_digest
+from .vectors import FORMAT, INDEX
 
 _NEW = ".new"
 _SETTINGS = "settings.json"
@@ -113,12 +114,13 @@ class VectorFolder:
                 f"{files[self._count]} was made from text that has been removed. Restore the text, or start again with"
                 " force (`--force`)"
             )
+        path = self._target / INDEX
         index = {
             "format": FORMAT,
             "settings": read_json_object(self._target / _SETTINGS),
             "shards": [_entry(ShardFile(file)) for file in files],
         }
-        atomic_write(self._target / INDEX, _json({**index, "digest": index_digest(index)}))
+        atomic_write(path, _json(with_digests(index, path)))
         if self._target != self.path:
             self._install()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +12,13 @@ import numpy as np
 import safetensors.numpy
 
 from ..corpora.items import Shard
+from ..digest import Digest
 
 _DTYPES = {"F16": "<f2", "F32": "<f4", "I64": "<i8", "U8": "<u1"}
 _TENSORS = ("offsets", "token_bytes", "token_offsets", "vectors")
-_METADATA = {"source": str, "first": int, "items": int, "rows": int, "pooled": bool, "digest": str}
+_METADATA = {
+    "source": str, "first": int, "items": int, "rows": int, "pooled": bool, "digest": str, "checksum": str,
+}  # fmt: skip
 
 
 def shard_name(number: int) -> str:
@@ -67,8 +69,8 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a BLAKE2b digest of the metadata, the shapes, the number types and the values of the tensors."""
-    checksum = hashlib.blake2b(json.dumps(metadata, sort_keys=True).encode(), digest_size=16)
+    """Return a digest of the metadata, the shapes, the number types and the values of the tensors."""
+    checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
         checksum.update(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
@@ -99,7 +101,7 @@ class ShardFile:
         """
         metadata = {name: value for name, value in self.metadata.items() if name != "checksum"}
         checksum = _checksum(metadata, (self._tensors[name] for name in _TENSORS))
-        if self.metadata.get("checksum", checksum) != checksum:
+        if self.metadata["checksum"] != checksum:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -119,8 +121,7 @@ class ShardFile:
         self._start = 8 + int.from_bytes(self._bytes[:8].tobytes(), "little")
         self._header = json.loads(self._bytes[8 : self._start].tobytes())
         metadata = json.loads(self._header["__metadata__"]["shard"])
-        kinds = {name: type(value) for name, value in metadata.items() if name != "checksum"}
-        if kinds != _METADATA:
+        if {name: type(value) for name, value in metadata.items()} != _METADATA:
             raise ValueError("metadata")
         return metadata
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import bisect
 import functools
-import hashlib
-import json
 import operator
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..digest import check_digests
 from ..text.json_object import read_json_object
 from .shard_file import ShardFile, shard_name
 
@@ -99,12 +97,6 @@ class Vectors:
                 f"{shard.path} is not the shard of {self.folder / INDEX}; run `embed` again"
             )
         if self._verify and number not in self._verified:
-            if "checksum" not in shard.metadata and not self._verified:
-                warnings.warn(
-                    f"{self.folder} was written by an earlier version, without checksums: damage to its files is not"
-                    " detected",
-                    stacklevel=3,
-                )
             shard.verify()
             self._verified.add(number)
         return shard
@@ -119,25 +111,21 @@ class Vectors:
         return self._open(shard), index - self.files[shard]["first"]
 
 
-def index_digest(index: Mapping[str, Any]) -> str:
-    """Return the BLAKE2b digest of an index, without its entry `digest`; 32 hexadecimal digits."""
-    content = {name: value for name, value in index.items() if name != "digest"}
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest of an index, and its entries, since earlier versions wrote no digest.
+    """Check the digest of an index, and its entries.
 
     Raises:
         ValueError: the index has changed since it was written, or an entry is missing or invalid.
     """
-    if "digest" in index and index["digest"] != index_digest(index):
-        raise ValueError(f"{path} is damaged: it has changed since it was written")
+    try:
+        check_digests(index, path)
+    except ValueError as error:
+        raise ValueError(f"{error}: run `embed` again") from error
     shards = index.get("shards")
     if (
         not isinstance(shards, list)
         or not isinstance(index.get("settings"), dict)
-        or index.keys() - {"digest"} != {"format", "settings", "shards"}
+        or index.keys() != {"format", "settings", "shards", "digests"}
     ):
         raise ValueError(f"{path} is damaged: expected settings and a list of shards")
     first = 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from ..file_hash import hash_file
+from ..digest import check_digests, with_digests
 from ..files import atomic_file, atomic_folder, atomic_write
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
@@ -63,11 +61,13 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
     Raises:
         OSError: a file cannot be written.
     """
+    described = {"format": kind.name, **settings}
     if not folder.exists():
         with atomic_folder(folder) as new:
             with _named_errors(folder):
                 yield new
-            srsly.write_json(new / _SETTINGS, _with_digests(new, kind, kind.files, settings))
+            path = new / _SETTINGS
+            srsly.write_json(path, with_digests(described, path, kind.files))
         return
     old = _present_files(folder, kind) if is_index(folder) else set()
     names = tuple(map(_other_name, kind.files)) if old.intersection(kind.files) else kind.files
@@ -78,8 +78,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
             for file, name in zip(kind.files, names, strict=True):
                 with atomic_file(folder / name) as target:
                     (Path(partial) / file).replace(target)
-        content = json.dumps(_with_digests(folder, kind, names, settings))
-        atomic_write(folder / _SETTINGS, content.encode())
+        path = folder / _SETTINGS
+        atomic_write(path, json.dumps(with_digests(described, path, names)).encode())
     except BaseException:
         # The new settings may be in place, if the error came after them.
         if not is_index(folder) or _present_files(folder, kind) != set(names):
@@ -111,14 +111,6 @@ def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
-def _with_digests(
-    folder: Path, kind: IndexFormat, names: Sequence[str], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    described = {"format": kind.name, **settings}
-    digests = {name: _file_digest(folder / name) for name in names}
-    return {**described, "digests": {**digests, _SETTINGS: _settings_digest(described)}}
-
-
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
     """Return the names of the files of the index in a folder: those in its settings, or the first ones of `kind`."""
     try:
@@ -145,8 +137,11 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
         ValueError: it is not an index of this kind, or damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
-    _check_digests(folder, kind, settings)
     names = _names(kind, settings.get("digests"))
+    try:
+        check_digests(settings, folder / _SETTINGS, names)
+    except ValueError as error:
+        raise ValueError(f"{error}: the index is damaged, make it again") from error
     return settings, {file: folder / name for file, name in zip(kind.files, names, strict=True)}
 
 
@@ -194,46 +189,6 @@ def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
             value = json.dumps(settings[name]) if name in settings else "missing"
             raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
     return settings
-
-
-def _check_digests(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> None:
-    """Compare the files of an index with the digests in its settings.
-
-    Raises:
-        OSError: a file is missing.
-        ValueError: a file has changed; or there are no digests, and it is not an `exact` index of an earlier version.
-    """
-    digests = settings.get("digests")
-    if digests is None:
-        if settings.get("method") != "exact":
-            raise ValueError(
-                f"{folder / _SETTINGS} has no digests, so damage cannot be detected, and a damaged graph crashes"
-                " the process: make the index again"
-            )
-        warnings.warn(
-            f"{folder / _SETTINGS} has no digests (it was written by an earlier version): damage to the index is not"
-            " detected. Make it again to add them",
-            stacklevel=4,
-        )
-        return
-    described = {name: value for name, value in settings.items() if name != "digests"}
-    expected = {_SETTINGS: _settings_digest(described)}
-    expected |= {name: _file_digest(folder / name) for name in _names(kind, digests)}
-    for name, digest in expected.items():
-        if not isinstance(digests, dict) or digests.get(name) != digest:
-            raise ValueError(
-                f"{folder / name} has changed since it was written: the index is damaged, make it again"
-            )
-
-
-def _file_digest(path: Path) -> str:
-    return hash_file(path, hashlib.blake2b(digest_size=16))
-
-
-def _settings_digest(settings: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(
-        json.dumps(settings, sort_keys=True).encode(), digest_size=16
-    ).hexdigest()
 
 
 def _entry(row: object) -> IndexEntry:

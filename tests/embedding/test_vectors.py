@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.corpora.items import Shard
+from spacy_elmo.digest import with_digests
 from spacy_elmo.embedding.embed_corpus import embed
 from spacy_elmo.embedding.shard_file import ShardFile, encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
@@ -124,18 +125,15 @@ def test_any_changed_bit_is_detected(folder, name):
     changed = bytearray(content)
     changed[-10] ^= 1
     (folder / name).write_bytes(changed)
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match="is damaged|has changed since"):
         used(folder)
 
 
-def of_an_earlier_version(content):
-    """Return the content of a shard or an index without its checksum."""
-    if content.startswith(b"{"):
-        return json.dumps({k: v for k, v in json.loads(content).items() if k != "digest"}).encode()
-    size = int.from_bytes(content[:8], "little")
-    header = re.sub(rb', \\"checksum\\": \\"\w+\\"', b"", content[8 : 8 + size])
-    assert b"checksum" not in header
-    return content[:8] + header.ljust(size) + content[8 + size :]
+def sealed(folder, index):
+    """Write an index with its right digest."""
+    path = folder / "index.json"
+    del index["digests"]
+    path.write_text(json.dumps(with_digests(index, path)))
 
 
 @settings(
@@ -146,11 +144,9 @@ def of_an_earlier_version(content):
     changes=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=5),
     cut=st.none() | st.floats(0, 0.999),
 )
-@pytest.mark.filterwarnings("ignore:.*written by an earlier version")
 def test_a_mutated_folder_is_one_message(folder, name, changes, cut):
-    """Also without checksums, which earlier versions did not write."""
     content = (folder / name).read_bytes()
-    changed = bytearray(of_an_earlier_version(content))
+    changed = bytearray(content)
     for position, value in changes:
         changed[int(position * len(changed))] = value
     (folder / name).write_bytes(changed[: None if cut is None else int(cut * len(changed))])
@@ -171,10 +167,9 @@ def test_a_mutated_folder_is_one_message(folder, name, changes, cut):
     ],
 )
 def test_name_of_another_shard(folder, name):
-    """Also without a digest of the index, which earlier versions did not write."""
     index = json.loads((folder / "index.json").read_text())
     index["shards"][0]["file"] = name
-    (folder / "index.json").write_bytes(of_an_earlier_version(json.dumps(index).encode()))
+    sealed(folder, index)
     with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
         open_vectors(folder)
 
@@ -184,18 +179,28 @@ def test_name_of_another_shard(folder, name):
 def test_numbers_that_no_shard_has(folder, name, value):
     index = json.loads((folder / "index.json").read_text())
     index["shards"][-1][name] = value
-    (folder / "index.json").write_bytes(of_an_earlier_version(json.dumps(index).encode()))
+    sealed(folder, index)
     with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
         open_vectors(folder)
 
 
-def test_vectors_of_an_earlier_version(folder):
-    expected = used(folder)
-    for path in folder.glob("shard-*"):
-        path.write_bytes(of_an_earlier_version(path.read_bytes()))
-    with pytest.warns(UserWarning, match="without checksums") as warned:
-        assert used(folder) == expected
-    assert len(warned) == 1
+def test_files_without_digests_are_refused(folder):
+    index = json.loads((folder / "index.json").read_text())
+    del index["digests"]
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match="index.json .* run `embed` again"):
+        open_vectors(folder)
+
+
+def test_a_shard_without_a_checksum_is_refused(folder):
+    path = folder / "shard-000000.safetensors"
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = re.sub(rb', \\"checksum\\": \\"\w+\\"', b"", content[8 : 8 + size])
+    assert b"checksum" not in header
+    path.write_bytes(content[:8] + header.ljust(size) + content[8 + size :])
+    with pytest.raises(ValueError, match="shard-000000.safetensors is damaged"):
+        used(folder)
 
 
 def test_shards_are_verified_once_and_on_demand(folder, monkeypatch):

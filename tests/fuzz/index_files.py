@@ -1,7 +1,6 @@
 """Search indexes: those of sentences, exact and by hnsw, and those of words."""
 
 import functools
-import hashlib
 import json
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from spacy.tokens import Doc
 from spacy_elmo.analysis.contexts.occurrence_index import OCCURRENCES, OccurrenceIndex
 from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.digest import with_digests
 from spacy_elmo.pipeline.store.extensions import install_extensions
 from spacy_elmo.search.index import SearchIndex
 from spacy_elmo.search.index_files import SENTENCES, IndexFormat
@@ -82,13 +82,8 @@ def seal_index(folder: Path, kind: IndexFormat) -> None:
     folder = folder / "index"
     settings = json.loads((folder / "index.json").read_text("utf8"))
     settings.pop("digests")
-    digests = {
-        name: hashlib.blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
-        for name in kind.files
-    }
-    text = json.dumps(settings, sort_keys=True).encode()
-    digests["index.json"] = hashlib.blake2b(text, digest_size=16).hexdigest()
-    (folder / "index.json").write_text(json.dumps({**settings, "digests": digests}), "utf8")
+    sealed = with_digests(settings, folder / "index.json", kind.files)
+    (folder / "index.json").write_text(json.dumps(sealed), "utf8")
 
 
 _INDEX = {"index/index.json": damaged_json, "index/spans.jsonl": damaged_text}

@@ -5,22 +5,25 @@ from pathlib import Path
 
 import numpy as np
 import safetensors.numpy
+import safetensors.torch
 import torch
 
+from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.items import Shard
+from spacy_elmo.digest import with_digests
 from spacy_elmo.embedding import shard_file
 from spacy_elmo.embedding.folder import VectorFolder
 from spacy_elmo.embedding.hdf5 import read_hdf5_settings, write_hdf5
 from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
 from spacy_elmo.embedding.shard_file import encode_shard
-from spacy_elmo.embedding.vectors import index_digest, open_vectors
+from spacy_elmo.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.store.layer_files import LayerFiles
 from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.corpus.prepared import Corpus
+from spacy_elmo.pretrain.corpus.prepared import DATA_FILES, Corpus
 from spacy_elmo.pretrain.training import checkpoint
 from spacy_elmo.pretrain.training.distributed import Ranks
 from spacy_elmo.pretrain.training.trainer import Trainer
@@ -63,13 +66,15 @@ def load_weights_bytes(folder: Path) -> object:
     return Weights.from_bytes((folder / "w.safetensors").read_bytes())
 
 
-def remove_weights_digest(folder: Path) -> None:
-    """Make weights those of an earlier version, which had no digest."""
+def seal_weights(folder: Path) -> None:
+    """Make the digest of weights right."""
     path = folder / "w.safetensors"
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
-    del header["__metadata__"]["digest"]
+    header["__metadata__"]["digest"] = weights_module._digest(
+        header["__metadata__"], safetensors.torch.load(data)
+    )
     path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
 
 
@@ -117,12 +122,12 @@ def load_corpus(folder: Path) -> object:
     return corpus, parts, corpus.vocabulary(100)
 
 
-def remove_corpus_digests(folder: Path) -> None:
-    """Make a prepared corpus one of an earlier version, which had no digests."""
+def seal_corpus(folder: Path) -> None:
+    """Make the digests of a prepared corpus right."""
     path = folder / "corpus" / "corpus.json"
     description = json.loads(path.read_text("utf8"))
     del description["digests"]
-    path.write_text(json.dumps(description), "utf8")
+    path.write_text(json.dumps(with_digests(description, path, DATA_FILES)), "utf8")
 
 
 # Vectors
@@ -155,7 +160,7 @@ def seal_vectors(folder: Path) -> None:
     """Make the digests of a folder of vectors right."""
     folder = folder / "vectors"
     index = json.loads((folder / "index.json").read_text("utf8"))
-    index["digest"] = index_digest(index)
+    del index["digests"]
     for path in folder.glob("*.safetensors"):
         data = path.read_bytes()
         size = int.from_bytes(data[:8], "little")
@@ -168,7 +173,9 @@ def seal_vectors(folder: Path) -> None:
         )
         header["__metadata__"]["shard"] = json.dumps(metadata)
         path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
-    (folder / "index.json").write_text(json.dumps(index), "utf8")
+    (folder / "index.json").write_text(
+        json.dumps(with_digests(index, folder / "index.json")), "utf8"
+    )
 
 
 # Cached layers
@@ -211,7 +218,7 @@ TARGETS = (
     Target("weights", make_weights, load_weights, {"w.safetensors": damaged_safetensors}, digests=True),
     Target(
         "weights-sealed", make_weights, load_weights, {"w.safetensors": damaged_safetensors}, digests=True,
-        seal=remove_weights_digest,
+        seal=seal_weights,
     ),
     Target(
         "weights-bytes", make_weights, load_weights_bytes, {"w.safetensors": damaged_safetensors}, digests=True,
@@ -222,7 +229,7 @@ TARGETS = (
     Target("checkpoint-sealed", make_checkpoint, load_checkpoint, {"current.pt": damaged_torch_zip}),
     Target("corpus", make_corpus, load_corpus, _CORPUS, digests=True),
     Target(
-        "corpus-sealed", make_corpus, load_corpus, _CORPUS, digests=True, seal=remove_corpus_digests
+        "corpus-sealed", make_corpus, load_corpus, _CORPUS, digests=True, seal=seal_corpus
     ),
     Target("vectors", make_vectors, load_vectors, _VECTORS, digests=True),
     Target("vectors-sealed", make_vectors, load_vectors, _VECTORS, digests=True, seal=seal_vectors),

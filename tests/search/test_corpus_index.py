@@ -1,16 +1,12 @@
 """A corpus in an index, and the queries for it."""
 
-import hashlib
-import json
-
 import pytest
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.pipelines import fingerprint
-from spacy_elmo.search.corpus_index import add_corpus, corpus_source, index_pipeline, query_pipeline
+from spacy_elmo.search.corpus_index import add_corpus, corpus_source, query_pipeline
 from spacy_elmo.search.index import SearchIndex
 from tests import pipelines, tiny
 
@@ -123,23 +119,3 @@ def test_options_without_effect_on_vectors_change_no_fingerprint(weights):
         assert fingerprint(pipelines.blank(weights, **options)) == before
     for options in ({"dtype": "float16"}, {"precision": "bfloat16"}, {"store": "average"}):
         assert fingerprint(pipelines.blank(weights, **options)) != before
-
-
-def test_what_was_written_with_all_options_still_matches(weights):
-    """The digest that version 0.1.0 first wrote: of all options but `learn_rate_factor`, which came later."""
-    for options in ({}, {"cache_mb": 1}):
-        nlp = pipelines.blank(weights, **options)
-        elmo = dict(nlp.config["components"]["elmo"])
-        del elmo["weights"], elmo["learn_rate_factor"]
-        settings = json.dumps([nlp.config["nlp"]["tokenizer"], {"elmo": elmo}], sort_keys=True)
-        digest = hashlib.blake2b(settings.encode(), digest_size=16).hexdigest()
-        assert fingerprint(nlp, all_options=True)["pipeline"] == digest
-        assert (fingerprint(nlp)["pipeline"] == digest) == (not options)
-
-
-def test_index_of_all_options_is_accepted(weights, tmp_path):
-    pipelines.blank(weights, cache_mb=1).to_disk(tmp_path / "nlp")
-    nlp = spacy.load(tmp_path / "nlp")
-    about = corpus_source(nlp, str(tmp_path / "nlp"), lang=None, tokenized=False)
-    for recorded in (about["pipeline"], fingerprint(nlp, all_options=True)):
-        assert index_pipeline({**about, "pipeline": recorded}).pipe_names == ["elmo"]

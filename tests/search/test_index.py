@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.digest import with_digests
 from spacy_elmo.pipeline.store.extensions import install_extensions
 from spacy_elmo.search.exact import ExactNeighbors
 from spacy_elmo.search.hnsw import HnswNeighbors
@@ -129,11 +130,12 @@ def test_from_disk(docs, tmp_path, method, layer):
     assert len(SearchIndex.from_disk(tmp_path / "a" / "index")) == 1
 
 
-def without_digests(folder):
-    """Make an index one of an earlier version, whose files can be changed."""
-    settings = json.loads((folder / "index.json").read_text())
+def seal(folder, **changes):
+    """Make the digests of an index right, after changes of its files and of its settings."""
+    settings = {**json.loads((folder / "index.json").read_text()), **changes}
     del settings["digests"]
-    (folder / "index.json").write_text(json.dumps(settings))
+    sealed = with_digests(settings, folder / "index.json", ("vectors", "spans.jsonl"))
+    (folder / "index.json").write_text(json.dumps(sealed))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -152,26 +154,10 @@ def test_any_changed_bit_is_detected(docs, tmp_path, method, name):
     assert len(SearchIndex.from_disk(tmp_path)) == 5
 
 
-def test_index_of_an_earlier_version(docs, tmp_path):
-    """Exact vectors are loaded with a warning; a graph is not, because damage to it would crash the process."""
-    index = filled(docs)
-    index.to_disk(tmp_path / "exact")
-    without_digests(tmp_path / "exact")
-    with pytest.warns(UserWarning, match="has no digests") as warned:
-        loaded = SearchIndex.from_disk(tmp_path / "exact")
-    assert loaded.search(docs["cat"], 5) == index.search(docs["cat"], 5)
-    assert warned[0].filename == __file__
-    filled(docs, method="hnsw").to_disk(tmp_path / "hnsw")
-    without_digests(tmp_path / "hnsw")
-    with pytest.raises(ValueError, match="has no digests, .* make the index again"):
-        SearchIndex.from_disk(tmp_path / "hnsw")
-
-
-@pytest.mark.filterwarnings("ignore:.*has no digests")
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_mutated_matrix_is_one_message(data):
-    """Without digests, too, whatever the parser of NumPy raises becomes a ValueError with the path."""
+    """Whatever the parser of NumPy raises becomes a ValueError with the path."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors"
         neighbors = ExactNeighbors(3)
@@ -257,18 +243,18 @@ def test_damaged_vectors(docs, tmp_path, method, content):
         SearchIndex.from_disk(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:.*has no digests")
 def test_damaged_folder(docs, tmp_path):
     with pytest.raises(FileNotFoundError, match="`spacy elmo search index` makes one"):
         SearchIndex.from_disk(tmp_path)
     filled(docs).to_disk(tmp_path)
-    without_digests(tmp_path)
     spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "spans.jsonl").write_text("".join(spans[:-1]))
+    seal(tmp_path)
     with pytest.raises(ValueError, match="5 vectors and 4 spans"):
         SearchIndex.from_disk(tmp_path)
     with (tmp_path / "vectors").open("wb") as file:
         np.save(file, np.zeros(3))
+    seal(tmp_path)
     with pytest.raises(ValueError, match=r"float32 with 2 axes, but got float64 \[3\]"):
         SearchIndex.from_disk(tmp_path)
     for content, problem in (
@@ -280,17 +266,24 @@ def test_damaged_folder(docs, tmp_path):
             SearchIndex.from_disk(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:.*has no digests")
 def test_width_of_the_settings_is_that_of_the_vectors(docs, tmp_path):
     filled(docs).to_disk(tmp_path)
-    without_digests(tmp_path)
-    settings = json.loads((tmp_path / "index.json").read_text())
-    width, settings["width"] = settings["width"], 3
-    (tmp_path / "index.json").write_text(json.dumps(settings))
+    width = json.loads((tmp_path / "index.json").read_text())["width"]
+    seal(tmp_path, width=3)
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
     problem = f"{tmp_path} has vectors of {width} numbers, and settings for 3"
     assert str(raised.value) == f"{problem}: it is damaged, make it again"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_index_without_digests_is_refused(docs, tmp_path, method):
+    filled(docs, method=method).to_disk(tmp_path)
+    settings = json.loads((tmp_path / "index.json").read_text())
+    del settings["digests"]
+    (tmp_path / "index.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match="index.json .* make it again"):
+        SearchIndex.from_disk(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["layer", "method", "width", "about"])
@@ -315,16 +308,15 @@ def test_unknown_method(docs, tmp_path):
     assert str(raised.value) == f"{tmp_path}: method = 'tree': choose exact or hnsw"
 
 
-@pytest.mark.filterwarnings("ignore:.*has no digests")
 @pytest.mark.parametrize(
     "row",
     ["[1]", "5", '["a", 0, 1]', '["a", 0, "1", "b"]', '["a", 0, 1, "b", 2]', '"a01b"', "null"],
 )
 def test_damaged_spans(docs, tmp_path, row):
     filled(docs).to_disk(tmp_path)
-    without_digests(tmp_path)
     spans = (tmp_path / "spans.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "spans.jsonl").write_text("".join([*spans[:2], row + "\n", *spans[3:]]))
+    seal(tmp_path)
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
     assert "spans.jsonl, line 3: the index is damaged, make it again" in str(raised.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ from ...bilm.kernels.prepacked import check_precision
 from ...bilm.model import BiLM
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
+from ...digest import Digest
 from ..options import BiLMOptions, Trainable
 from ..weight_names import AUTO, default_weights, find_weights
 from .parameters import (
@@ -124,7 +124,7 @@ class BiLMShim(Shim):
     def checksum(self) -> str:
         """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits: shape,
         parameters, precision, vocabulary, alphabet, and the start state if it is not zero."""
-        digest = hashlib.blake2b(digest_size=16)
+        digest = Digest()
         settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
         digest.update(json.dumps(settings).encode())
         digest.update(self.bilm.encoder.alphabet.encode("utf8", "surrogatepass"))

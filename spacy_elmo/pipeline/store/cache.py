@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
+from ...digest import Digest
 from ..encode.encoder import shim_of
 from ..encode.sequences import spans_of
 from ..encode.spans import rule_spans
@@ -150,18 +150,13 @@ def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     # Hashes of words, which are equal for equal words in every vocabulary and every process.
     words = [doc.to_array(ORTH).tobytes() for doc in docs]
     if get_spans in (None, rule_spans):
-        return [
-            blake2b(orths, digest_size=16).digest() for orths in words
-        ]  # it uses the words alone
+        return [Digest(orths).digest() for orths in words]  # it uses the words alone
     borders = [
         np.array([(span.start, span.end) for span in spans], dtype=np.int64).tobytes()
         for spans in spans_of(docs, get_spans)
     ]
     sizes = [len(orths).to_bytes(8, "little") for orths in words]
-    return [
-        blake2b(b"".join(parts), digest_size=16).digest()
-        for parts in zip(sizes, words, borders, strict=True)
-    ]
+    return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
 
 
 def _size(layers: Floats3d | None) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from ...about import __version__
+from ...digest import Digest
 from ...files import atomic_write
 
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = Digest().digest_size
 
 
 class LayerFiles:
@@ -35,7 +35,7 @@ class LayerFiles:
         except FileNotFoundError:
             return None
         array, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-        if _digest(array) != digest:
+        if Digest(array).digest() != digest:
             return None
         return np.load(BytesIO(array))
 
@@ -51,11 +51,7 @@ class LayerFiles:
         np.save(content, array)
         data = content.getvalue()
         # Not durable, because flushing each small file is slow, and the digest detects what a crash leaves incomplete.
-        atomic_write(path, data + _digest(data), durable=False)
+        atomic_write(path, data + Digest(data).digest(), durable=False)
 
     def _path(self, key: bytes) -> Path:
         return self._folder / f"{key.hex()}.npy"
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_DIGEST_BYTES).digest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import contextlib
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Generator, Iterable, Iterator
@@ -15,13 +14,13 @@ import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ...bilm.words.spelling import AS_GIVEN, Spelling
+from ...digest import Digest, with_digests
 from ...files import atomic_folder, remove_partial
 from ...run_lock import lock
 from ...text.documents import LINES_PER_DOCUMENT, Document, documents
 from ...text.files import text_files
 from ..config import Paths, Prepare
-from .corpus_digests import DESCRIPTION, with_digests
-from .prepared import FILES, FORMAT, Corpus
+from .prepared import COUNTS, DATA_FILES, DESCRIPTION, FILES, FORMAT, TYPES, Corpus
 from .processes import in_order
 from .tokenize import DocumentTokenizer, TokenizedText, WordIndex
 
@@ -115,8 +114,8 @@ def _write_corpus(
         "spelling": dataclasses.asdict(tokenizer.spelling),
         "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
     }
-    content = json.dumps(with_digests(folder, description), indent=2)
-    (folder / DESCRIPTION).write_text(content, encoding="utf8")
+    content = with_digests(description, folder / DESCRIPTION, DATA_FILES)
+    (folder / DESCRIPTION).write_text(json.dumps(content, indent=2), encoding="utf8")
 
 
 def tokenize_files(
@@ -157,8 +156,8 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
             np.lib.format.write_array_header_1_0(file, header)
             for ids in part.ids():
                 file.write(rank[ids].astype("<i4", copy=False).data)
-    (folder / "types.txt").write_bytes("\n".join(types[i] for i in order).encode("utf8"))
-    np.save(folder / "counts.npy", counts[order])
+    (folder / TYPES).write_bytes("\n".join(types[i] for i in order).encode("utf8"))
+    np.save(folder / COUNTS, counts[order])
 
 
 class _IndexedText:
@@ -253,8 +252,7 @@ def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
     sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sentences_per_document))
     salt = seed.to_bytes(16, "little")
     keys = [
-        hashlib.blake2b(digest.to_bytes(8, "little"), salt=salt).digest()
-        for digest in text.document_digests
+        Digest(salt + digest.to_bytes(8, "little")).digest() for digest in text.document_digests
     ]
     candidates = np.flatnonzero(sizes)
     min_documents = _HELD_OUT_SHARE * len(candidates)

@@ -11,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bilm.words.spelling import Spelling, UnicodeForm
+from ...digest import check_digests
 from ...npy_file import read_npy
 from ..config import Prepare
-from .corpus_digests import DESCRIPTION, check_digests
 
 FORMAT = "spacy-elmo corpus 1"
+DESCRIPTION = "corpus.json"
+"""The file with the settings of a prepared corpus, and the digests of itself and of the others."""
+TYPES, COUNTS = "types.txt", "counts.npy"
 _IDS_PER_READ = 1 << 22
 
 
@@ -27,6 +30,8 @@ class PartFiles(NamedTuple):
 
 
 FILES = {name: PartFiles(f"{name}-ids.npy", f"{name}-offsets.npy") for name in ("train", "dev")}
+DATA_FILES = (TYPES, COUNTS, *(file for part in FILES.values() for file in part))
+"""All files but the description."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,8 @@ class Corpus:
             raise ValueError(
                 f"corpus.json: expected format {FORMAT!r}, but got {description!r:.100}"
             )
-        types = (folder / "types.txt").read_bytes().decode("utf8", "surrogatepass").split("\n")
-        counts = read_npy(folder / "counts.npy", "int64")
+        types = (folder / TYPES).read_bytes().decode("utf8", "surrogatepass").split("\n")
+        counts = read_npy(folder / COUNTS, "int64")
         if len(types) != len(counts):
             raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
         parts = {name: _part(folder, name, len(types)) for name in FILES}
@@ -140,12 +145,10 @@ class Corpus:
             **parts,
             lang=settings.lang,
             tokenizer=settings.description,
-            # The entry is missing in a corpus that is older than the setting `dedup`.
-            dropped=Dropped(**description.get("dropped", {})),
-            # So is this one in a corpus that is older than the setting.
-            spelling=_spelling(**description.get("spelling", {})),
+            dropped=Dropped(**description["dropped"]),
+            spelling=_spelling(**description["spelling"]),
         )
-        check_digests(folder, description)
+        check_digests(description, folder / DESCRIPTION, DATA_FILES)
         return corpus
 
     def vocabulary(self, size: int) -> list[str]:
@@ -154,7 +157,7 @@ class Corpus:
         return self.types[: min(size, in_training)]
 
 
-def _spelling(form: UnicodeForm = "", replace: Sequence[Sequence[str]] = ()) -> Spelling:
+def _spelling(form: UnicodeForm, replace: Sequence[Sequence[str]]) -> Spelling:
     return Spelling(form, tuple((old, new) for old, new in replace))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...bilm.words.spelling import AS_GIVEN, Spelling
+from ...digest import Digest
 from ...text.documents import Document
 from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..config import Prepare
@@ -172,9 +172,7 @@ def _with_digests(
 
 def _digests(texts: list[bytes]) -> np.ndarray:
     """Return (texts,) uint64. With 64 bits, the chance that two of a million different texts collide is 3e-8."""
-    return np.frombuffer(
-        b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), dtype="<u8"
-    )
+    return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
 
 
 def _blank(settings: Prepare) -> Language:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...digest import Digest
 from ..corpus.prepared import Corpus
 
 
@@ -52,7 +52,7 @@ def warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
 
 
 def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
-    digest = hashlib.blake2b("\n".join(words).encode("utf8", "surrogatepass"), digest_size=16)
+    digest = Digest("\n".join(words).encode("utf8", "surrogatepass"))
     if offsets is not None:
         digest.update(np.ascontiguousarray(offsets).tobytes())
     return digest.hexdigest()

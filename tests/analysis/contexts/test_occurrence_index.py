@@ -10,7 +10,7 @@ from spacy_elmo.analysis.contexts.occurrences import find_occurrences
 from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.passages import Passage
-from spacy_elmo.search.index_files import _file_digest
+from spacy_elmo.digest import file_digest
 from tests import pipelines, tiny
 
 TEXTS = ["The bank is old.  It isn't a BANK", "", "No such thing here.", " Their bank,\tmy bank!"]
@@ -115,7 +115,7 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
     settings = json.loads(path.read_text())
     del settings["digests"]
     path.write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match="has no digests"):
+    with pytest.raises(ValueError, match="index.json .* make it again"):
         OccurrenceIndex(tmp_path / "index")
 
 
@@ -128,7 +128,7 @@ def resealed(folder, name, value):
         with path.open("wb") as file:
             np.save(file, value)
     settings = json.loads((folder / "index.json").read_text())
-    settings["digests"][name] = _file_digest(path)
+    settings["digests"][name] = file_digest(path)
     (folder / "index.json").write_text(json.dumps(settings))
 
 

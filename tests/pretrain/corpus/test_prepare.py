@@ -4,7 +4,6 @@ import collections
 import json
 import random
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -180,25 +179,6 @@ def test_held_out_text_that_holds_all(tmp_path, repeating):
         prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
 
 
-def test_a_corpus_of_the_first_version_opens(tmp_path, corpus):
-    """It was written before the settings `dedup`, `tokenizer` and `n_process` existed."""
-    folder = tmp_path / "corpus"
-    statement = json.loads((folder / "corpus.json").read_text(encoding="utf8"))
-    assert statement["prepare"] == {
-        "lang": "en", "tokenizer": None, "tokenized": True, "dedup": "none", "encoding_errors": "strict", "seed": 0,
-    }  # fmt: skip
-    statement = {
-        "format": "spacy-elmo corpus 1",
-        "paths": {"raw_text": "raw.txt", "dev_text": None, "corpus": None},
-        "prepare": {"lang": "en", "tokenized": False, "encoding_errors": "strict", "seed": 0},
-    }
-    (folder / "corpus.json").write_text(json.dumps(statement), encoding="utf8")
-    with pytest.warns(UserWarning, match="corpus was prepared by an earlier version, without dig"):
-        old = Corpus.open(folder)
-    assert (old.tokenizer, corpus.tokenizer) == ("spacy.blank('en')", "text as given")
-    assert old.dropped == (0, 0) and sentences_of(old, "dev") == sentences_of(corpus, "dev")
-
-
 def test_too_little_text(tmp_path):
     (tmp_path / "raw.txt").write_text("one sentence .\n", encoding="utf8")
     with pytest.raises(ValueError, match="1 sentences in 1 documents .*paths.dev_text"):
@@ -281,11 +261,22 @@ def test_a_damaged_corpus_is_to_be_prepared_again(tmp_path, text_file, name, con
 
 @pytest.mark.parametrize("name", ["/", "/dev/zero", "..", "absent.npy"])
 def test_digests_are_of_files_in_the_folder(tmp_path, corpus, name):
+    """No name in the description, which may be damaged, is opened."""
     file = tmp_path / "corpus" / "corpus.json"
     description = json.loads(file.read_text(encoding="utf8"))
     description["digests"][name] = description["digests"].pop("types.txt")
     file.write_text(json.dumps(description), encoding="utf8")
-    with pytest.raises(FileNotFoundError, match=f"corpus does not contain {name}, as corpus.json"):
+    with pytest.raises(ValueError, match="types.txt has changed .*prepare it again"):
+        Corpus.open(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("entry", ["digests", "dropped", "spelling", "prepare"])
+def test_a_corpus_without_an_entry_is_to_be_prepared_again(tmp_path, corpus, entry):
+    file = tmp_path / "corpus" / "corpus.json"
+    description = json.loads(file.read_text(encoding="utf8"))
+    del description[entry]
+    file.write_text(json.dumps(description), encoding="utf8")
+    with pytest.raises(ValueError, match="corpus: damaged.*prepare it again"):
         Corpus.open(tmp_path / "corpus")
 
 
@@ -318,16 +309,13 @@ def test_no_bit_of_a_corpus_changes_unnoticed(tmp_path, corpus):
             damaged = bytearray(content)
             damaged[bit // 8] ^= 1 << bit % 8
             path.write_bytes(damaged)
-            with warnings.catch_warnings():
-                # The name of the entry of the digests can be what is damaged.
-                warnings.simplefilter("ignore")
-                try:
-                    opened = Corpus.open(folder)
-                except (ValueError, OSError) as error:
-                    assert str(folder) in str(error)
-                else:
-                    assert path.name == "corpus.json"
-                    assert opened.types == corpus.types and opened.lang == corpus.lang
+            try:
+                opened = Corpus.open(folder)
+            except (ValueError, OSError) as error:
+                assert str(folder) in str(error)
+            else:  # white space in JSON
+                assert path.name == "corpus.json"
+                assert opened.types == corpus.types and opened.lang == corpus.lang
         path.write_bytes(content)
     Corpus.open(folder)
 

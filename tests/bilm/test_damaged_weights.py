@@ -1,7 +1,6 @@
 """The digest of a weights file: no change of a bit goes unnoticed, and what cannot be loaded is not written."""
 
 import json
-import re
 
 import pytest
 import safetensors.torch
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.weights_digest import DIGEST
 from tests import tiny
 
 
@@ -35,12 +33,6 @@ HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")
 def header_of(content):
     size = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + size])["__metadata__"]
-
-
-def without_digest(content):
-    header = header_of(content)
-    del header[DIGEST]
-    return safetensors.torch.save(safetensors.torch.load(content), header)
 
 
 @settings(max_examples=200, deadline=None)
@@ -79,20 +71,6 @@ def test_tensors_cannot_change_places():
         Weights.from_bytes(safetensors.torch.save(tensors, header_of(CONTENT)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_a_file_of_before(tmp_path, dtype):
-    """It is loaded with a note, and saving it again adds the digest."""
-    path = tmp_path / "old.safetensors"
-    path.write_bytes(without_digest(make(dtype).to_bytes()))
-    with pytest.warns(UserWarning, match=f"{re.escape(str(path))}.* without a digest"):
-        weights = Weights.load(path)
-    with pytest.warns(UserWarning, match="without a digest"):
-        Weights.from_bytes(path.read_bytes())
-    assert header_of(weights.to_bytes()) == header_of(make(dtype).to_bytes())
-    weights.save(path)
-    Weights.load(path)  # any warning is an error
-
-
 def test_the_order_of_the_tensors_in_the_file_is_free():
     weights = make()
     weights.tensors = dict(reversed(weights.tensors.items()))
@@ -116,5 +94,16 @@ def test_what_is_not_finite_is_not_written(tmp_path, value, dtype):
 def test_a_damaged_name_of_the_digest():
     damaged = CONTENT.replace(b'"digest"', b'"dIgest"', 1)
     assert damaged != CONTENT
-    with pytest.raises(ValueError, match=r"damaged: unknown entries \['dIgest'\]"):
+    with pytest.raises(ValueError, match="damaged"):
         Weights.from_bytes(damaged)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_file_without_a_digest_is_refused(tmp_path, dtype):
+    content = make(dtype).to_bytes()
+    header = header_of(content)
+    del header["digest"]
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(safetensors.torch.save(safetensors.torch.load(content), header))
+    with pytest.raises(ValueError, match="w.safetensors is damaged"):
+        Weights.load(path)
