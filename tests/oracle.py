@@ -42,7 +42,7 @@ class Oracle:
 
     def token(self, word):
         """Return the context-free vector (P,)."""
-        if self.config.words:
+        if self.config.n_words:
             name = word if word in self.vocabulary else "<UNK>"
             return self.tensors["encoder.words"][self.vocabulary.index(name)]
         t = {name.removeprefix("encoder."): tensor for name, tensor in self.tensors.items()}

@@ -27,7 +27,7 @@ def config(**fields: Any) -> BiLMConfig:
 def lexicon_config(**fields: Any) -> BiLMConfig:
     """Return the same with the words and the code points of ELMoForManyLangs as input."""
     size = N_MARKS + len(ALPHABET)
-    return config(**{"words": len(LEXICON), "word_dim": 4, "symbols": size, **fields})
+    return config(**{"n_words": len(LEXICON), "word_dim": 4, "n_symbols": size, **fields})
 
 
 def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
@@ -38,7 +38,7 @@ def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
     words = LEXICON if config.has_lexicon else VOCABULARY
-    model.set_vocabulary(words[: config.words], ALPHABET[: max(config.symbols - N_MARKS, 0)])
+    model.set_vocabulary(words[: config.n_words], ALPHABET[: max(config.n_symbols - N_MARKS, 0)])
     return model.eval()
 
 

@@ -14,13 +14,12 @@ from .words.spelling import Spelling, UnicodeForm
 
 ACTIVATIONS = ("relu", "tanh")
 
-# Fields that the first files did not have. They are left out of a header where they have their default, so that those
-# files keep their checksum, and earlier versions can load new files that do not use these fields.
-_OPTIONAL = ("word_dim", "symbols", "square_projections", "unicode_form", "replace")
+_HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
+"""The fields that have another name in the header of a weights file, of format 1."""
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
-    "words": MAX_ROWS, "symbols": MAX_ROWS, "max_characters": MAX_CHARACTERS,
+    "n_words": MAX_ROWS, "n_symbols": MAX_ROWS, "max_characters": MAX_CHARACTERS,
     "cell_clip": MAX_CLIP, "proj_clip": MAX_CLIP, "forget_bias": MAX_CLIP,
 }  # fmt: skip
 
@@ -32,12 +31,12 @@ class BiLMConfig:
     The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields select
     the input of the token encoder (V, d and A are numbers other than 0):
 
-        words   word_dim   symbols   input
-        0       0          0         characters, which are bytes (bilm-tf)
-        V       0          0         a table of token vectors (bilm-tf without `char_cnn`)
-        V       d          A         a word vector and characters, which are code points (ELMoForManyLangs)
-        V       d          0         the word vector alone (ELMoForManyLangs, `char_dim` 0)
-        0       0          A         the code points alone (ELMoForManyLangs, `word_dim` 0)
+        n_words   word_dim   n_symbols   input
+        0         0          0           characters, which are bytes (bilm-tf)
+        V         0          0           a table of token vectors (bilm-tf without `char_cnn`)
+        V         d          A           a word vector and characters, which are code points (ELMoForManyLangs)
+        V         d          0           the word vector alone (ELMoForManyLangs, `char_dim` 0)
+        0         0          A           the code points alone (ELMoForManyLangs, `word_dim` 0)
 
     Raises:
         ValueError: some values are impossible; the message names all of these fields.
@@ -58,7 +57,7 @@ class BiLMConfig:
     """Residual connection from each LSTM layer to the next, from the second layer up."""
     forget_bias: float = 1.0
     """Constant added to the forget gate at run time: 1.0 for bilm-tf, whose files contain the bias without it."""
-    words: int = 0
+    n_words: int = 0
     """Number of rows of the word table, which the vocabulary names; 0: no table."""
     char_dim: int = 16
     """Width of a character vector."""
@@ -76,7 +75,7 @@ class BiLMConfig:
     word_dim: int = 0
     """Width of a word vector that is projected, together with the character features if there are any; 0: the rows of
     the word table are token vectors of width P."""
-    symbols: int = 0
+    n_symbols: int = 0
     """Number of rows of the table of code points: the alphabet and six marks; 0: characters are bytes."""
     square_projections: bool = False
     """True: there is a projection even where its input and output have the same width. There bilm-tf creates none,
@@ -119,7 +118,7 @@ class BiLMConfig:
 
     def _limit_problems(self) -> list[str]:
         sizes = {name: getattr(self, name) for name in _LIMITS if hasattr(self, name)}
-        if self.symbols or not self.words:
+        if self.n_symbols or not self.n_words:
             sizes |= {"groups of filters": len(self.filters), "filters": self.n_filters}
         return [
             f"{name} = {value!r:.30} (the limit is {_LIMITS[name]:,})"
@@ -131,23 +130,23 @@ class BiLMConfig:
         problems = [
             f"{name} = {getattr(self, name)!r:.60} (must be {meaning})"
             for name, meaning in (
-                ("words", "0, for characters alone, or the table's rows"),
+                ("n_words", "0, for characters alone, or the table's rows"),
                 ("word_dim", "0, or the width of a word vector"),
-                ("symbols", "0, for bytes, or the table's rows"),
+                ("n_symbols", "0, for bytes, or the table's rows"),
             )
             if not _is_whole(getattr(self, name), 0)
         ]
         if problems:
             return problems
-        if self.word_dim and not self.words:
-            problems.append(f"word_dim = {self.word_dim} (must be 0, because words = 0)")
-        if self.words and self.symbols and not self.word_dim:
+        if self.word_dim and not self.n_words:
+            problems.append(f"word_dim = {self.word_dim} (must be 0, because n_words = 0)")
+        if self.n_words and self.n_symbols and not self.word_dim:
             problems.append(
                 "word_dim = 0 (must be at least 1, because there are words and symbols)"
             )
-        if 0 < self.symbols < N_MARKS:
+        if 0 < self.n_symbols < N_MARKS:
             problems.append(
-                f"symbols = {self.symbols} (must be 0, or at least {N_MARKS}: the marks)"
+                f"n_symbols = {self.n_symbols} (must be 0, or at least {N_MARKS}: the marks)"
             )
         return problems
 
@@ -165,10 +164,10 @@ class BiLMConfig:
         return []
 
     def _input_problems(self) -> list[str]:
-        problems = self._character_problems() if self.symbols or not self.words else []
+        problems = self._character_problems() if self.n_symbols or not self.n_words else []
         if self.has_lexicon:
             minimum, why = 7, "<bos> between two boundary marks"
-        elif not self.words:
+        elif not self.n_words:
             minimum, why = 3, "two are boundary marks"
         else:
             return problems
@@ -212,7 +211,7 @@ class BiLMConfig:
     @property
     def has_lexicon(self) -> bool:
         """True if the token encoder is that of ELMoForManyLangs: a word vector, code points, or both, projected."""
-        return bool(self.word_dim or self.symbols)
+        return bool(self.word_dim or self.n_symbols)
 
     @property
     def spelling(self) -> Spelling:
@@ -225,9 +224,8 @@ class BiLMConfig:
         return sum(number for _, number in self.filters)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types, without optional ones that have their default."""
-        fields = dataclasses.asdict(self)
-        return {name: value for name, value in fields.items() if value or name not in _OPTIONAL}
+        """Return the fields as JSON types."""
+        return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> BiLMConfig:
@@ -240,6 +238,20 @@ class BiLMConfig:
         if unknown := sorted(set(fields) - set(known)):
             raise ValueError(f"Unknown biLM fields {unknown}; known: {', '.join(known)}")
         return cls(**fields)
+
+    def to_header(self) -> dict[str, Any]:
+        """Return the fields as JSON types, by their names in the header of a weights file."""
+        return {_HEADER_NAMES.get(name, name): value for name, value in self.to_dict().items()}
+
+    @classmethod
+    def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
+        """Create a configuration from the header of a weights file. Fields that it leaves out have their default.
+
+        Raises:
+            ValueError: see `from_dict`.
+        """
+        names = {header: name for name, header in _HEADER_NAMES.items()}
+        return cls.from_dict({names.get(name, name): value for name, value in fields.items()})
 
 
 def _is_whole(value: object, minimum: int) -> bool:

@@ -41,10 +41,10 @@ class ReferenceBiLM:
     """
 
     def __init__(self, config: BiLMConfig, parameters: Mapping[str, Tensor]) -> None:
-        if config.words or config.symbols:
+        if config.n_words or config.n_symbols:
             raise ValueError(
-                f"words = {config.words}, symbols = {config.symbols}: the reference implements byte characters alone"
-                " (both 0); use BiLM"
+                f"n_words = {config.n_words}, n_symbols = {config.n_symbols}: the reference implements byte characters"
+                " alone (both 0); use BiLM"
             )
         self.config = config
         self.parameters = parameters

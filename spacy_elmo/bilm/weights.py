@@ -99,7 +99,7 @@ class Weights:
         """Return the same biLM without its head. A model with a word table keeps its vocabulary."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
-            self, tensors=tensors, vocabulary=self.vocabulary if self.config.words else []
+            self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
         )
 
     def info(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Weights:
             tensors[_ALPHABET] = _as_bytes(self.alphabet)
         header = {
             "format": FORMAT,
-            "config": json.dumps(self.config.to_dict()),
+            "config": json.dumps(self.config.to_header()),
             "card": json.dumps(self.card),
         }
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
@@ -231,7 +231,7 @@ class Weights:
             )
         file_tensors = dict(tensors)
         try:
-            config = BiLMConfig.from_dict(json.loads(header["config"]))
+            config = BiLMConfig.from_header(json.loads(header["config"]))
             card = dict(json.loads(header["card"]))
             words = _as_text(_VOCABULARY, tensors.pop(_VOCABULARY, None))
             alphabet = _as_text(_ALPHABET, tensors.pop(_ALPHABET, None))
@@ -279,16 +279,16 @@ class Weights:
                 problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
             elif not is_finite(tensor):
                 problems.append(f"{name}: contains values that are not finite")
-        if self.config.words and len(self.vocabulary) != self.config.words:
+        if self.config.n_words and len(self.vocabulary) != self.config.n_words:
             problems.append(
-                f"vocabulary: {len(self.vocabulary)} words, expected {self.config.words}"
+                f"vocabulary: {len(self.vocabulary)} words, expected {self.config.n_words}"
             )
-        expected_characters = max(self.config.symbols - N_MARKS, 0)
+        expected_characters = max(self.config.n_symbols - N_MARKS, 0)
         if len(self.alphabet) != expected_characters:
             problems.append(
                 f"alphabet: {len(self.alphabet)} characters, expected {expected_characters}"
             )
-        if self.config.words and not problems:
+        if self.config.n_words and not problems:
             with on_meta_device():
                 bilm = BiLM(self.config)
             try:

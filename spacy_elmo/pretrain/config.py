@@ -185,14 +185,14 @@ class PretrainConfig(_Section):
             problems = [cls._problem(e["loc"], e["input"], e["msg"]) for e in error.errors()]
         try:
             bilm = BiLMConfig.from_dict(dict(sections.get("model", {})))
-            if bilm.words:
+            if bilm.n_words:
                 problems.append(
-                    f"[model] words = {bilm.words}: pretraining with word input is not supported yet (the table would"
-                    " require the size of the vocabulary); leave it out, or set 0: the input is characters"
+                    f"[model] n_words = {bilm.n_words}: pretraining with word input is not supported yet (the table"
+                    " would require the size of the vocabulary); leave it out, or set 0: the input is characters"
                 )
-            elif bilm.symbols:
+            elif bilm.n_symbols:
                 problems.append(
-                    f"[model] symbols = {bilm.symbols}: pretraining with an alphabet is not supported yet; leave it"
+                    f"[model] n_symbols = {bilm.n_symbols}: pretraining with an alphabet is not supported yet; leave it"
                     " out, or set 0: the characters are bytes"
                 )
         except (TypeError, ValueError) as error:

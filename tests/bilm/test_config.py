@@ -15,7 +15,7 @@ def test_defaults_are_the_published_model():
 
 
 def test_round_trip_through_json():
-    config = BiLMConfig(dim=8, projection=4, filters=((1, 4), (3, 5)), cell_clip=None, words=0)
+    config = BiLMConfig(dim=8, projection=4, filters=((1, 4), (3, 5)), cell_clip=None, n_words=0)
     again = BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again == config
     assert again.filters == ((1, 4), (3, 5))
@@ -61,11 +61,11 @@ def test_all_problems_in_one_error():
         ("layers", True, "layers = True"),
         ("layers", None, "layers = None"),
         ("highways", 1.5, "highways = 1.5"),
-        ("words", -1, "words = -1"),
+        ("n_words", -1, "n_words = -1"),
         ("word_dim", 2.5, "word_dim = 2.5"),
-        ("word_dim", 3, "word_dim = 3 (must be 0, because words = 0)"),
-        ("symbols", "9", "symbols = '9'"),
-        ("symbols", 5, "symbols = 5 (must be 0, or at least 6: the marks)"),
+        ("word_dim", 3, "word_dim = 3 (must be 0, because n_words = 0)"),
+        ("n_symbols", "9", "n_symbols = '9'"),
+        ("n_symbols", 5, "n_symbols = 5 (must be 0, or at least 6: the marks)"),
         ("square_projections", None, "square_projections = None"),
         ("cell_clip", float("nan"), "cell_clip = nan"),
         ("cell_clip", "3", "cell_clip = '3'"),
@@ -86,17 +86,20 @@ def test_impossible_value_is_named(field, value, problem):
 
 
 def test_character_fields_do_not_matter_for_word_input():
-    assert BiLMConfig(words=3, filters=(), char_dim=0).words == 3
+    assert BiLMConfig(n_words=3, filters=(), char_dim=0).n_words == 3
 
 
 @pytest.mark.parametrize(
     "fields, problem",
     [
-        ({"words": 3, "symbols": 9}, "word_dim = 0 (must be at least 1, because there are words"),
-        ({"words": 3, "word_dim": 2, "symbols": 9, "filters": ()}, "filters = ()"),
-        ({"words": 3, "word_dim": 2, "max_characters": 6}, "at least 7: <bos> between two"),
         (
-            {"symbols": 9, "max_characters": 6, "filters": ((1, 2),)},
+            {"n_words": 3, "n_symbols": 9},
+            "word_dim = 0 (must be at least 1, because there are words",
+        ),
+        ({"n_words": 3, "word_dim": 2, "n_symbols": 9, "filters": ()}, "filters = ()"),
+        ({"n_words": 3, "word_dim": 2, "max_characters": 6}, "at least 7: <bos> between two"),
+        (
+            {"n_symbols": 9, "max_characters": 6, "filters": ((1, 2),)},
             "at least 7: <bos> between two",
         ),
     ],
@@ -107,21 +110,23 @@ def test_words_and_symbols_that_do_not_go_together(fields, problem):
     assert problem in str(error.value)
 
 
-def test_optional_fields_are_left_out_of_headers():
-    """Later fields are in a header only if they differ from their default, so that old files keep their checksum."""
-    fields = BiLMConfig(dim=8).to_dict()
-    optional = {"word_dim", "symbols", "square_projections", "unicode_form", "replace"}
-    assert not optional & fields.keys()
+def test_dict_and_header():
+    """A header names the numbers of rows as format 1 does."""
     config = BiLMConfig(
-        words=9,
+        n_words=9,
         word_dim=3,
-        symbols=8,
+        n_symbols=8,
         square_projections=True,
         unicode_form="NFC",
         replace=(("v", "u"),),
     )
     assert config.to_dict() == vars(config)
     assert BiLMConfig.from_dict(config.to_dict()) == config
+    header = config.to_header()
+    assert (header["words"], header["symbols"], header["word_dim"]) == (9, 8, 3)
+    assert len(header) == len(vars(config)) and not {"n_words", "n_symbols"} & header.keys()
+    assert BiLMConfig.from_header(json.loads(json.dumps(header))) == config
+    assert BiLMConfig.from_header({"dim": 8}) == BiLMConfig(dim=8)
 
 
 def test_unknown_field_is_named():

@@ -17,7 +17,7 @@ from tests import tiny
 def make(dtype=torch.float32):
     torch.manual_seed(0)
     return Weights.from_bilm(
-        tiny.bilm(tiny.config(words=8)),
+        tiny.bilm(tiny.config(n_words=8)),
         Head(8, 5),
         vocabulary=tiny.VOCABULARY,
         card={"language": "en", "note": "naïve 鳥"},

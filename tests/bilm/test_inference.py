@@ -11,7 +11,7 @@ from tests import tiny
 
 SENTENCES = [["a", "cat", "sat"], ["naïve"], [], ["鳥", "sat", "a", "cat", "a", "cat"], ["cat"] * 9]
 CONFIGS = [tiny.config(), tiny.config(layers=3, skip=False, cell_clip=None, proj_clip=None),
-           tiny.config(dim=5, square_projections=False), tiny.config(words=8),
+           tiny.config(dim=5, square_projections=False), tiny.config(n_words=8),
            tiny.lexicon_config()]  # fmt: skip
 # Relative to the largest magnitude of a layer, at least 1: for the tiny networks, whose numbers are of the order of 1.
 BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2, "int8": 3e-2}
@@ -95,7 +95,7 @@ def test_the_network_itself_is_as_it_was():
 
 def test_a_word_table_needs_no_cache():
     assert isinstance(tiny.bilm(tiny.config()).prepare_for_inference("float32").encoder, TokenCache)
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     assert model.prepare_for_inference("float32").encoder is model.encoder
 
 

@@ -72,7 +72,7 @@ def test_equals_the_oracle(sentences, max_words):
 
 
 def test_word_input_and_one_layer():
-    bilm, head = make(words=len(tiny.VOCABULARY), layers=1)
+    bilm, head = make(n_words=len(tiny.VOCABULARY), layers=1)
     check(bilm, head, [["a", "rare", "cat"], ["sat"]])
 
 

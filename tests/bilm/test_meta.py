@@ -9,7 +9,7 @@ from spacy_elmo.bilm.model import BiLM
 from tests import tiny
 
 CONFIGS = [
-    tiny.config(), tiny.config(activation="tanh"), tiny.config(words=8), tiny.lexicon_config(),
+    tiny.config(), tiny.config(activation="tanh"), tiny.config(n_words=8), tiny.lexicon_config(),
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ LSTMS = list(
 
 
 def oracle_of(model):
-    return Oracle(model.config, model.state_dict(), tiny.VOCABULARY[: model.config.words])
+    return Oracle(model.config, model.state_dict(), tiny.VOCABULARY[: model.config.n_words])
 
 
 def assert_equals_the_oracle(model, sentences):
@@ -65,7 +65,7 @@ def test_character_input_equals_the_oracle(activation, highways, filters):
 
 @pytest.mark.parametrize("lstm", LSTMS)
 def test_word_input_equals_the_oracle(lstm):
-    assert_equals_the_oracle(tiny.bilm(tiny.config(words=8, **options(*lstm))), SENTENCES)
+    assert_equals_the_oracle(tiny.bilm(tiny.config(n_words=8, **options(*lstm))), SENTENCES)
 
 
 @pytest.mark.parametrize("clips", itertools.product([None, 0.3], [None, 0.2]))
@@ -241,7 +241,7 @@ def test_dropout_acts_on_the_input_of_every_layer():
 
 
 def test_word_input_needs_a_vocabulary():
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
         model.set_vocabulary(list("abcdefgh"))
     with pytest.raises(ValueError, match="3 words for a table of 8 rows"):

@@ -68,7 +68,9 @@ def test_same_gradients():
         torch.testing.assert_close(got, want)
 
 
-@pytest.mark.parametrize("config", [tiny.config(words=8), tiny.lexicon_config(words=0, word_dim=0)])
+@pytest.mark.parametrize(
+    "config", [tiny.config(n_words=8), tiny.lexicon_config(n_words=0, word_dim=0)]
+)
 def test_byte_characters_alone(config):
     with pytest.raises(ValueError, match="byte characters alone"):
         ReferenceBiLM(config, {})

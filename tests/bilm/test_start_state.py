@@ -14,7 +14,7 @@ WORDS = ["a", "cat", "naïve", "x" * 30, "end\0", "."]
 
 
 def oracle_of(model):
-    return Oracle(model.config, model.state_dict(), tiny.VOCABULARY[: model.config.words])
+    return Oracle(model.config, model.state_dict(), tiny.VOCABULARY[: model.config.n_words])
 
 
 def text_of(count, seed=0):
@@ -40,7 +40,7 @@ def mean_by_loops(oracle, texts):
     "config",
     [
         tiny.config(layers=3),
-        tiny.config(words=8, cell_clip=None, proj_clip=None, skip=False),
+        tiny.config(n_words=8, cell_clip=None, proj_clip=None, skip=False),
         tiny.config(dim=5, forget_bias=0.0),
     ],
 )

@@ -22,7 +22,7 @@ CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve �
 
 
 def make(head=False, words=0, dtype=torch.float32, start_state=None):
-    bilm = tiny.bilm(tiny.config(words=words))
+    bilm = tiny.bilm(tiny.config(n_words=words))
     vocabulary = tiny.VOCABULARY if head or words else []
     return Weights.from_bilm(
         bilm,
@@ -302,19 +302,19 @@ def test_any_text_in_a_card(text):
     assert Weights.from_bytes(weights.to_bytes()).card == {text: [text]}
 
 
-LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
+LEXICA = [{}, {"n_symbols": 0}, {"n_words": 0, "word_dim": 0}]
 
 
 @pytest.mark.parametrize("fields", LEXICA)
 def test_words_and_alphabet_survive(tmp_path, fields):
     live = tiny.bilm(tiny.lexicon_config(**fields))
-    names = tiny.LEXICON if live.config.words else []
+    names = tiny.LEXICON if live.config.n_words else []
     weights = Weights.from_bilm(live, vocabulary=names, card=CARD)
     weights.save(tmp_path / "w.safetensors")
     again = Weights.load(tmp_path / "w.safetensors")
     assert_same(weights, again)
     assert_same(weights, again.without_head())
-    assert again.alphabet == (tiny.ALPHABET if live.config.symbols else "")
+    assert again.alphabet == (tiny.ALPHABET if live.config.n_symbols else "")
     sentences = [["Cat", "cat", "鳥", "🙂\u3000", "unheard"]]
     assert torch.equal(
         tiny.read(live, sentences).layers, tiny.read(again.build_bilm(), sentences).layers
@@ -323,7 +323,7 @@ def test_words_and_alphabet_survive(tmp_path, fields):
 
 def test_an_alphabet_of_odd_characters():
     characters = "\n\0\ud83d\ude42\x85\u2028\U0010ffff"
-    weights = Weights.from_bilm(tiny.bilm(tiny.lexicon_config(words=0, word_dim=0, symbols=13)))
+    weights = Weights.from_bilm(tiny.bilm(tiny.lexicon_config(n_words=0, word_dim=0, n_symbols=13)))
     weights = dataclasses.replace(weights, alphabet=characters)
     assert Weights.from_bytes(weights.to_bytes()).alphabet == characters
 

@@ -86,7 +86,7 @@ def test_language(folder, tmp_path):
 
 
 def test_vocabulary_of_word_input(tmp_path):
-    foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)), tiny.VOCABULARY)
+    foreign.write_model(tmp_path, tiny.bilm(tiny.config(n_words=8)), tiny.VOCABULARY)
     code, output = invoke(tmp_path, tmp_path / "out.safetensors")
     assert code == 0
     assert "(8 words)" in output
@@ -303,7 +303,7 @@ def test_softmax_and_token_vectors(folder, tmp_path):
     assert code == 0, output
     assert "words: the vocabulary (8 words)" in output
     weights = Weights.load(out)
-    assert weights.config.words == 8 and weights.build_head() is not None
+    assert weights.config.n_words == 8 and weights.build_head() is not None
     assert torch.equal(weights.tensors["encoder.words"], torch.from_numpy(table))
 
 

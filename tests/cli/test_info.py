@@ -32,7 +32,7 @@ def invoke(*arguments):
 
 def write(path, head=True, card=CARD, **fields):
     bilm = tiny.bilm(tiny.config(**fields))
-    vocabulary = tiny.VOCABULARY if head or fields.get("words") else []
+    vocabulary = tiny.VOCABULARY if head or fields.get("n_words") else []
     made = Head(len(vocabulary), bilm.config.projection) if head else None
     Weights.from_bilm(bilm, made, vocabulary=vocabulary, card=card, dtype=torch.float16).save(path)
     return bilm
@@ -112,7 +112,7 @@ def test_terminal_escapes_of_a_card_are_shown_and_not_obeyed(tmp_path):
 
 
 def test_word_input_without_a_head_or_a_card(tmp_path):
-    write(tmp_path / "w.safetensors", head=False, card={}, words=8)
+    write(tmp_path / "w.safetensors", head=False, card={}, n_words=8)
     code, output = invoke(tmp_path / "w.safetensors", "--all")
     assert code == 0
     assert "head no" in output and "origin not stated" in output

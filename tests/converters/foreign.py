@@ -18,8 +18,8 @@ def options_of(config):
             "use_skip_connections": config.skip,
         }
     }
-    if config.words:
-        options["n_tokens_vocab"] = config.words
+    if config.n_words:
+        options["n_tokens_vocab"] = config.n_words
     else:
         options["char_cnn"] = {
             "activation": config.activation,
@@ -45,7 +45,7 @@ def arrays_of(model):
             if lstm.projection is not None:
                 arrays[f"{cell}/W_P_0"] = lstm.projection[d]
     encoder = model.encoder
-    if model.config.words:
+    if model.config.n_words:
         arrays["embedding"] = encoder.words
     else:
         arrays["char_embed"] = encoder.characters

@@ -29,8 +29,8 @@ SHAPES = {
     "three layers without residuals": {"layers": 3, "skip": False, "activation": "tanh"},
     "without projections": {"dim": 5, "filters": ((3, 5),), "highways": 0},
     "one layer": {"layers": 1, "cell_clip": None, "proj_clip": None},
-    "words": {"words": 8},
-    "words shared with the softmax": {"words": 8, "layers": 3},
+    "words": {"n_words": 8},
+    "words shared with the softmax": {"n_words": 8, "layers": 3},
     "one direction": {},
 }
 
@@ -41,7 +41,7 @@ def inputs_of(config):
         "forward": [[BOS, *s] for s in SENTENCES],
         "backward": [[EOS, *s[::-1]] for s in SENTENCES],
     }
-    if config.words:
+    if config.n_words:
         return {
             d: np.array([[WORDS.index(w) for w in row] for row in rows]) for d, rows in read.items()
         }

@@ -115,7 +115,7 @@ def test_the_checksum_knows_the_alphabet(tmp_path):
     assert len(checksums) == 2
 
 
-@pytest.mark.parametrize("field, names", [("words", "vocabulary"), ("symbols", "alphabet")])
+@pytest.mark.parametrize("field, names", [("n_words", "vocabulary"), ("n_symbols", "alphabet")])
 def test_such_a_network_is_never_random(field, names):
     shim = BiLMShim({field: 11, "max_characters": 10})
     with pytest.raises(ValueError, match=f"{field} = 11 with weights = null.*{names}"):

@@ -46,7 +46,7 @@ def make_bilm_hdf5(folder: Path) -> None:
 
 def make_words_hdf5(folder: Path) -> None:
     """Write a model of bilm-tf with word input."""
-    model = tiny.bilm(tiny.config(layers=1, words=len(tiny.VOCABULARY)))
+    model = tiny.bilm(tiny.config(layers=1, n_words=len(tiny.VOCABULARY)))
     foreign.write_model(folder, model, tiny.VOCABULARY)
 
 

@@ -57,7 +57,7 @@ def test_weights_of_any_shape(other_weights):
 
 def test_word_input(tmp_path):
     path = tmp_path / "words.safetensors"
-    bilm = tiny.bilm(tiny.config(words=8))
+    bilm = tiny.bilm(tiny.config(n_words=8))
     Weights.from_bilm(bilm, vocabulary=tiny.VOCABULARY).save(path)
     nlp = pipelines.blank(path)
     expected = tiny.read(bilm, [["a", "cat", "flew"]]).layers.numpy()

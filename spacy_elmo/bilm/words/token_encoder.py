@@ -47,7 +47,7 @@ def token_encoder(config: BiLMConfig) -> TokenEncoder:
     """Create the token encoder that the configuration describes."""
     if config.has_lexicon:
         return LexiconEncoder(config)
-    return WordEncoder(config) if config.words else CharEncoder(config)
+    return WordEncoder(config) if config.n_words else CharEncoder(config)
 
 
 class CharEncoder(CharacterCNN):
@@ -86,7 +86,7 @@ class WordEncoder(nn.Module):
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
-        self.words = nn.Parameter(torch.empty(config.words, config.projection))
+        self.words = nn.Parameter(torch.empty(config.n_words, config.projection))
         self._row_of: dict[str, int] = {}
         self.reset_parameters()
 
@@ -120,11 +120,11 @@ class LexiconEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.words = self.cnn = None
-        if config.words:
-            self.words = nn.Parameter(torch.empty(config.words, config.word_dim))
-        if config.symbols:
-            self.cnn = CharacterCNN(config, characters=config.symbols, padding=ALPHABET_PADDING)
-        features = config.n_filters if config.symbols else 0
+        if config.n_words:
+            self.words = nn.Parameter(torch.empty(config.n_words, config.word_dim))
+        if config.n_symbols:
+            self.cnn = CharacterCNN(config, characters=config.n_symbols, padding=ALPHABET_PADDING)
+        features = config.n_filters if config.n_symbols else 0
         self.projection = Dense(config.word_dim + features, config.projection)
         self._row_of: dict[str, int] = {}
         self._alphabet = Alphabet("")
@@ -145,10 +145,10 @@ class LexiconEncoder(nn.Module):
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
         """Name the rows of the tables, `<bos>`, `<eos>` and `<oov>` among those of the words."""
         marks = N_MARKS if self.cnn is not None else 0
-        if marks + len(alphabet) != self.config.symbols:
+        if marks + len(alphabet) != self.config.n_symbols:
             raise ValueError(
                 f"The alphabet has {len(alphabet)} characters and {marks} marks ({marks + len(alphabet)}), but the"
-                f" character table has {self.config.symbols} rows"
+                f" character table has {self.config.n_symbols} rows"
             )
         self._alphabet = Alphabet(alphabet)
         if self.words is not None:

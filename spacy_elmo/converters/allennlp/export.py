@@ -78,7 +78,7 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
 def inexpressible(config: BiLMConfig) -> list[str]:
     """Return the reasons why AllenNLP has no such biLM, in its state dict or loaded from bilm-tf's files."""
     problems = []
-    if config.words or config.has_lexicon:
+    if config.n_words or config.has_lexicon:
         problems.append("its only input is the bytes of a word, and this biLM has another input")
     elif config.max_characters != _CHARACTERS:
         problems.append(
@@ -95,7 +95,7 @@ def inexpressible(config: BiLMConfig) -> list[str]:
             problems.append(
                 f"dim = projection = {config.dim}, so the LSTM has no projection; AllenNLP's always has one"
             )
-        if not config.words and config.n_filters == config.projection:
+        if not config.n_words and config.n_filters == config.projection:
             problems.append(
                 f"filters = projection = {config.n_filters}, so they have no projection; AllenNLP's always have one"
             )

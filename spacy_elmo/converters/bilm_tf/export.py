@@ -61,8 +61,8 @@ def options_of(config: BiLMConfig) -> dict[str, Any]:
         "proj_clip": config.proj_clip,
         "use_skip_connections": config.skip,
     }
-    if config.words:
-        return {"lstm": lstm, "n_tokens_vocab": config.words}
+    if config.n_words:
+        return {"lstm": lstm, "n_tokens_vocab": config.n_words}
     characters = {
         "activation": config.activation,
         "embedding": {"dim": config.char_dim},
@@ -84,7 +84,7 @@ def _inexpressible(weights: Weights) -> list[str]:
         problems.append(
             "it takes words as they are, and this biLM changes their spelling (unicode_form, replace)"
         )
-    same = {config.dim} if config.words else {config.dim, config.n_filters}
+    same = {config.dim} if config.n_words else {config.dim, config.n_filters}
     if config.square_projections and config.projection in same:
         problems.append("it has no projection between equal sizes, and this biLM has one")
     if broken := [w for w in weights.vocabulary if w != w.strip() or len(w.splitlines()) > 1]:

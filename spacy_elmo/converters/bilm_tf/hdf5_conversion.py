@@ -213,14 +213,14 @@ def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[s
 
 def _vocabulary_problem(config: BiLMConfig, model: ForeignModel) -> str | None:
     words, path = model.vocabulary, model.vocabulary_file
-    if not config.words and not model.softmax:
+    if not config.n_words and not model.softmax:
         if words is None:
             return None
         return f"{path}: a model with character input has no word table; leave the vocabulary out"
     if words is None:
         return "A model with word input needs its vocabulary file, one word a line"
-    if config.words and len(words) != config.words:
-        return f"{path}: {len(words)} words, expected {config.words}, the rows of `embedding`"
+    if config.n_words and len(words) != config.n_words:
+        return f"{path}: {len(words)} words, expected {config.n_words}, the rows of `embedding`"
     if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
         return f"{path}: lacks {', '.join(missing)}"
     return None

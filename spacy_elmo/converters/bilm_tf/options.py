@@ -44,9 +44,9 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
     if reader.value("char_cnn", default=None, silent=True):
         fields |= _character_fields(reader)
     else:
-        fields["words"] = reader.whole("n_tokens_vocab", default=table_rows)
+        fields["n_words"] = reader.whole("n_tokens_vocab", default=table_rows)
         reader.notes.append("no char_cnn: word input")
-        if fields["words"] == 0:
+        if fields["n_words"] == 0:
             reader.problems.append(
                 "neither char_cnn nor n_tokens_vocab is present, and the weights have no table `embedding`"
             )

@@ -101,9 +101,9 @@ def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
-    if config.words:
-        shapes["word_emb_layer.embedding.weight"] = (config.words, config.word_dim)
-    if config.symbols:
+    if config.n_words:
+        shapes["word_emb_layer.embedding.weight"] = (config.n_words, config.word_dim)
+    if config.n_symbols:
         features += n
         shapes["char_emb_layer.embedding.weight"] = (symbols, config.char_dim)
         for i, (positions, number) in enumerate(config.filters):
@@ -134,9 +134,9 @@ def _tensors(
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}
-    if config.words:
+    if config.n_words:
         tensors["encoder.words"] = theirs[embedder + "word_emb_layer.embedding.weight"]
-    if config.symbols:
+    if config.n_symbols:
         characters = theirs[embedder + "char_emb_layer.embedding.weight"]
         tensors["encoder.cnn.characters"] = characters[rows]
         for i in range(len(config.filters)):

@@ -50,10 +50,10 @@ def config_of(
         "skip": True,
     }
     if word_dim:
-        fields |= {"words": words, "word_dim": word_dim}
+        fields |= {"n_words": words, "word_dim": word_dim}
     if char_dim:
         fields |= {
-            "symbols": N_MARKS + characters,
+            "n_symbols": N_MARKS + characters,
             "char_dim": char_dim,
             "activation": reader.value("token_embedder.activation"),
             "filters": reader.value("token_embedder.filters"),

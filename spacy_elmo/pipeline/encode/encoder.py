@@ -33,14 +33,14 @@ def BiLM_v1(
     proj_clip: float | None = None,
     skip: bool | None = None,
     forget_bias: float | None = None,
-    words: int | None = None,
+    n_words: int | None = None,
     char_dim: int | None = None,
     filters: list[list[int]] | None = None,
     activation: str | None = None,
     highways: int | None = None,
     max_characters: int | None = None,
     word_dim: int | None = None,
-    symbols: int | None = None,
+    n_symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
     """Build a biLM over Docs: (layers, n_tokens, width) for each Doc, zeros for whitespace tokens.

@@ -329,7 +329,7 @@ class BiLMShim(Shim):
         return weights
 
     def _random(self) -> Weights:
-        for field, names in (("words", "vocabulary"), ("symbols", "alphabet")):
+        for field, names in (("n_words", "vocabulary"), ("n_symbols", "alphabet")):
             if self.shape.get(field):
                 raise ValueError(
                     f"{field} = {self.shape[field]} with weights = null: such a biLM needs a weights file, which"

@@ -72,7 +72,7 @@ def test_more_words_than_a_block(monkeypatch):
 
 @pytest.mark.parametrize("words", [0, 8])
 def test_no_words(words):
-    assert encode(tiny.bilm(tiny.config(words=words)), []).shape == (0, 5)
+    assert encode(tiny.bilm(tiny.config(n_words=words)), []).shape == (0, 5)
 
 
 def test_gradients_reach_every_parameter_across_blocks(monkeypatch):
@@ -100,7 +100,7 @@ def test_highway_by_hand():
 
 
 def test_word_table():
-    config = tiny.config(words=8)
+    config = tiny.config(n_words=8)
     model = tiny.bilm(config)
     oracle = Oracle(config, model.state_dict(), tiny.VOCABULARY)
     words = ["cat", "unheard", "<S>", "cat"]
@@ -118,7 +118,7 @@ def test_a_square_projection(filters):
     np.testing.assert_allclose(encode(model, WORDS), expected, atol=1e-5)
 
 
-LEXICA = [{}, {"symbols": 0}, {"words": 0, "word_dim": 0}]
+LEXICA = [{}, {"n_symbols": 0}, {"n_words": 0, "word_dim": 0}]
 
 
 @pytest.mark.parametrize("fields", LEXICA)
@@ -137,7 +137,7 @@ def test_lexicon_by_parts(fields):
 
 
 def test_a_word_is_cut_before_it_is_looked_up():
-    model = tiny.bilm(tiny.lexicon_config(symbols=0, max_characters=7))
+    model = tiny.bilm(tiny.lexicon_config(n_symbols=0, max_characters=7))
     model.set_vocabulary(["<oov>", "<bos>", "<eos>", "aaaaa", "aaaaaa", "b", "c", "d"])
     assert model.token_ids(["aaaaa", "aaaaaa", "a" * 100, "aaaa"]).tolist() == [[3], [3], [3], [0]]
 

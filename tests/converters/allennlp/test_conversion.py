@@ -407,8 +407,8 @@ def test_export_is_what_an_independent_writer_makes():
         ({"dim": 5}, ["dim = projection = 5"]),
         ({"filters": ((1, 5),)}, ["filters = projection = 5"]),
         ({"max_characters": 12}, ["max_characters = 12"]),
-        ({"words": 8}, ["its only input is the bytes of a word"]),
-        ({"words": 8, "skip": False, "dim": 5}, ["its only input", "skip", "dim"]),
+        ({"n_words": 8}, ["its only input is the bytes of a word"]),
+        ({"n_words": 8, "skip": False, "dim": 5}, ["its only input", "skip", "dim"]),
     ],
 )
 def test_export_of_what_allennlp_lacks(tmp_path, fields, problems):

@@ -48,7 +48,7 @@ def variables_of(model, head):
 def options_of(config):
     """Return options.json as bilm-tf writes it when training starts."""
     options = foreign.options_of(config)
-    if not config.words:
+    if not config.n_words:
         options["char_cnn"]["n_characters"] = 261
     return options | {"bidirectional": True, "n_tokens_vocab": len(WORDS), "unroll_steps": 20}
 
@@ -118,10 +118,10 @@ def test_other_shapes(tmp_path, fields):
 
 
 def test_word_input(tmp_path):
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     write_words(write(tmp_path, model) / "vocab.txt")
     weights = convert(tmp_path).weights
-    assert weights.config.words == 8
+    assert weights.config.n_words == 8
     assert_same_model(weights, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
@@ -151,7 +151,7 @@ def test_one_direction(tmp_path, model):
 
 def test_softmax_that_is_the_table_of_words(tmp_path):
     """bilm-tf: share_embedding_softmax."""
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     variables = variables_of(model, head_of(model))
     for name in ("lm/softmax/W", "lm/softmax/W/Adagrad"):
         del variables[name]
@@ -309,7 +309,7 @@ def test_softmax_that_does_not_fit(tmp_path, model, changed, problem):
 
 def test_word_input_without_its_vocabulary(tmp_path):
     with pytest.raises(ValueError, match="word input needs its vocabulary"):
-        convert(write(tmp_path, tiny.bilm(tiny.config(words=8))))
+        convert(write(tmp_path, tiny.bilm(tiny.config(n_words=8))))
 
 
 def test_checkpoint_of_another_program(tmp_path, model):

@@ -23,7 +23,9 @@ from tests.converters import foreign
 def test_there_and_back(tmp_path, words, dim, layers, clip, skip):
     """A round trip keeps every bit, and the arrays equal those of an independent writer of the format."""
     model = tiny.bilm(
-        tiny.config(words=words, dim=dim, layers=layers, cell_clip=clip, proj_clip=clip, skip=skip)
+        tiny.config(
+            n_words=words, dim=dim, layers=layers, cell_clip=clip, proj_clip=clip, skip=skip
+        )
     )
     weights = Weights.from_bilm(model, vocabulary=tiny.VOCABULARY[:words])
     expected = foreign.arrays_of(model)
@@ -66,7 +68,7 @@ def test_head_and_vocabulary(tmp_path):
 @pytest.mark.parametrize("words", [0, len(tiny.VOCABULARY)])
 def test_from_their_file_and_back(tmp_path, words):
     """A round trip keeps every dataset byte for byte, including the softmax."""
-    model = tiny.bilm(tiny.config(words=words))
+    model = tiny.bilm(tiny.config(n_words=words))
     foreign.write_model(tmp_path / "in", model, tiny.VOCABULARY)
     rows = np.linspace(-1, 1, 8 * 5, dtype=np.float32).reshape(8, 5)
     softmax = {"softmax/W": rows, "softmax/b": rows[:, 0] / 3}
@@ -99,16 +101,20 @@ def datasets(path):
 @pytest.mark.parametrize(
     "fields, words, problem",
     [
-        ({"words": 8, "word_dim": 3}, tiny.VOCABULARY, "of ELMoForManyLangs"),
-        ({"symbols": 9}, [], "of ELMoForManyLangs"),
+        ({"n_words": 8, "word_dim": 3}, tiny.VOCABULARY, "of ELMoForManyLangs"),
+        ({"n_symbols": 9}, [], "of ELMoForManyLangs"),
         ({"dim": 5, "square_projections": True}, [], "no projection between equal sizes"),
         (
             {"filters": ((1, 5),), "square_projections": True},
             [],
             "no projection between equal sizes",
         ),
-        ({"words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"unlike \[' a'\]"),
-        ({"words": 8}, ["<S>", "</S>", "<UNK>", "a\rb", "b", "c", "d", "e"], r"unlike \['a\\rb'\]"),
+        ({"n_words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"unlike \[' a'\]"),
+        (
+            {"n_words": 8},
+            ["<S>", "</S>", "<UNK>", "a\rb", "b", "c", "d", "e"],
+            r"unlike \['a\\rb'\]",
+        ),
     ],
 )
 def test_what_bilm_tf_lacks(tmp_path, fields, words, problem):

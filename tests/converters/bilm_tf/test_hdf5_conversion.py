@@ -65,7 +65,7 @@ def test_nothing_is_folded_or_reordered(tmp_path):
 
 
 def test_word_input(tmp_path):
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     conversion = convert(foreign.write_model(tmp_path, model, tiny.VOCABULARY))
     assert conversion.weights.vocabulary == tiny.VOCABULARY
     assert_same_weights(conversion.weights.tensors, model)
@@ -76,7 +76,7 @@ def test_word_input(tmp_path):
 
 def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
     """Lines are stripped, and the line that only some files have is left out."""
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     foreign.write_model(tmp_path, model)
     lines = ["<S>", "</S>", "<UNK>", "!!!MAXTERMID", " a ", "cat\r", "", "naïve", "鳥"]
     (tmp_path / "words.txt").write_bytes("\n".join(lines).encode())
@@ -85,11 +85,11 @@ def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
 
 
 def test_number_of_words_without_options(tmp_path):
-    model = tiny.bilm(tiny.config(words=8))
+    model = tiny.bilm(tiny.config(n_words=8))
     options = foreign.options_of(model.config)
     del options["n_tokens_vocab"]
     foreign.write(tmp_path, options, foreign.arrays_of(model), tiny.VOCABULARY)
-    assert convert(tmp_path).weights.config.words == 8
+    assert convert(tmp_path).weights.config.n_words == 8
 
 
 def test_one_layer_without_its_level(tmp_path):
@@ -345,20 +345,20 @@ def test_truncated_weights(tmp_path, part):
     ],
 )
 def test_vocabulary_that_does_not_fit(tmp_path, words, problem):
-    foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)), words)
+    foreign.write_model(tmp_path, tiny.bilm(tiny.config(n_words=8)), words)
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     assert f"{tmp_path / 'vocab.txt'}: {problem}" in str(error.value)
 
 
 def test_word_input_without_a_vocabulary(tmp_path):
-    foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)))
+    foreign.write_model(tmp_path, tiny.bilm(tiny.config(n_words=8)))
     with pytest.raises(ValueError, match="no .txt files contain <S>, .*`--vocabulary`"):
         convert(tmp_path)
 
 
 def test_vocabulary_of_another_encoding(tmp_path):
-    foreign.write_model(tmp_path, tiny.bilm(tiny.config(words=8)))
+    foreign.write_model(tmp_path, tiny.bilm(tiny.config(n_words=8)))
     path = tmp_path / "latin.txt"
     path.write_bytes("naïve".encode("latin1"))
     with pytest.raises(ValueError, match="latin.txt: not a UTF-8 text file"):
@@ -424,7 +424,7 @@ def assert_head(weights, arrays, words):
 @pytest.mark.parametrize("words", [0, 8])
 def test_softmax_in_the_folder(tmp_path, words):
     """The softmax and the vocabulary of its length become the head, for character and for word input."""
-    model = tiny.bilm(tiny.config(words=words))
+    model = tiny.bilm(tiny.config(n_words=words))
     foreign.write_model(tmp_path, model, tiny.VOCABULARY)
     arrays = write_softmax(tmp_path / "softmax.hdf5", 8)
     if not words:
@@ -497,7 +497,7 @@ def test_token_vectors(tmp_path, whole):
     foreign.write_arrays(tmp_path / "t.hdf5", table | (foreign.arrays_of(model) if whole else {}))
     conversion = convert(folder, token_vectors=tmp_path / "t.hdf5")
     weights = Weights.from_bytes(conversion.weights.to_bytes())
-    assert weights.config.words == 8 and weights.vocabulary == tiny.VOCABULARY
+    assert weights.config.n_words == 8 and weights.vocabulary == tiny.VOCABULARY
     sentences = [["a", "cat", "sat"], ["鳥"]]
     got, expected = (tiny.read(bilm, sentences).layers for bilm in (weights.build_bilm(), model))
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)

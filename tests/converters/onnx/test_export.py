@@ -34,7 +34,9 @@ def exported(model, path):
 
 def weights_of(model):
     names = tiny.LEXICON if model.config.has_lexicon else tiny.VOCABULARY
-    return Weights.from_bilm(model, vocabulary=names[: model.config.words], card={"language": "en"})
+    return Weights.from_bilm(
+        model, vocabulary=names[: model.config.n_words], card={"language": "en"}
+    )
 
 
 def run(session, model, sentences, *, words=None, filler=0):
@@ -72,10 +74,10 @@ KINDS = [
     tiny.config(highways=0, forget_bias=0.0),
     tiny.config(dim=5, square_projections=True, filters=((1, 5),)),
     tiny.config(filters=((12, 5),), highways=2),
-    tiny.config(words=8),
+    tiny.config(n_words=8),
     tiny.lexicon_config(),
-    tiny.lexicon_config(symbols=0),
-    tiny.lexicon_config(words=0, word_dim=0),
+    tiny.lexicon_config(n_symbols=0),
+    tiny.lexicon_config(n_words=0, word_dim=0),
 ]
 
 

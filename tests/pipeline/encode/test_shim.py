@@ -106,12 +106,12 @@ def test_shape_of_the_config_disagrees(shim, weights, use):
 
 
 def test_word_input_needs_a_file():
-    with pytest.raises(ValueError, match="words = 8"):
-        BiLMShim({"words": 8}).initialize()
+    with pytest.raises(ValueError, match="n_words = 8"):
+        BiLMShim({"n_words": 8}).initialize()
 
 
 def test_word_input_keeps_its_vocabulary(tmp_path):
-    bilm = tiny.bilm(tiny.config(words=8))
+    bilm = tiny.bilm(tiny.config(n_words=8))
     Weights.from_bilm(bilm, vocabulary=tiny.VOCABULARY).save(tmp_path / "w.safetensors")
     shim = BiLMShim()
     shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
