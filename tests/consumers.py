@@ -82,6 +82,11 @@ def write_knowledge_base(folder: Path) -> None:
     knowledge.to_disk(folder)
 
 
+def filled(name: str) -> Config:
+    """Return a shipped config with the values that spaCy fills in, as `spacy train` uses it."""
+    return pipeline(load_config(CONFIGS / f"{name}.cfg", interpolate=False)).config
+
+
 def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
     """Return a shipped config with a tiny biLM and small layers around it.
 
@@ -91,7 +96,7 @@ def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
         folder: an empty folder, for other files that the component needs, such as a knowledge base.
         elmo: options of the elmo component.
     """
-    shipped = load_config(CONFIGS / f"{name}_elmo.cfg", interpolate=False)
+    shipped = filled(f"{name}_elmo")
     shipped["components"]["elmo"].update(weights=str(weights), **elmo)
     if "kb" in shipped["paths"]:
         shipped["paths"]["kb"] = str(folder / "kb")

@@ -1,9 +1,10 @@
 """The shipped configs: ELMo enters all in the same way, and nothing else sets them apart from their baselines."""
 
 import pytest
+from spacy.language import DEFAULT_CONFIG_PATH
 from spacy.util import load_config
 
-from tests.consumers import CONFIGS, NAMES
+from tests.consumers import CONFIGS, NAMES, filled
 
 BASELINES = [name for name in NAMES if (CONFIGS / f"{name}_baseline.cfg").exists()]
 COMPONENTS = ["ner", "tagger", "morphologizer", "senter", "parser", "textcat", "textcat_multilabel"]
@@ -21,9 +22,9 @@ def test_every_trainable_component_has_one():
 
 def test_they_take_the_biLM_of_the_language_of_the_pipeline():
     """So `--nlp.lang la` is all that an installed Latin biLM needs."""
-    configs = [load_config(path) for path in CONFIGS.glob("*_elmo*.cfg")]
+    configs = [load_config(path) for path in CONFIGS.glob("*_elmo.cfg")]
     assert {config["components"]["elmo"]["weights"] for config in configs} == {"auto"}
-    assert len(configs) == len(NAMES) + 3
+    assert len(configs) == len(NAMES)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -47,14 +48,14 @@ def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
 def test_one_way_in(name):
     """The blocks of ner_elmo.cfg around the component; those of textcat have sizes of their own, and names and
     categories are trained with a dropout and an average of weights that were tuned for them."""
-    ner, own = elmo_config("ner").interpolate(), elmo_config(name).interpolate()
+    ner, own = filled("ner_elmo").interpolate(), filled(f"{name}_elmo").interpolate()
     assert own["components"]["elmo"] == ner["components"]["elmo"]
     tok2vec, expected = (
         config["components"][component]["model"]["tok2vec"]
         for config, component in ((own, name), (ner, "ner"))
     )
     if name.startswith("textcat"):
-        textcat = elmo_config("textcat").interpolate()["components"]["textcat"]
+        textcat = filled("textcat_elmo").interpolate()["components"]["textcat"]
         expected = textcat["model"]["tok2vec"]
     assert tok2vec == expected
     for section in ("system", "corpora", "training"):
@@ -67,18 +68,18 @@ def test_one_way_in(name):
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_names_and_categories_have_a_dropout_and_averages_of_their_own(name):
-    training = elmo_config(name).interpolate()["training"]
+    training = filled(f"{name}_elmo").interpolate()["training"]
     recipe = training["dropout"], training["optimizer"]["use_averages"]
     assert recipe == (
         (0.3, True) if name in ("ner", "textcat", "textcat_multilabel") else (0.1, False)
     )
 
 
-@pytest.mark.parametrize("name", ["ner", "tagger", "textcat"])
-def test_vectors_config_is_the_elmo_config_with_static_vectors(name):
-    elmo = load_config(CONFIGS / f"{name}_elmo.cfg", interpolate=False)
-    vectors = load_config(CONFIGS / f"{name}_elmo_vectors.cfg", interpolate=False)
-    elmo["paths"]["vectors"] = None
-    elmo["initialize"]["vectors"] = "${paths.vectors}"
-    elmo["components"][name]["model"]["tok2vec"]["embed"]["include_static_vectors"] = True
-    assert vectors == elmo
+@pytest.mark.parametrize("name", NAMES)
+def test_files_say_only_what_spacy_does_not_fill_in(name):
+    """The section [training], where the defaults are spaCy's; a comment says why another value repeats one."""
+    stated = load_config(CONFIGS / f"{name}_elmo.cfg")["training"]
+    defaults = load_config(DEFAULT_CONFIG_PATH)["training"]
+    repeated = {key for key, value in stated.items() if defaults.get(key) == value}
+    # `spacy train` demands these two.
+    assert repeated == {"seed", "gpu_allocator"}

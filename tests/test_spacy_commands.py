@@ -55,10 +55,22 @@ def saved(folder):
     return folder
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("shipped", SHIPPED)
-def test_debug_config(shipped):
-    paths = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
-    assert "Config is valid" in run("debug", "config", CONFIGS / shipped, *paths)
+def test_train_takes_the_file_as_it_is(folder, shipped, tmp_path):
+    """Overrides work, of what the file states and of what spaCy fills in."""
+    overrides = ["--paths.train", folder / "train.spacy", "--paths.dev", folder / "dev.spacy"]
+    overrides += ["--training.max_steps", 2, "--training.eval_frequency", 1, "--system.seed", 3]
+    if "elmo" in shipped:
+        overrides += ["--components.elmo.weights", folder / "w.safetensors"]
+    if "entity_linker" in shipped:
+        overrides += ["--paths.kb", folder / "kb"]
+    run("train", CONFIGS / shipped, "-o", tmp_path, *overrides)
+    nlp = spacy.load(tmp_path / "model-last")
+    assert len(list(nlp.pipe(consumers.TEXTS))) == len(consumers.TEXTS)
+    training = nlp.config["training"]
+    assert (training["max_steps"], training["eval_frequency"], training["patience"]) == (2, 1, 0)
+    assert nlp.config["system"]["seed"] == 3
 
 
 @pytest.mark.parametrize("shipped", SHIPPED)
@@ -73,6 +85,8 @@ def test_fill_config(shipped, tmp_path):
     assert contains(filled, expected)
     run("init", "fill-config", tmp_path / "filled.cfg", tmp_path / "again.cfg")
     assert load_config(tmp_path / "again.cfg") == filled
+    paths = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
+    assert "Config is valid" in run("debug", "config", tmp_path / "filled.cfg", *paths)
 
 
 def contains(filled, stated):
@@ -200,9 +214,10 @@ def test_elmo_and_static_vectors_from_the_shell(tmp_path):
     (tmp_path / "table.floret").write_text("\n".join([header, *rows]) + "\n")
     spacy_command = [sys.executable, "-m", "spacy"]
     paths = ["--paths.train", "a.spacy", "--paths.dev", "a.spacy", "--paths.vectors", "vectors"]
+    paths += ["--components.ner.model.tok2vec.embed.include_static_vectors", "true"]
     for command in (
         ["init", "vectors", "en", "table.floret", "vectors", "--mode", "floret"],
-        ["elmo", "init-config", "ner.cfg", "--from", "ner_elmo_vectors"],
+        ["elmo", "init-config", "ner.cfg", "--from", "ner_elmo"],
         ["train", "ner.cfg", "-o", ".", *paths, "--training.max_steps", "1"],
     ):
         done = subprocess.run(

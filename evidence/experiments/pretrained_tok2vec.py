@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confection import Config
-from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
+from spacy.language import DEFAULT_CONFIG_PATH, DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
 from thinc.api import require_cpu
@@ -40,7 +40,8 @@ def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = 
         raw_text: lines of {"tokens": [...]}.
         lang: language of the pipeline.
     """
-    config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(baseline)
+    pretraining = load_config(DEFAULT_CONFIG_PRETRAIN_PATH)
+    config = load_config(DEFAULT_CONFIG_PATH).merge(pretraining).merge(baseline)
     config["nlp"].update(lang=lang, pipeline=["tok2vec"])
     config["components"] = {"tok2vec": {"factory": "tok2vec", "model": block_of(baseline, task)}}
     config["paths"]["raw_text"] = str(raw_text)

@@ -92,12 +92,12 @@ def _as_it_is(config: Config, task: str, resources: Resources) -> None:
 
 
 def _vectors(config: Config, task: str, resources: Resources) -> None:
-    config["initialize"]["vectors"] = str(resources.vectors)
+    config.setdefault("initialize", {})["vectors"] = str(resources.vectors)
     tok2vec_block(config, task)["embed"]["include_static_vectors"] = True
 
 
 def _pretrain(config: Config, task: str, resources: Resources) -> None:
-    config["initialize"]["after_init"] = {
+    config.setdefault("initialize", {})["after_init"] = {
         "@callbacks": "evidence.init_tok2vec.v1",
         "component": task,
         "path": str(resources.tok2vec),

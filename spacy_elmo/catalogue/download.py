@@ -14,7 +14,7 @@ from typing import IO
 import requests
 from tqdm import tqdm
 
-from ..digest import file_digest
+from ..digest import Digest, file_digest
 from ..files import atomic_file, atomic_write
 from ..limits import MAX_BYTES
 from .models import RemoteFile
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 def folder_of(url: str) -> str:
     """Return a folder name for a file that is not in the catalogue; files of the same name from other addresses get
     other folders."""
-    return hashlib.sha256(url.encode()).hexdigest()[:16]
+    return Digest(url.encode()).hexdigest()[:16]
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:

@@ -145,7 +145,7 @@ def test_every_component_listens_and_learns(weights, tmp_path, optimize):
 
 def test_recipes(tmp_path):
     """With efficiency a component reads ELMo alone; with accuracy its shipped config, with static vectors if wanted."""
-    expected = load_config(shipped_configs()["ner_elmo"]).interpolate()["components"]["ner"]
+    expected = consumers.filled("ner_elmo").interpolate()["components"]["ner"]
     recipe = expected["model"].pop("tok2vec")
 
     def block(*options):

@@ -5,13 +5,12 @@ import sys
 
 import pytest
 import srsly
-from spacy.util import load_config
 
 from scripts import learning_curve
 from scripts.learning_curve import BASELINE_CONFIG, NER_CONFIG, chart, commands, read_points, table
 from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.bilm.weights import Weights
-from tests import tiny
+from tests import consumers, tiny
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_a_point_reads_its_words_and_its_names_read_its_weights(tmp_path):
     assert "--nlp.lang la" in train and "--system.seed 2" in train
     assert "ner/la-test.spacy" in score
     # Every override is a setting of the config.
-    config = load_config(NER_CONFIG)
+    config = consumers.filled(NER_CONFIG.stem)
     options = [
         word[2:].split(".") for word in train.split() if word.startswith("--") and "." in word
     ]
