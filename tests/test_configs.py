@@ -77,9 +77,8 @@ def test_names_and_categories_have_a_dropout_and_averages_of_their_own(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_say_only_what_spacy_does_not_fill_in(name):
-    """The section [training], where the defaults are spaCy's; a comment says why another value repeats one."""
+    """Of the section [training]; the two that they repeat are demanded by `spacy train`."""
     stated = load_config(CONFIGS / f"{name}_elmo.cfg")["training"]
     defaults = load_config(DEFAULT_CONFIG_PATH)["training"]
     repeated = {key for key, value in stated.items() if defaults.get(key) == value}
-    # `spacy train` demands these two.
     assert repeated == {"seed", "gpu_allocator"}
