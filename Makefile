@@ -9,13 +9,16 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test fuzz sanitize lint format docs bench clean help
+.PHONY: demo test test-all fuzz sanitize lint format docs bench clean help
 
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
 
 # A process per core and one thread in each: the networks in the tests are so small that a second thread only waits.
-test: $(INSTALLED)  ## the unit tests
+test: $(INSTALLED)  ## the tests, without those marked slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m "not slow" $(PYTEST)
+
+test-all: $(INSTALLED)  ## all tests once: also the browser, the site, notebooks, projects, pip, faults
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto $(PYTEST)
 
 # Damaged files for every loader, with new seeds each time; `make test` has a few of each.
@@ -58,4 +61,4 @@ clean:  ## remove what the commands made; .venv, assets and runs stay
 	find spacy_elmo tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16

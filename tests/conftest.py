@@ -20,6 +20,14 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests that open a page in a browser as slow."""
+    for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def handlers_of_signals():
     """A command that runs in this process may leave its handlers, which processes of later tests would inherit."""

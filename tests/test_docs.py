@@ -205,7 +205,12 @@ def clone(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[] if page.name == "README.md" else pytest.mark.slow)
+        for page in PAGES
+        if page.name not in RUN_ELSEWHERE
+    ],
 )
 def test_page_runs_as_pasted(page, clone):
     if page.name in GIVEN:

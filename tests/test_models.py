@@ -14,6 +14,8 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 MODELS = sorted(path.parent for path in (ROOT / "models").glob("*/pyproject.toml"))
 TEXT = "Arma virumque cano . Ἄνδρα μοι ἔννεπε , Über allen Gipfeln , Žluťoučký kůň"

@@ -17,6 +17,8 @@ from weasel.util import load_project_config
 
 from spacy_elmo.bilm.weights import Weights
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 TEXT = "Anna left Harwick ."
 

@@ -12,6 +12,8 @@ import pytest
 
 import spacy_elmo
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -10,6 +10,8 @@ import pytest
 from spacy_elmo.bilm.weights import Weights
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "loading.py"
 
 

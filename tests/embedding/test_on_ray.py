@@ -14,6 +14,8 @@ from spacy_elmo.embedding.embedder import EmbedOptions
 from tests import pipelines
 from tests.disk import tree
 
+pytestmark = pytest.mark.slow
+
 ray = pytest.importorskip("ray")
 
 # A file, because workers import it. What a marker on disk says outlives the worker.

@@ -22,9 +22,12 @@ _PACKAGE = _ROOT / "spacy_elmo"
 _MOST = 8
 _ATOMIC = {"atomic_file", "atomic_write", "atomic_folder", "all_or_nothing"}
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs Linux and gcc"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("gcc") is None, reason="needs Linux and gcc"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,10 @@ from tests.fuzz.target import DEFECTS, REFUSED
 
 _SEEDS = range(15)
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's"),
+]
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
