@@ -30,9 +30,10 @@ fuzz: $(INSTALLED)  ## damaged files for every loader, for MINUTES=10
 sanitize: $(INSTALLED)  ## the tests of the C files with sanitizers, for all kinds of x86 that this processor runs
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bilm.kernels.sanitize $(KINDS)
 
-lint: $(INSTALLED)  ## style, format and types, changing nothing
+lint: $(INSTALLED)  ## style, format, types and the directions of imports, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 format: $(INSTALLED)  ## sort imports and format in place

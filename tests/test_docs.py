@@ -326,5 +326,9 @@ def test_links_lead_somewhere(page):
             assert anchor in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]
 
 
-def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+def test_paths_in_contributing_exist():
+    table = re.findall(r"^\| .*\|$", (ROOT / "CONTRIBUTING.md").read_text("utf8"), re.MULTILINE)
+    paths = re.findall(r"`([\w/.]+(?:/|\.[a-z]+))`", "".join(table))
+    assert len(paths) > 60
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT / "spacy_elmo" / path).exists(), path

@@ -131,7 +131,7 @@ def test_another_language_warns_where_the_weights_are_named(tmp_path, weights):
     message = str(warning.message)
     assert message.startswith(f"The biLM of weights={str(weights)!r} was trained on language 'en'")
     assert "`python -m spacy elmo download many-langs-fi` and convert it" in message
-    assert Path(warning.filename).name == "credit.py"
+    assert Path(warning.filename).name == "pipeline_meta.py"
     # Once: neither at its use nor in the saved pipeline.
     nlp("talo")
     nlp.add_pipe("sentencizer")
