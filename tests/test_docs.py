@@ -98,10 +98,7 @@ CONFIGS = [
 
 @pytest.fixture
 def weights(tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
-        tmp_path / "w.safetensors"
-    )
-    return tmp_path / "w.safetensors"
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 def test_every_config_has_its_section():
@@ -173,7 +170,15 @@ def trained_pipeline(folder: Path) -> None:
     nlp.to_disk(folder / "training" / "model-best")
 
 
+def little_text(folder: Path) -> None:
+    """Leave the beginning of every text and labelled set, because the commands read them whole."""
+    for path in (folder / "corpus" / "sample").glob("*/*"):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(lines[:100]), encoding="utf-8")
+
+
 GIVEN = {
+    "README.md": little_text,
     "consumers.md": labelled_files,
     "freezing.md": trained_pipeline,
     "probe.md": probe_files,
@@ -226,8 +231,9 @@ def test_page_runs_as_pasted(page, clone):
             output = stdout.getvalue()
             continue
         if block.language == "bash":
-            for command in commands(block):
-                run(command, where)
+            for line in commands(block):
+                for command in line.split(" && "):
+                    run(command, where)
         elif block.language == "ini":
             run_config(block)
         elif block.language == "json":
@@ -255,7 +261,7 @@ def run(command: str, where: str) -> None:
     fitting = [extra for beginning, extra in SHORTER.items() if command.startswith(beginning)]
     command = " ".join([command, *fitting[-1:]])
     words = shlex.split(command)
-    if words[:3] == ["python", "-m", "spacy"] and not set(words) & {"&&", "|", ">", "<"}:
+    if words[:3] == ["python", "-m", "spacy"] and not set(words) & {"|", ">", "<"}:
         result = CliRunner().invoke(app, words[3:])
         assert result.exit_code == 0, f"{where}: {command}\n{result.output}{result.exception!r}"
         return

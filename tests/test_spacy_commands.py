@@ -13,7 +13,6 @@ from spacy.tokens import DocBin
 from spacy.util import load_config
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
 from tests import consumers, tiny
 from tests.consumers import CONFIGS, NAMES
 
@@ -33,7 +32,7 @@ def folder(tmp_path_factory):
     """Training data, development data, and a small config for each consumer."""
     folder = tmp_path_factory.mktemp("commands")
     weights = folder / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
+    tiny.save(weights, {"language": "en"})
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     # `debug data` refuses sets of fewer than 100 Docs.
     DocBin(docs=docs * 40).to_disk(folder / "train.spacy")
@@ -203,7 +202,7 @@ def test_from_the_shell(tmp_path):
     assert set(nlp.get_pipe("ner").labels) == {"PER", "LOC"}
 
 
-def test_elmo_and_static_vectors_from_the_shell(tmp_path):
+def test_elmo_and_static_vectors(tmp_path, monkeypatch):
     """The commands of vectors.md: the pipeline keeps the table, and its NER reads it beside the hash embedding."""
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
@@ -212,7 +211,7 @@ def test_elmo_and_static_vectors_from_the_shell(tmp_path):
     rows = [f"{i} {' '.join(map(str, row))}" for i, row in enumerate(table)]
     header = "50 4 4 5 2 2166136261 < >"
     (tmp_path / "table.floret").write_text("\n".join([header, *rows]) + "\n")
-    spacy_command = [sys.executable, "-m", "spacy"]
+    monkeypatch.chdir(tmp_path)
     paths = ["--paths.train", "a.spacy", "--paths.dev", "a.spacy", "--paths.vectors", "vectors"]
     paths += ["--components.ner.model.tok2vec.embed.include_static_vectors", "true"]
     for command in (
@@ -220,10 +219,7 @@ def test_elmo_and_static_vectors_from_the_shell(tmp_path):
         ["elmo", "init-config", "ner.cfg", "--from", "ner_elmo"],
         ["train", "ner.cfg", "-o", ".", *paths, "--training.max_steps", "1"],
     ):
-        done = subprocess.run(
-            [*spacy_command, *command], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        run(*command)
     nlp = spacy.load(tmp_path / "model-last")
     np.testing.assert_allclose(nlp.vocab.vectors.data, table, rtol=1e-6)
     doc = nlp("Anna met Bob.")

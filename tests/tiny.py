@@ -1,6 +1,7 @@
 """Tiny random biLMs, and batches for them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM, BiLMOutput
+from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.alphabet import N_MARKS
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
@@ -40,6 +42,12 @@ def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
     words = LEXICON if config.has_lexicon else VOCABULARY
     model.set_vocabulary(words[: config.n_words], ALPHABET[: max(config.n_symbols - N_MARKS, 0)])
     return model.eval()
+
+
+def save(path: Path, card: dict[str, Any] | None = None, **fields: Any) -> Path:
+    """Save the weights of such a network with fields of its config, and return their path."""
+    Weights.from_bilm(bilm(config(**fields)), card=card or {}).save(path)
+    return path
 
 
 def batch(

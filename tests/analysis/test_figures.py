@@ -48,9 +48,7 @@ def test_a_figure_is_written_whole_or_not_at_all(tmp_path, name):
 
 
 def test_other_suffix(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"a\.gif: the name of a figure must end in \.html or \.png"
-    ):
+    with pytest.raises(ValueError, match=r"a\.gif.* \.html or \.png"):
         save_figure(CHART, tmp_path / "a.gif", title="t")
 
 

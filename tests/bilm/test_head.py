@@ -148,7 +148,7 @@ def test_negatives_are_distinct_words(words, number):
 
 @pytest.mark.parametrize("number", [0, 31])
 def test_impossible_number_of_negatives(number):
-    with pytest.raises(ValueError, match=f"{number} negatives from a vocabulary of 30 words"):
+    with pytest.raises(ValueError, match=f"{number} negatives .* 30 words"):
         draw(30, number)
 
 

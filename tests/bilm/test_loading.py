@@ -17,8 +17,7 @@ from tests import tiny
 
 @pytest.fixture
 def path(tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
-    return tmp_path / "w.safetensors"
+    return tiny.save(tmp_path / "w.safetensors")
 
 
 def overwrite(path):
@@ -76,7 +75,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read(path, monkeypatch):
         return layout
 
     monkeypatch.setattr(safetensors, "safe_open", shortened)
-    with pytest.raises(ValueError, match="not a readable weights file, or truncated .* too early"):
+    with pytest.raises(ValueError, match="truncated .* too early"):
         Weights.load(path)
 
 
@@ -92,7 +91,7 @@ def test_one_value_that_is_not_finite(path, dtype, value):
         )
     tensors["lstm.1.recurrent"][1, 4, 27] = value
     path.write_bytes(safetensors.torch.save(tensors, header))
-    with pytest.raises(ValueError, match="lstm.1.recurrent: contains values that are not finite"):
+    with pytest.raises(ValueError, match="lstm.1.recurrent: .*not finite"):
         Weights.load(path)
 
 

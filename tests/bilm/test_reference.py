@@ -31,7 +31,7 @@ def reference_of(model):
 
 
 @torch.no_grad()
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(CONFIGS, st.lists(st.lists(WORDS, max_size=6), min_size=1, max_size=5))
 def test_same_layers(config, sentences):
     model = tiny.bilm(config)

@@ -72,9 +72,7 @@ def test_nobody_listens(server, tmp_path):
 
 
 def test_wrong_checksum(server, tmp_path):
-    with pytest.raises(
-        ValueError, match=f"model.zip: expected the SHA-256 {'0' * 64} but got {SHA256}"
-    ):
+    with pytest.raises(ValueError, match=f"model.zip: .* {'0' * 64} .* {SHA256}"):
         fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
     assert files_in(tmp_path) == []
 
@@ -133,7 +131,7 @@ def test_another_file_than_at_the_first_download(server, tmp_path):
     fetch(file, tmp_path)
     assert path.read_bytes() == CONTENT
     path.unlink()
-    with pytest.raises(ValueError, match=f"/other/model.zip is another file .* it was {SHA256}"):
+    with pytest.raises(ValueError, match=f"/other/model.zip .* {SHA256}"):
         fetch(RemoteFile(server.url("other")), tmp_path)
     assert files_in(tmp_path) == []
     (tmp_path / ".model.zip.sha256").unlink()
@@ -149,7 +147,7 @@ def test_a_file_of_an_earlier_version_gets_its_checksum(server, tmp_path):
 
 def test_bytes_are_counted_after_decompression(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT) - 1)
-    with pytest.raises(ValueError, match="/gzip/model.zip has more than 1,279,999 bytes"):
+    with pytest.raises(ValueError, match="/gzip/model.zip .* 1,279,999 bytes"):
         fetch(RemoteFile(server.url("gzip")), tmp_path)
     assert files_in(tmp_path) == []
     monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT))

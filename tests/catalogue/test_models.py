@@ -56,11 +56,9 @@ def test_forty_four_languages_of_many_langs():
 
 def test_find_model():
     assert find_model("en-small", MODELS) is MODELS["en-small"]
-    with pytest.raises(ValueError, match="No model 'en-smal' in the catalogue; similar: en-small"):
+    with pytest.raises(ValueError, match="'en-smal' .* en-small"):
         find_model("en-smal", MODELS)
-    with pytest.raises(
-        ValueError, match="No model 'xyzzy' in the catalogue. .download. without a name"
-    ):
+    with pytest.raises(ValueError, match="'xyzzy' .*.download."):
         find_model("xyzzy", MODELS)
 
 
@@ -78,7 +76,7 @@ def test_name_of_a_file(url, name):
 
 @pytest.mark.parametrize("sha256", ["", "00", "g" * 64, "md5:" + "0" * 32, "sha256:" + "0" * 64])
 def test_checksums_that_are_none(sha256):
-    with pytest.raises(ValueError, match="is not a SHA-256, which has 64 hexadecimal digits"):
+    with pytest.raises(ValueError, match="64 hexadecimal digits"):
         RemoteFile("https://host/model.zip", sha256)
 
 

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import tiny
+from tests.commands import elmo
 from tests.converters.bilm_tf.test_checkpoint_conversion import WORDS, head_of, write, write_words
 
 
@@ -18,10 +17,7 @@ def folder(tmp_path):
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["convert", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("convert", *arguments)
 
 
 @pytest.mark.parametrize("format", ["bilm-tf", "auto"])

@@ -1,20 +1,13 @@
 """`convert FORMAT IN OUT_FILE --warm TEXT`, for every format, up to the vectors of a pipeline."""
 
-import re
-import shlex
-from pathlib import Path
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
 from tests.cli.test_convert import WRITERS
+from tests.commands import elmo
 from tests.converters.bilm_tf import test_checkpoint_conversion as test_bilm_tf
-
-PAGE = (Path(__file__).parents[2] / "docs" / "warm.md").read_text(encoding="utf8")
 
 
 def write_bilm_tf(folder):
@@ -30,10 +23,7 @@ def text(tmp_path):
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["convert", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("convert", *arguments)
 
 
 @pytest.mark.parametrize("format", [*WRITERS, "bilm-tf", "auto"])
@@ -72,14 +62,3 @@ def test_error_writes_nothing(tmp_path, text, content):
         "too few sentences for a start state: 1" in output if content else "No such file" in output
     )
     assert set(tmp_path.rglob("*")) == before
-
-
-def test_page(tmp_path, text, monkeypatch):
-    """The commands of docs/warm.md run as written."""
-    monkeypatch.chdir(tmp_path)
-    WRITERS["bilm-hdf5"](tmp_path / "theirs")
-    (command,) = re.findall(r"```bash\npython -m spacy elmo convert (.*)\n```", PAGE)
-    assert invoke(*shlex.split(command))[0] == 0
-    variables = {}
-    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], variables)
-    assert variables["vectors"].shape == (6, 10)

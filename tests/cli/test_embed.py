@@ -1,21 +1,18 @@
 """`python -m spacy elmo embed`: through spaCy's own command, killed and resumed, and its errors."""
 
 import signal
-import subprocess
 import sys
 
 import h5py
 import numpy as np
 import pytest
 import spacy
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from spacy_elmo.corpora import items as corpus
 from spacy_elmo.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines, tiny
+from tests.commands import elmo
 from tests.processes import command, start
 
 DEADLINE = 120
@@ -47,9 +44,7 @@ def mortal(doc):
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 @pytest.fixture
@@ -60,21 +55,13 @@ def text(tmp_path):
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["embed", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("embed", *arguments)
 
 
-def test_through_spacy(weights, text, tmp_path):
+def test_format_and_layers(weights, text, tmp_path):
     out = tmp_path / "out.h5"
-    arguments = ["elmo", "embed", weights, text, out, "--format", "hdf5", "--layers", "average"]
-    done = subprocess.run(
-        [sys.executable, "-m", "spacy", *map(str, arguments)],
-        capture_output=True, text=True, encoding="utf8",
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "3 items of 13 tokens" in done.stdout
+    code, output = invoke(weights, text, out, "--format", "hdf5", "--layers", "average")
+    assert code == 0 and "3 items of 13 tokens" in output
     expected = pipelines.blank(weights)("The bank in Rome isn't old.")._.elmo
     with h5py.File(out) as file:
         assert np.allclose(file["0"], expected, atol=1e-5)
@@ -105,7 +92,7 @@ def test_weights_file_of_any_name(weights, text, tmp_path):
 
 
 def test_tokenized_text_needs_no_language(weights, text, tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
+    tiny.save(weights)
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
     assert (
@@ -121,7 +108,7 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
 
 def test_words_of_another_tokenizer_are_remarked(weights, text, tmp_path):
     card = {"language": "en", "tokenizer": "text as given"}
-    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(weights)
+    tiny.save(weights, card)
     assert "another tokenizer (text as given)" in invoke(weights, text, tmp_path / "a")[1]
     assert "text as given" not in invoke(weights, text, tmp_path / "b", "--tokenized")[1]
 
@@ -190,10 +177,3 @@ def test_missing_ray(weights, text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
     assert code == 1 and "pip install spacy-elmo[ray]" in output
-
-
-@pytest.mark.parametrize(
-    "option", [["--layers", "first"], ["--format", "csv"], ["--pooling", "no"]]
-)
-def test_usage_errors(weights, text, tmp_path, option):
-    assert invoke(weights, text, tmp_path / "out", *option)[0] == 2

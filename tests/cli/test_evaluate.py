@@ -2,18 +2,15 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import tiny
+from tests.commands import elmo_as_shown
 
 VOCABULARY = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
 TEXT = "the cat sleeps . the cat\n\nrain  sleeps .\n"
@@ -31,14 +28,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(*args, stdin=None) -> tuple[int, str]:
-    result = CliRunner().invoke(elmo_cli, [*map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
 def scores(*args, stdin=None) -> list[dict]:
-    code, output = run("score", *args, "--json", stdin=stdin)
+    code, output = elmo_as_shown("score", *args, "--json", stdin=stdin)
     assert code == 0, output
     return [json.loads(line) for line in output.splitlines()]
 
@@ -46,7 +37,7 @@ def scores(*args, stdin=None) -> list[dict]:
 @pytest.mark.parametrize("tokenized", [[], ["--tokenized"]])
 def test_scores_add_up_to_the_perplexity(folder, tokenized):
     model, text, out = folder / "lm.safetensors", folder / "a.txt", folder / "metrics.json"
-    code, output = run("evaluate", model, text, "--output", out, *tokenized)
+    code, output = elmo_as_shown("evaluate", model, text, "--output", out, *tokenized)
     assert code == 0, output
     metrics = json.loads(out.read_text())
     records = scores(model, text, *tokenized)
@@ -66,7 +57,9 @@ def test_table_of_files(folder):
     (folder / "b.txt").write_text("the cat .\n")
     (folder / "empty.txt").write_text("\n")
     out = folder / "metrics.json"
-    code, output = run("evaluate", folder / "lm.safetensors", folder, "--by-file", "-o", out)
+    code, output = elmo_as_shown(
+        "evaluate", folder / "lm.safetensors", folder, "--by-file", "-o", out
+    )
     assert code == 0, output
     metrics = json.loads(out.read_text())
     assert [f["targets"] for f in metrics["files"].values()] == [12, 4]
@@ -80,7 +73,7 @@ def test_table_of_files(folder):
 
 
 def test_score_shows_a_table(folder):
-    code, output = run("score", folder / "lm.safetensors", folder / "a.txt", "-n", "2")
+    code, output = elmo_as_shown("score", folder / "lm.safetensors", folder / "a.txt", "-n", "2")
     assert code == 0, output
     rows = [line.split() for line in output.splitlines() if line.strip()]
     assert rows[0] == ["Token", "Forward", "Backward", "Substitutes"]
@@ -113,32 +106,28 @@ def test_score_reads_standard_input(folder):
 
 @pytest.mark.parametrize("command", ["evaluate", "score"])
 def test_errors(folder, command):
-    code, output = run(command, folder / "bare.safetensors", folder / "a.txt")
+    code, output = elmo_as_shown(command, folder / "bare.safetensors", folder / "a.txt")
     assert code == 1 and "no head" in output and "model-best.safetensors" in output
-    code, output = run(command, folder / "none.safetensors", folder / "a.txt")
+    code, output = elmo_as_shown(command, folder / "none.safetensors", folder / "a.txt")
     assert code == 1 and "there is no file" in " ".join(output.split())
-    code, output = run(command, folder / "lm.safetensors", folder / "none.txt")
+    code, output = elmo_as_shown(command, folder / "lm.safetensors", folder / "none.txt")
     assert code == 1 and "No text at" in output
-    code, output = run(command, folder / "lm.safetensors", folder / "a.txt", "--lang", "xyz")
+    code, output = elmo_as_shown(
+        command, folder / "lm.safetensors", folder / "a.txt", "--lang", "xyz"
+    )
     assert code == 1 and "xyz" in output
 
 
 def test_nothing_is_scored_for_a_folder_that_is_not_there(folder):
     out = folder / "nowhere" / "metrics.json"
-    code, output = run("evaluate", folder / "lm.safetensors", folder / "a.txt", "--output", out)
+    code, output = elmo_as_shown(
+        "evaluate", folder / "lm.safetensors", folder / "a.txt", "--output", out
+    )
     assert code == 1 and "the folder of --output" in " ".join(output.split())
 
 
 def test_text_without_words_is_named(folder):
     (folder / "a.txt").write_text(" \n")
-    code, output = run("evaluate", folder / "lm.safetensors", folder / "a.txt")
+    code, output = elmo_as_shown("evaluate", folder / "lm.safetensors", folder / "a.txt")
     output = "".join(output.split())
     assert code == 1 and f"Thetextof'{folder / 'a.txt'}'hasnosentences" in output
-
-
-def test_through_spacy(folder):
-    command = [sys.executable, "-m", "spacy", "elmo", "evaluate"]
-    files = [str(folder / "lm.safetensors"), str(folder / "a.txt")]
-    done = subprocess.run([*command, *files], capture_output=True, text=True, encoding="utf8")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Perplexity" in done.stdout

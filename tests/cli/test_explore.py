@@ -8,24 +8,14 @@ import sys
 import urllib.request
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import tiny
-
-
-def invoke(*arguments):
-    result = CliRunner().invoke(elmo_cli, list(map(str, arguments)))
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+from tests.commands import elmo
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
-        tmp_path / "w.safetensors"
-    )
+    tiny.save(tmp_path / "w.safetensors", {"language": "en"})
     (tmp_path / "a.txt").write_text("A cat sat.\nThe cat slept.\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -35,9 +25,7 @@ def folder(tmp_path, monkeypatch):
 def test_page_is_served_until_the_program_is_ended(folder, corpus):
     """From a text, and from its index; weights without a head have no language model."""
     if corpus == "index":
-        assert (
-            invoke("search", "index", "w.safetensors", "a.txt", "index", "--unit", "word")[0] == 0
-        )
+        assert elmo("search", "index", "w.safetensors", "a.txt", "index", "--unit", "word")[0] == 0
     command = [sys.executable, "-m", "spacy", "elmo", "explore", "w.safetensors", corpus]
     with subprocess.Popen(
         [*command, "--port", "0", "--no-browser"], stdout=subprocess.PIPE, text=True
@@ -56,21 +44,21 @@ def test_page_is_served_until_the_program_is_ended(folder, corpus):
 
 
 def test_word_index(folder):
-    code, output = invoke("search", "index", "w.safetensors", "a.txt", "index", "--unit", "word")
+    code, output = elmo("search", "index", "w.safetensors", "a.txt", "index", "--unit", "word")
     assert code == 0 and "Index: index, 8 tokens" in output
-    code, output = invoke("search", "query", "index", "A cat.")
+    code, output = elmo("search", "query", "index", "A cat.")
     assert code == 1 and "expected the format 'spacy-elmo search 1'" in output
-    code, output = invoke("explore", "w.safetensors", "index", "--lang", "de")
+    code, output = elmo("explore", "w.safetensors", "index", "--lang", "de")
     assert code == 1 and "--lang and --tokenized were set when it was made" in output
-    code, output = invoke("explore", "en_mini_v3", "index")
+    code, output = elmo("explore", "en_mini_v3", "index")
     assert code == 1 and "another pipeline" in output
-    code, output = invoke(
+    code, output = elmo(
         "search", "index", "w.safetensors", "a.txt", "new", "--unit", "word", "--layer", "1"
     )
     assert code == 1 and "--layer and --method are for --unit sentence" in output
 
 
 def test_sentence_index_is_no_word_index(folder):
-    assert invoke("search", "index", "w.safetensors", "a.txt", "index")[0] == 0
-    code, output = invoke("explore", "w.safetensors", "index")
+    assert elmo("search", "index", "w.safetensors", "a.txt", "index")[0] == 0
+    code, output = elmo("explore", "w.safetensors", "index")
     assert code == 1 and "search index --unit word" in output

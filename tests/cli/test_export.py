@@ -1,9 +1,5 @@
 """`python -m spacy elmo export`: through spaCy's own command, and in this process for the rest."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -14,6 +10,7 @@ from spacy_elmo.converters.allennlp import conversion as allennlp
 from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
+from tests.commands import elmo
 
 
 def test_what_allennlp_cannot_read(tmp_path):
@@ -23,7 +20,7 @@ def test_what_allennlp_cannot_read(tmp_path):
         ({"max_characters": 12, "skip": True}, "max_characters = 12"),
         ({"max_characters": 50, "skip": False}, "skip = false"),
     ]:
-        Weights.from_bilm(tiny.bilm(tiny.config(**fields))).save(tmp_path / "w.safetensors")
+        tiny.save(tmp_path / "w.safetensors", **fields)
         arguments = ["export", "bilm-hdf5", tmp_path / "w.safetensors", tmp_path / "out", "--force"]
         result = CliRunner().invoke(elmo_cli, list(map(str, arguments)))
         assert result.exit_code == 0
@@ -41,16 +38,11 @@ formats = pytest.mark.parametrize("format", CONVERT)
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", max_characters=50)
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["export", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("export", *arguments)
 
 
 @formats
@@ -73,14 +65,6 @@ def test_bundled_name(tmp_path, format):
     got = CONVERT[format](tmp_path / "out").weights
     name = "encoder.projection.weight"
     assert torch.equal(got.tensors[name], expected.tensors[name].float())
-
-
-def test_through_spacy(file, tmp_path):
-    command = [sys.executable, "-m", "spacy", "elmo", "export", "bilm-hdf5", file, tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf8")
-    assert (done.returncode, done.stderr) == (0, "")
-    options = json.loads((tmp_path / "out" / "options.json").read_text("utf8"))
-    assert options["lstm"]["projection_dim"] == tiny.config().projection
 
 
 @formats
@@ -116,14 +100,9 @@ def test_errors(tmp_path, format):
 
 def test_what_allennlp_lacks(tmp_path):
     file = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config(skip=False))).save(file)
+    tiny.save(file, skip=False)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
     assert "AllenNLP cannot express this biLM:" in output
     assert "max_characters = 12" in output and "skip = false" in output
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("arguments", [["bilm-hdf5"], ["auto", "a", "b"], ["allennlp", "a", "--x"]])
-def test_usage_errors(arguments):
-    assert invoke(*arguments)[0] == 2

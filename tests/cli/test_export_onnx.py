@@ -3,25 +3,19 @@
 import onnxruntime
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import tiny
+from tests.commands import elmo
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["export", "onnx", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("export", "onnx", *arguments)
 
 
 @pytest.fixture
 def file(tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
-    return tmp_path / "w.safetensors"
+    return tiny.save(tmp_path / "w.safetensors")
 
 
 def test_values(file, tmp_path):

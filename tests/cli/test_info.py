@@ -14,6 +14,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.weight_names import find_weights
 from tests import tiny
+from tests.commands import elmo
 
 CARD = {
     "language": "fi",
@@ -24,10 +25,7 @@ CARD = {
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces."""
-    result = CliRunner().invoke(elmo_cli, ["info", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("info", *arguments)
 
 
 def write(path, head=True, card=CARD, **fields):

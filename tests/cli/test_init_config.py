@@ -14,7 +14,6 @@ from spacy.util import load_config
 from thinc.api import Adam
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.training_config import shipped_configs
 from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
@@ -26,9 +25,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text(encoding="
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "fi"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "fi"})
 
 
 def invoke(*arguments):
@@ -59,7 +56,7 @@ def test_config_is_the_pipeline(weights, tmp_path, monkeypatch):
 @pytest.mark.parametrize("place", [[], ["-"]])
 def test_to_standard_output(weights, tmp_path, place):
     card = {"language": "fi", "tokenizer": "text as given"}
-    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(weights)
+    tiny.save(weights, card)
     result = invoke(*place, "--weights", weights)
     assert result.exit_code == 0
     # What the user should know stays out of the config.
@@ -79,7 +76,7 @@ def test_bundled_name_stays_a_name():
 def test_language(weights, tmp_path):
     with pytest.warns(UserWarning, match="was trained on language 'fi'"):
         assert 'lang = "de"' in invoke("-w", weights, "--lang", "de").stdout
-    Weights.from_bilm(tiny.bilm(tiny.config())).save(weights)
+    tiny.save(weights)
     result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
     assert (
@@ -124,7 +121,7 @@ def test_every_component_listens_and_learns(weights, tmp_path, optimize):
     """Every component that a shipped config has, and two that spaCy alone has a default for."""
     names = ["tagger", "morphologizer", "senter", "parser", "ner", "textcat", "spancat"]
     names += ["textcat_multilabel", "spancat_singlelabel", "span_finder"]
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
+    tiny.save(weights, {"language": "en"})
     path = tmp_path / "a.cfg"
     result = invoke(path, "-w", weights, "-p", ", ".join(names), "--optimize", optimize)
     assert result.exit_code == 0, result.output
@@ -200,6 +197,7 @@ def test_shipped_configs_are_listed_and_copied_with_their_comments(tmp_path):
     assert max(map(len, listed.splitlines())) <= 100
 
 
+@pytest.mark.slow
 # spaCy leaves files that it has written to be closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
@@ -209,7 +207,7 @@ def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     Path("theirs").mkdir()
     foreign.write_model(Path("theirs"), tiny.bilm(tiny.config()))
-    Weights.from_bilm(tiny.bilm(tiny.config())).save("expected.safetensors")
+    tiny.save("expected.safetensors")
     text = "Anna met Bob in Rome."
     expected = pipelines.blank("expected.safetensors")(text)._.elmo
 

@@ -1,16 +1,13 @@
 """`python -m spacy elmo layers`."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 import spacy
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
+from tests.commands import elmo
 
 CODE = """
 from spacy.language import Language
@@ -23,17 +20,14 @@ def mine(doc):
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["layers", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("layers", *arguments)
 
 
 @pytest.fixture
 def trained(tmp_path):
     """Two saved pipelines."""
     weights = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(weights)
+    tiny.save(weights, {"language": "en"})
     folders = []
     for name, choice in (("one", "mix"), ("two", "top")):
         nlp = pipelines.blank(weights)
@@ -45,15 +39,10 @@ def trained(tmp_path):
     return folders
 
 
-def test_through_spacy(trained):
-    done = subprocess.run(
-        [sys.executable, "-m", "spacy", "elmo", "layers", str(trained[0])],
-        capture_output=True, text=True, encoding="utf8",
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[0] == "Component Layers γ Layer 0 Layer 1 Layer 2".split()
-    assert lines[2] == "tagger mix 1.000 0.333 0.333 0.333".split()
+def test_one_pipeline(trained):
+    code, output = invoke(trained[0])
+    assert code == 0 and "Component Layers γ Layer 0 Layer 1 Layer 2" in output
+    assert "tagger mix 1.000 0.333 0.333 0.333" in output
 
 
 def test_several_pipelines_and_all_files(trained, tmp_path):

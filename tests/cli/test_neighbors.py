@@ -4,18 +4,13 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import tiny
+from tests.commands import elmo
 
 
 def invoke(*arguments):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["neighbors", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("neighbors", *arguments)
 
 
 @pytest.fixture
@@ -29,9 +24,7 @@ def text(tmp_path):
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 def test_bundled_model(text):
@@ -105,13 +98,6 @@ def test_tokenized(weights, tmp_path):
 def test_what_cannot_be_shown(weights, text, arguments, problem):
     code, output = invoke(weights, text, *arguments)
     assert (code, problem in output) == (1, True)
-
-
-def test_help_says_what_is_read_and_drawn():
-    code, output = invoke("--help")
-    assert code == 0
-    assert '.jsonl with "tokens" and' in output and "lemma" in output and '"lemma"' not in output
-    assert "as their numbers" in output and "cross" not in output
 
 
 def test_no_such_text(weights, tmp_path):

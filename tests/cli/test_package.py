@@ -2,21 +2,16 @@
 
 import json
 
-from typer.testing import CliRunner
-
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import tiny
+from tests.commands import elmo
 
 NAME = "la_elmo_tiny_v1"
 
 
 def invoke(folder, *options):
-    arguments = ["package", str(folder / "la.safetensors"), str(folder / "models"), "--name", NAME]
-    result = CliRunner().invoke(elmo_cli, [*arguments, *map(str, options)])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, " ".join(result.output.split())
+    return elmo("package", folder / "la.safetensors", folder / "models", "--name", NAME, *options)
 
 
 def write(folder, head):

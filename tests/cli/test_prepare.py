@@ -7,12 +7,11 @@ import sys
 
 import pytest
 from confection import Config
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
+from tests.commands import elmo
 
 CONFIG = """
 [prepare]
@@ -44,18 +43,12 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(*args) -> tuple[int, str]:
-    result = CliRunner().invoke(elmo_cli, [*map(str, args)])
-    assert not isinstance(result.exception, Exception), result.exception
-    return result.exit_code, " ".join(result.output.split())
-
-
 def command(files, *options) -> tuple:
     return ("prepare", files / "run.cfg", files / "corpus", "--paths.raw_text", files, *options)
 
 
 def test_it_says_how_many_files_it_reads_and_needs_no_limit(files):
-    code, output = run(*command(files, "--paths.dev_text", files / "a.txt"))
+    code, output = elmo(*command(files, "--paths.dev_text", files / "a.txt"))
     assert code == 0, output
     assert "files: 2" in output and "files: 1" in output
     assert "training sentences 400" in output and "held-out sentences 200" in output
@@ -67,7 +60,7 @@ def test_it_says_what_a_run_would_see_and_cost(files):
     (files / "dev").mkdir()
     (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
     options = ("--paths.dev_text", files / "dev", "--prepare.dedup", "sentences")
-    code, output = run(*command(files, *options, "--prepare.n_process", 2))
+    code, output = elmo(*command(files, *options, "--prepare.n_process", 2))
     assert code == 0, output
     for row in (
         # Two sentences differ: of "the" (4 times), "owl", "sees", "cat" and "." (twice), and two long words.
@@ -88,13 +81,13 @@ def test_a_vocabulary_of_all_words_is_called_too_large(files):
     (files / "dev").mkdir()
     (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
     options = ("--paths.dev_text", files / "dev")
-    code, output = run(*command(files, *options, "--training.vocab_size", 100))
+    code, output = elmo(*command(files, *options, "--training.vocab_size", 100))
     assert (
         code == 0 and "Every training word is in the vocabulary, so <UNK> is never seen" in output
     )
     (files / "dev" / "dev.txt").write_text("the cat sees the cat .\n")
     for more in (("--training.vocab_size", 4), ("--training.vocab_size", 100)):
-        code, output = run(*command(files, *options, *more, "--force"))
+        code, output = elmo(*command(files, *options, *more, "--force"))
         assert "Every training word" not in output
         (files / "dev" / "dev.txt").write_text((files / "a.txt").read_text())
 
@@ -105,7 +98,7 @@ def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
     training = RUN[RUN.index("[training]") :]
     (files / "run.cfg").write_text(CONFIG + training)
     options = ("--paths.init", files / "given.safetensors")
-    code, output = run(*command(files, *options))
+    code, output = elmo(*command(files, *options))
     assert code == 0, output
     assert "(longer than 10 bytes)" in output and "words/s" in output
 
@@ -120,7 +113,7 @@ def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
     ],
 )
 def test_bad_input_is_one_message(files, options, message):
-    code, output = run(*command(files, *options))
+    code, output = elmo(*command(files, *options))
     assert code == 1 and message in output
     assert sorted(path.name for path in files.iterdir()) == ["a.txt", "b.txt", "run.cfg"]
 
@@ -138,7 +131,7 @@ def test_bad_input_is_one_message(files, options, message):
 def test_a_config_that_cannot_be_read_is_named(files, config):
     content = config if isinstance(config, bytes) else config.encode()
     (files / "run.cfg").write_bytes(content)
-    code, output = run(*command(files))
+    code, output = elmo(*command(files))
     assert code == 1
     assert "run.cfg is not a valid config file" in output and "<string>" not in output
 
@@ -163,6 +156,6 @@ elmo_cli()
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (files / "corpus").exists()
     assert len([*files.glob(".corpus.*.partial/raw-train.bin")]) == 1
-    code, output = run(*command(files))
+    code, output = elmo(*command(files))
     assert code == 0, output
     assert not [*files.glob(".*.partial")]

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli.pretrain import _format
 from spacy_elmo.pipeline import weight_names
 from spacy_elmo.pretrain.training.log import Progress
+from tests.commands import elmo
 
 CONFIG = """
 [prepare]
@@ -48,16 +47,8 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(*args) -> tuple[int, str]:
-    result = CliRunner().invoke(elmo_cli, [*map(str, args)])
-    assert not isinstance(result.exception, Exception) or isinstance(
-        result.exception, SystemExit
-    ), result.exception
-    return result.exit_code, " ".join(result.output.split())
-
-
 def test_from_text_to_weights(files):
-    code, output = run(
+    code, output = elmo(
         "pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt"
     )
     assert code == 0, output
@@ -78,12 +69,12 @@ def test_from_text_to_weights(files):
 
 
 def test_a_corpus_prepared_once_serves_any_run(files):
-    code, output = run(
+    code, output = elmo(
         "prepare", files / "run.cfg", files / "corpus", "--paths.raw_text", files / "raw.txt"
     )
     assert code == 0 and "held-out sentences 115" in output
     (files / "raw.txt").unlink()
-    code, output = run(
+    code, output = elmo(
         "pretrain", files / "run.cfg", files / "out", "--paths.corpus", files / "corpus"
     )
     assert code == 0 and not (files / "out/corpus").exists()
@@ -91,29 +82,29 @@ def test_a_corpus_prepared_once_serves_any_run(files):
 
 def test_a_folder_with_a_run_is_refused(files):
     command = ("pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt")
-    assert run(*command)[0] == 0
+    assert elmo(*command)[0] == 0
     before = (files / "out/model-last.safetensors").read_bytes()
-    code, output = run(*command)
+    code, output = elmo(*command)
     assert code == 1 and "already contains a run" in output and "--resume" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
     (files / "out/report.html").unlink()
-    code, output = run(*command, "--resume")
+    code, output = elmo(*command, "--resume")
     assert code == 0 and "Resuming the run" in output and "complete before" in output
     assert (files / "out/model-last.safetensors").read_bytes() == before
     # The last report, too, is made up for, if a kill came before it.
     assert (files / "out/report.html").exists()
-    assert run(*command, "--force")[0] == 0
-    assert run(*command, "--force", "--resume")[0] == 1
+    assert elmo(*command, "--force")[0] == 0
+    assert elmo(*command, "--force", "--resume")[0] == 1
 
 
 def test_a_bundled_name_is_a_start(files, monkeypatch):
     command = ("pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt")
-    assert run(*command)[0] == 0
+    assert elmo(*command)[0] == 0
     monkeypatch.setattr(weight_names, "FOLDER", files / "bundled")
     (files / "bundled").mkdir()
     given = Weights.load(files / "out/model-best.safetensors").without_head()
     given.save(files / "bundled/en_toy.safetensors")
-    code, output = run(*command, "--force", "--init", "en_toy")
+    code, output = elmo(*command, "--force", "--init", "en_toy")
     assert code == 0, output
     tuned = Weights.load(files / "out/model-best.safetensors")
     assert tuned.card["init"] == given.card
@@ -140,7 +131,7 @@ def test_time_to_the_first_limit(steps, max_minutes, left):
 
 
 def test_nothing_to_resume_starts_and_says_so(files):
-    code, output = run(
+    code, output = elmo(
         "pretrain",
         files / "run.cfg",
         files / "out",
@@ -168,7 +159,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):
-    code, output = run("pretrain", files / "run.cfg", files / "out", *args)
+    code, output = elmo("pretrain", files / "run.cfg", files / "out", *args)
     assert code == 1
     assert message in output and "Traceback" not in output
     assert not list(files.rglob("*.safetensors"))
@@ -177,14 +168,14 @@ def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):
 def test_text_that_is_not_utf8(files):
     (files / "raw.txt").write_bytes(b"fine\nna\xefve\n")
     command = ("pretrain", files / "run.cfg", files / "out", "--paths.raw_text", files / "raw.txt")
-    code, output = run(*command)
+    code, output = elmo(*command)
     assert code == 1 and "raw.txt, line 2" in output.replace("raw.txt , ", "raw.txt, ")
     # Refused for the text alone: once the text is mended, the same command works.
     (files / "raw.txt").write_text("the owl sees the cat .\n\n" * 300)
-    code, output = run(*command)
+    code, output = elmo(*command)
     assert code == 0, output
 
 
 def test_a_config_that_is_not_there(files):
-    code, output = run("pretrain", files / "none.cfg", files / "out")
+    code, output = elmo("pretrain", files / "none.cfg", files / "out")
     assert code == 1 and "No config file at" in output

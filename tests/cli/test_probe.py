@@ -1,24 +1,20 @@
 """`python -m spacy elmo probe`: the tables, the figures on disk, and what is refused."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_elmo.analysis.probe.layers import LayerReader
 from spacy_elmo.analysis.probe.part_of_speech import probe_tags, read_tags
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from tests import pipelines, tiny
+from tests.commands import elmo_as_shown
 
 RIVER, MONEY, SKY = "bank%1:17:01::", "bank%1:14:00::", "sky%1:17:00::"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
+    tiny.save(tmp_path / "w.safetensors")
     records(
         tmp_path / "train-1.jsonl",
         (["the", "river", "bank"], [None, None, RIVER]),
@@ -39,11 +35,8 @@ def records(path, *sentences):
     path.write_text("\n".join(lines))
 
 
-def run(*args):
-    """Exit code and output."""
-    result = CliRunner().invoke(elmo_cli, ["probe", *map(str, args)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
+def run(*arguments):
+    return elmo_as_shown("probe", *arguments)
 
 
 def table(output):
@@ -96,7 +89,7 @@ def test_part_of_speech(folder):
     figures = json.loads(out.read_text())
     assert figures["layers"] == pytest.approx(expected.layers)
     assert (figures["words"], figures["tags"], figures["most_frequent"]) == (4, 4, 1)
-    assert "4 words of TEST, 4 tags" in output
+    assert "4 words of TEST, 4 tags" in output and "Most frequent tag" in output
     rows = [line.split() for line in output.splitlines()]
     for layer, accuracy in enumerate(figures["layers"]):
         both = [f"{100 * accuracy:.1f}"] * 2
@@ -138,14 +131,3 @@ def test_errors(folder, monkeypatch, change, problem):
     )
     assert code == 1 and problem in " ".join(output.split())
     assert not (folder / given["out"]).exists()
-
-
-def test_through_spacy(folder):
-    text = str(folder / "t.conllu")
-    command = [sys.executable, "-m", "spacy", "elmo", "probe", "part-of-speech"]
-    done = subprocess.run(
-        [*command, str(folder / "w.safetensors"), text, text, text],
-        capture_output=True, text=True, encoding="utf8",
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Most frequent tag" in done.stdout

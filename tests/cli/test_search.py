@@ -1,16 +1,13 @@
 """`python -m spacy elmo search`: an index, queries for it, and what is refused."""
 
 import json
-import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli import elmo_cli
 from spacy_elmo.run_lock import LOCK
 from tests import pipelines, tiny
+from tests.commands import elmo
 
 TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\n"
 
@@ -18,16 +15,13 @@ TEXT = "The boat lay on the river bank. It was old!\n\nThe bank gave him money.\
 @pytest.fixture
 def folder(tmp_path):
     card = {"language": "en"}
-    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
+    tiny.save(tmp_path / "w.safetensors", card)
     (tmp_path / "a.txt").write_text(TEXT)
     return tmp_path
 
 
-def run(*args, stdin=None):
-    """Exit code, and the output with single spaces: messages are wrapped to the terminal."""
-    result = CliRunner().invoke(elmo_cli, ["search", *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, " ".join(result.output.split())
+def run(*arguments, stdin=None):
+    return elmo("search", *arguments, stdin=stdin)
 
 
 def make(folder, *options):
@@ -160,12 +154,3 @@ def test_missing_usearch(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     code, output = make(folder, "--method", "hnsw")
     assert code == 1 and "pip install spacy-elmo[search]" in output
-
-
-def test_through_spacy(folder):
-    command = [sys.executable, "-m", "spacy", "elmo", "search", "index", "w.safetensors"]
-    done = subprocess.run(
-        [*command, "a.txt", "index"], cwd=folder, capture_output=True, text=True, encoding="utf8"
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "3 sentences" in done.stdout

@@ -7,7 +7,6 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.run_lock import lock
 from tests import tiny
@@ -52,7 +51,7 @@ def test_the_second_run_is_refused(tmp_path, monkeypatch, command):
         out.mkdir()  # these commands write to the folder, the others replace it
     (tmp_path / "run.cfg").write_text(CONFIG)
     (tmp_path / "raw.txt").write_text("the cat sees the dog .\n" * 300)
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save("w.safetensors")
+    tiny.save("w.safetensors", {"language": "en"})
     with lock(out):
         result = CliRunner().invoke(elmo_cli, command)
         assert result.exit_code == 1

@@ -1,13 +1,11 @@
 """`spacy_elmo.convert`: the whole conversion in one call."""
 
 import logging
-from typing import get_args, get_type_hints
 
 import pytest
 import torch
 
 from spacy_elmo.converters.api import convert
-from spacy_elmo.converters.formats import FORMATS
 from tests import tiny
 from tests.converters import foreign
 
@@ -51,12 +49,7 @@ def test_writes_only_where_it_is_told(folder, tmp_path):
 def test_a_named_format_and_its_options(folder):
     (options,) = folder.glob("*options*.json")
     assert convert(folder, format="bilm-hdf5", options=options).config.dim == 7
-    with pytest.raises(ValueError, match="format = 'onnx': expected auto or one of bilm-hdf5"):
+    with pytest.raises(ValueError, match="'onnx': .*bilm-hdf5"):
         convert(folder, format="onnx")
     with pytest.raises(TypeError, match="prefix"):
         convert(folder, format="bilm-hdf5", prefix="x")
-
-
-def test_the_formats_are_those_of_the_table():
-    formats = get_args(get_type_hints(convert)["format"])
-    assert sorted(formats) == sorted(["auto", *(format.name for format in FORMATS)])

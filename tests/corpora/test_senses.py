@@ -91,7 +91,5 @@ def test_first_senses(tmp_path):
 def test_no_list_of_senses(tmp_path):
     file = tmp_path / "index.noun"
     file.write_text("bank n 10 7 @ ~ #p\n")
-    with pytest.raises(
-        ValueError, match="index.noun, line 1: expected a line of WordNet's index.sense"
-    ):
+    with pytest.raises(ValueError, match="index.noun, line 1: .*index.sense"):
         read_first_senses(file)

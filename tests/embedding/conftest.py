@@ -2,16 +2,13 @@
 
 import pytest
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora import items as corpus
 from tests import pipelines, tiny
 
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_a_second_run_is_refused(nlp, text, tmp_path, format):
     first = embed(nlp, str(text), out, format=format)
     next(first)
     for how in ({}, {"resume": True}, {"force": True}):
-        with pytest.raises(BlockingIOError, match=f"Another run is writing to {out}: process "):
+        with pytest.raises(BlockingIOError, match=f"{out}: process "):
             run(nlp, text, out, format=format, **how)
     first.close()
     assert len(run(nlp, text, out, format=format, resume=True)) == 2
@@ -204,7 +204,7 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
 def test_parts_of_a_file_are_not_for_another(nlp, text, tmp_path):
     out = tmp_path / "out.h5"
     next(embed(nlp, str(text), out, format="hdf5"))
-    with pytest.raises(FileExistsError, match=r"out\.h5\.parts contains vectors already"):
+    with pytest.raises(FileExistsError, match=r"out\.h5\.parts contains"):
         run(nlp, text, out, format="hdf5")
     with pytest.raises(ValueError, match="layers = 'top', was 'all'"):
         run(nlp, text, out, format="hdf5", options=EmbedOptions(layers="top"), resume=True)
@@ -233,7 +233,7 @@ def test_other_text_is_refused(nlp, text, tmp_path):
     (out / "index.json").unlink()
     whole = text.read_text()
     text.write_text(whole.replace("Rome", "Bonn"))
-    with pytest.raises(ValueError, match="shard-000000.* was made from other text"):
+    with pytest.raises(ValueError, match="shard-000000.* other text"):
         run(nlp, text, out, resume=True)
     text.write_text("\n".join(whole.splitlines()[:5]) + "\n")
     with pytest.raises(ValueError, match="shard-000002.* has been removed"):
@@ -301,14 +301,14 @@ def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, fo
 def test_damaged_settings_are_one_message(nlp, text, tmp_path):
     run(nlp, text, tmp_path / "out")
     (tmp_path / "out" / "settings.json").write_text("{")
-    with pytest.raises(ValueError, match=r"settings\.json is damaged: it is not valid JSON"):
+    with pytest.raises(ValueError, match=r"settings\.json is damaged"):
         run(nlp, text, tmp_path / "out", resume=True)
 
 
 def test_an_error_half_way_can_be_mended(nlp, text, tmp_path):
     whole = text.read_bytes()
     text.write_bytes(whole.replace(b"Eve", b"\xff"))
-    with pytest.raises(ValueError, match=r"line 7: not UTF-8 \(.*\)\. Correct the file$"):
+    with pytest.raises(ValueError, match=r"line 7: not UTF-8 .*file$"):
         run(nlp, text, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "settings.json").read_text())["text"] == str(text)
     text.write_bytes(whole)

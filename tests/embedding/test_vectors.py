@@ -66,7 +66,7 @@ def test_by_number(nlp, text, folder):
     assert [item.shape for item in vectors] == [vectors[n].shape for n in range(7)]
     assert vectors.settings["layers"] == "all"
     for number in (7, -8):
-        with pytest.raises(IndexError, match=f"no item {number}; the number of items is 7"):
+        with pytest.raises(IndexError, match=f"no item {number}; .* 7"):
             vectors[number]
 
 
@@ -170,7 +170,7 @@ def test_name_of_another_shard(folder, name):
     index = json.loads((folder / "index.json").read_text())
     index["shards"][0]["file"] = name
     sealed(folder, index)
-    with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
+    with pytest.raises(ValueError, match=r"index.json is damaged: .* next shard"):
         open_vectors(folder)
 
 
@@ -180,7 +180,7 @@ def test_numbers_that_no_shard_has(folder, name, value):
     index = json.loads((folder / "index.json").read_text())
     index["shards"][-1][name] = value
     sealed(folder, index)
-    with pytest.raises(ValueError, match=r"index.json is damaged: .* is not the next shard"):
+    with pytest.raises(ValueError, match=r"index.json is damaged: .* next shard"):
         open_vectors(folder)
 
 
@@ -217,9 +217,7 @@ def test_shards_are_verified_once_and_on_demand(folder, monkeypatch):
 
 def test_a_shard_of_another_index_is_refused(folder):
     (folder / "shard-000001.safetensors").replace(folder / "shard-000000.safetensors")
-    with pytest.raises(
-        ValueError, match=r"shard-000000.safetensors is not the shard of .*index\.json"
-    ):
+    with pytest.raises(ValueError, match=r"shard-000000.safetensors is not .*index\.json"):
         open_vectors(folder)[0]
 
 

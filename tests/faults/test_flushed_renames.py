@@ -39,6 +39,7 @@ def unflushed(events: list[tuple[str, str]]) -> list[str]:
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads the names of open files from /proc"),
     pytest.mark.filterwarnings("ignore"),
 ]

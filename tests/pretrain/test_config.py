@@ -45,12 +45,12 @@ def test_a_config_of_a_pipeline():
 
 
 def test_a_limit_is_needed():
-    with pytest.raises(ValueError, match="requires a limit, at least one of max_steps"):
+    with pytest.raises(ValueError, match="at least one of max_steps"):
         PretrainConfig.of({})
 
 
 def test_more_negatives_than_words():
-    with pytest.raises(ValueError, match="negatives = 30: at most vocab_size = 20"):
+    with pytest.raises(ValueError, match="negatives = 30: .*vocab_size = 20"):
         PretrainConfig.of({"training": {"max_steps": 1, "negatives": 30, "vocab_size": 20}})
 
 
@@ -80,12 +80,12 @@ def test_true_is_a_value_of_a_switch():
 
 
 def test_word_input_is_refused():
-    with pytest.raises(ValueError, match=r"\[model\] n_words = 7: .*not supported yet"):
+    with pytest.raises(ValueError, match=r"\[model\] n_words = 7: "):
         PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_words": 7}})
 
 
 def test_an_alphabet_is_refused():
-    with pytest.raises(ValueError, match=r"\[model\] n_symbols = 7: .*not supported yet"):
+    with pytest.raises(ValueError, match=r"\[model\] n_symbols = 7: "):
         PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_symbols": 7}})
 
 

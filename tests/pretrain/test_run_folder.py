@@ -28,9 +28,7 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
     assert prepare_run_folder(out, config) is False
     next(pretrain(config, corpus, out))
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(
-        FileExistsError, match=r"already contains a run \(log.jsonl.*--resume.*--force"
-    ):
+    with pytest.raises(FileExistsError, match=r"\(log.jsonl.*--resume.*--force"):
         prepare_run_folder(out, config)
     assert prepare_run_folder(out, config, resume=True) is True
     assert prepare_run_folder(out, config, force=True) is False
@@ -88,7 +86,7 @@ def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypa
 
 def test_a_folder_is_reserved_for_one_run(tmp_path, make_config):
     with locked_folder(tmp_path / "run"):
-        with pytest.raises(BlockingIOError, match="Another run is writing to .*run: process "):
+        with pytest.raises(BlockingIOError, match="run: process "):
             with locked_folder(tmp_path / "run"):
                 pass
         prepare_run_folder(tmp_path / "run", make_config())
@@ -146,5 +144,5 @@ def test_a_damaged_config_of_the_run_is_named(tmp_path, make_config):
     out = tmp_path / "run"
     (out / "checkpoint").mkdir(parents=True)
     (out / "config.cfg").touch()
-    with pytest.raises(ValueError, match="run/config.cfg, the config of the run to resume"):
+    with pytest.raises(ValueError, match="run/config.cfg"):
         prepare_run_folder(out, make_config(), resume=True)

@@ -78,6 +78,7 @@ def assert_same_run(left: Path, right: Path) -> None:
     assert mine == theirs
 
 
+@pytest.mark.slow
 def test_twenty_kills(pretrain, tmp_path):
     """SIGKILL at random moments: while the text is prepared, in a step, in an evaluation, in any write."""
     draw, broken = random.Random(0), tmp_path / "broken"

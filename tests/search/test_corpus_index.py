@@ -13,9 +13,7 @@ from tests import pipelines, tiny
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 @pytest.fixture

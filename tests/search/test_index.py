@@ -13,7 +13,6 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.digest import with_digests
 from spacy_elmo.pipeline.store.extensions import install_extensions
 from spacy_elmo.search.exact import ExactNeighbors
@@ -34,7 +33,7 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
+    tiny.save(path, {"language": "en"})
     nlp = pipelines.blank(path)
     nlp.add_pipe("sentencizer")
     return nlp
@@ -255,7 +254,7 @@ def test_damaged_folder(docs, tmp_path):
     with (tmp_path / "vectors").open("wb") as file:
         np.save(file, np.zeros(3))
     seal(tmp_path)
-    with pytest.raises(ValueError, match=r"float32 with 2 axes, but got float64 \[3\]"):
+    with pytest.raises(ValueError, match=r"float32 .* float64 \[3\]"):
         SearchIndex.from_disk(tmp_path)
     for content, problem in (
         ("{", "is not valid JSON"),
@@ -295,7 +294,7 @@ def test_damaged_settings(docs, tmp_path, name, value, found):
     if value is not None:
         settings[name] = value
     (tmp_path / "index.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=rf"index\.json: {name} is {found}: .* make it again"):
+    with pytest.raises(ValueError, match=rf"index\.json: {name} is {found}"):
         SearchIndex.from_disk(tmp_path)
 
 
@@ -327,18 +326,18 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     index = filled(docs)
     install_extensions()
     blank = spacy.blank("en")
-    with pytest.raises(ValueError, match="no ELMo vectors: run a pipeline with elmo on it first"):
+    with pytest.raises(ValueError, match="no ELMo vectors"):
         index.search(blank("a cat"))
     with pytest.raises(ValueError, match="k = 0"):
         index.search(docs["cat"], 0)
     other = blank("cat")
     other._.elmo_layers = np.ones((3, 1, 4), dtype=np.float32)
-    with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
+    with pytest.raises(ValueError, match="10 numbers, .* 4"):
         index.search(other)
-    with pytest.raises(ValueError, match="vectors of 10 numbers, and the Doc of 4"):
+    with pytest.raises(ValueError, match="10 numbers, .* 4"):
         index.add("other", [other])
     assert len(index) == 5
-    with pytest.raises(ValueError, match="There is no layer 3: the Doc has the layers 0 to 2"):
+    with pytest.raises(ValueError, match="no layer 3: .* 0 to 2"):
         SearchIndex(layer=3).add("cat", [docs["cat"]])
     with pytest.raises(ValueError, match="no ELMo layers: .* store = "):
         SearchIndex(layer=1).add("cat", [blank("cat")])

@@ -55,7 +55,7 @@ def test_sources(tmp_path):
 def test_files_of_other_kinds_are_refused_by_name(tmp_path, name):
     (tmp_path / name).touch()
     for source in (name, "a.*"):
-        with pytest.raises(ValueError, match=r"a\..* is not read; give plain text or .jsonl"):
+        with pytest.raises(ValueError, match=r"a\..* \.jsonl"):
             text_files(str(tmp_path / source))
     with pytest.raises(FileNotFoundError, match=r"no \*\.txt, .* in this directory"):
         text_files(str(tmp_path))
@@ -71,7 +71,7 @@ def test_no_text(tmp_path, name):
 def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"fine\n\nna\xefve\n")
-    with pytest.raises(ValueError, match=r"latin\.txt, line 3.*Correct the file, or wait$"):
+    with pytest.raises(ValueError, match=r"latin\.txt, line 3.* wait$"):
         list(lines(path, "strict", remedy=", or wait"))
     assert list(lines(path, "replace"))[2] == (3, "na\ufffdve\n")
 

@@ -8,7 +8,6 @@ import pytest
 from spacy_elmo.analysis.contexts.occurrence_index import OccurrenceIndex
 from spacy_elmo.analysis.contexts.occurrences import find_occurrences
 from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.passages import Passage
 from spacy_elmo.digest import file_digest
 from tests import pipelines, tiny
@@ -19,7 +18,7 @@ TEXTS = ["The bank is old.  It isn't a BANK", "", "No such thing here.", " Their
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
+    tiny.save(path, {"language": "en"})
     return pipelines.blank(path)
 
 
@@ -136,7 +135,7 @@ def resealed(folder, name, value):
 def test_places_are_within_their_sentences(nlp, tmp_path, place):
     indexed(nlp, tmp_path, ["a cat"])
     resealed(tmp_path / "index", "places", np.array([place, (0, 2, 5)], dtype=np.int32))
-    with pytest.raises(ValueError, match=r"places has .* outside of .*sentences: .* make it again"):
+    with pytest.raises(ValueError, match=r"places .*sentences"):
         OccurrenceIndex(tmp_path / "index")
 
 
@@ -145,7 +144,7 @@ def test_rows_of_words_follow_one_another(nlp, tmp_path, rows):
     indexed(nlp, tmp_path, ["a cat"])
     words = [[word, 1, row] for word, row in zip(("a", "cat"), rows, strict=True)]
     resealed(tmp_path / "index", "words.jsonl", words)
-    with pytest.raises(ValueError, match=r"words\.jsonl.*: the index is damaged, make it again"):
+    with pytest.raises(ValueError, match=r"words\.jsonl.*damaged"):
         OccurrenceIndex(tmp_path / "index")
 
 
@@ -154,5 +153,5 @@ def test_shapes_agree(nlp, tmp_path, name):
     indexed(nlp, tmp_path, ["a cat"])
     array = np.load(tmp_path / "index" / name)
     resealed(tmp_path / "index", name, np.concatenate([array, array], axis=-1))
-    with pytest.raises(ValueError, match=rf"{name} has the shape .* make it again"):
+    with pytest.raises(ValueError, match=rf"{name} has the shape"):
         OccurrenceIndex(tmp_path / "index")

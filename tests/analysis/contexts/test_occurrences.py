@@ -8,7 +8,6 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.corpora.passages import Passage, read_passages
 from spacy_elmo.pipeline.encode.encoder import shim_of
 from spacy_elmo.pipeline.encode.spans import rule_spans
@@ -25,7 +24,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
+    tiny.save(path, {"language": "en"})
     return pipelines.blank(path)
 
 
@@ -123,7 +122,7 @@ def test_words_that_the_tokenizer_splits(nlp, word, text, found, tokens):
 
 @pytest.mark.parametrize("word", ["", " \t"])
 def test_no_word(nlp, word):
-    with pytest.raises(ValueError, match="is not a word: choose one that occurs in the text"):
+    with pytest.raises(ValueError, match="is not a word"):
         find(nlp, TEXTS, word)
     corpus = find(nlp, TEXTS, "bank")
     with pytest.raises(ValueError, match="is not a word"):
@@ -156,13 +155,13 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
     np.testing.assert_allclose(queries.vectors[:, 0], expected, atol=1e-5)
     assert np.array_equal(queries.centre, corpus.centre)  # both are seen from one place
     assert find_in_sentences(nlp, [], "bank", corpus).vectors.shape == (3, 0, 10)
-    with pytest.raises(ValueError, match="The query 'No.' does not contain the word 'bank'"):
+    with pytest.raises(ValueError, match="'No.' .*'bank'"):
         find_in_sentences(nlp, ["No."], "bank", corpus)
 
 
 def test_layers_of_a_component_that_keeps_their_average(nlp, tmp_path):
     path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
+    tiny.save(path, {"language": "en"})
     averaging = pipelines.blank(path, store="average")
     np.testing.assert_allclose(
         find(averaging, TEXTS, "bank").vectors, find(nlp, TEXTS, "bank").vectors, atol=1e-6

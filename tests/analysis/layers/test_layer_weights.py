@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.analysis.layers.layer_weights import distinct_names, layer_weights
-from spacy_elmo.bilm.weights import Weights
 from tests import pipelines, tiny
 
 WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0.5)}
@@ -15,9 +14,7 @@ WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0
 
 @pytest.fixture
 def weights(tmp_path):
-    path = tmp_path / "w.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
-    return path
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
 
 
 def learn(mix, weights, gamma):
@@ -121,7 +118,7 @@ def test_several_listeners_in_one_component(weights):
 
 def test_nothing_to_read(weights):
     nlp = pipelines.blank(weights)
-    with pytest.raises(ValueError, match=r"No component .* \(components: elmo\)\. Use a pipeline"):
+    with pytest.raises(ValueError, match=r"\(components: elmo\)"):
         layer_weights(nlp)
     with pytest.raises(ValueError, match=r"\(components: none\)"):
         layer_weights(spacy.blank("en"))
@@ -130,7 +127,7 @@ def test_nothing_to_read(weights):
 def test_untrained(weights):
     nlp = pipelines.blank(weights)
     pipelines.add_tagger(nlp)
-    with pytest.raises(ValueError, match=r"no weights yet: call nlp.initialize\(\)"):
+    with pytest.raises(ValueError, match=r"nlp\.initialize\(\)"):
         layer_weights(nlp)
 
 

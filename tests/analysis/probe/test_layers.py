@@ -7,7 +7,6 @@ from spacy.tokens import Doc
 
 from spacy_elmo.analysis.probe import layers
 from spacy_elmo.analysis.probe.layers import LayerReader
-from spacy_elmo.bilm.weights import Weights
 from tests import pipelines, tiny
 
 SENTENCES = [["a", "cat", "sat"], ["naïve"], ["cat", "and", "cat", "."], ["鳥", "sat"]]
@@ -15,9 +14,7 @@ SENTENCES = [["a", "cat", "sat"], ["naïve"], ["cat", "and", "cat", "."], ["鳥"
 
 @pytest.fixture
 def nlp(tmp_path):
-    Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(
-        tmp_path / "w.safetensors"
-    )
+    tiny.save(tmp_path / "w.safetensors", {"language": "en"})
     return pipelines.blank(tmp_path / "w.safetensors")
 
 

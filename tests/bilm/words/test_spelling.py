@@ -81,7 +81,7 @@ def test_twice_is_once(form, replace, word):
 def test_refused_rules(form, replace, message):
     with pytest.raises(ValueError, match=message):
         Spelling(form, replace)
-    with pytest.raises(ValueError, match="Impossible biLM configuration: .*" + message):
+    with pytest.raises(ValueError, match=message):
         BiLMConfig(unicode_form=form, replace=replace)
 
 

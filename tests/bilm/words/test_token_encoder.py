@@ -157,7 +157,7 @@ def test_names_that_do_not_fit_the_tables(fields):
     if model.encoder.cnn is not None:
         with pytest.raises(
             ValueError,
-            match=r"1 characters and 6 marks \(7\), but the character table has 18 rows",
+            match=r"\(7\), .* 18 rows",
         ):
             model.set_vocabulary(tiny.LEXICON, "a")
         if model.encoder.words is None:

@@ -145,9 +145,7 @@ def test_options_outside_the_folder_are_not_read(tmp_path):
         config = foreign_allennlp.config_of(options_file=named)
         state = foreign_allennlp.tagger_of(model_of())
         folder = foreign_allennlp.write(tmp_path / "m", state, config)
-        with pytest.raises(
-            ValueError, match=r"outside.json', which is missing. Set options .`--opt"
-        ):
+        with pytest.raises(ValueError, match=r"outside.json', .*`--options`"):
             convert(folder)
         conversion = convert(folder, accept=True)
         assert conversion.weights.config.cell_clip == 3.0
@@ -182,9 +180,7 @@ def test_options_of_a_published_model(monkeypatch, name, fields, known):
 def test_several_options(tmp_path):
     folder = foreign_allennlp.write_model(tmp_path, model_of())
     (folder / "second.json").write_bytes((folder / "options.json").read_bytes())
-    with pytest.raises(
-        ValueError, match="options.json, second.json; choose one with options .`--options`"
-    ):
+    with pytest.raises(ValueError, match="options.json, second.json; .*`--options`"):
         convert(folder)
     convert(folder, options=folder / "second.json")
 
@@ -195,9 +191,7 @@ def test_without_options(tmp_path, layers, highways):
     model = model_of(layers=layers, highways=highways, cell_clip=3.0, proj_clip=3.0)
     folder = foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(model))
     (tmp_path / "broken.json").write_text("{", "utf8")
-    with pytest.raises(
-        ValueError, match="no options file of its ELMo.*`--options`.*`--accept`.*assum"
-    ):
+    with pytest.raises(ValueError, match="`--options`.*`--accept`"):
         convert(folder)
     conversion = convert(folder, accept=True)
     assert "relu, clips of 3" in conversion.weights.card["assumed_options"]
@@ -214,12 +208,10 @@ def test_every_prefix(tmp_path, prefix):
         for name, tensor in foreign_allennlp.state_of(model).items()
     }
     torch.save(state, tmp_path / "epoch_3.th")
-    with pytest.raises(
-        ValueError, match="no options file of its ELMo.*`--options`.*`--accept`.*assum"
-    ):
+    with pytest.raises(ValueError, match="`--options`.*`--accept`"):
         convert(tmp_path / "epoch_3.th")
     assert_same_model(convert(tmp_path / "epoch_3.th", accept=True).weights, model)
-    with pytest.raises(ValueError, match=r"no weights.th or best.th.*here: epoch_3.th"):
+    with pytest.raises(ValueError, match=r"weights.th or best.th.* epoch_3.th"):
         convert(tmp_path)
 
 
@@ -263,9 +255,7 @@ def test_what_is_left_out_is_said(tmp_path):
 
 def test_model_without_elmo(tmp_path):
     foreign_allennlp.write(tmp_path, {"tagger.weight": torch.zeros(2)})
-    with pytest.raises(
-        ValueError, match="no ELMo: .*_char_embedding_weights; there is tagger.weight"
-    ):
+    with pytest.raises(ValueError, match="_char_embedding_weights; .* tagger.weight"):
         convert(tmp_path)
 
 

@@ -201,10 +201,10 @@ def test_old_format(tmp_path, model, name):
     index.rename(tmp_path / name)
     data.unlink()
     for path in (tmp_path, tmp_path / name):
-        with pytest.raises(ValueError, match=f"{name}: a checkpoint of TensorFlow's old format V1"):
+        with pytest.raises(ValueError, match=f"{name}: .* format V1"):
             convert(path)
         assert recognize(path) == "a TensorFlow checkpoint of the old format V1"
-        with pytest.raises(ValueError, match=r"old format V1. Restore it(?s:.*)read as bilm-tf"):
+        with pytest.raises(ValueError, match=r"format V1(?s:.*) bilm-tf"):
             formats.convert(path)
 
 
@@ -314,7 +314,7 @@ def test_word_input_without_its_vocabulary(tmp_path):
 
 def test_checkpoint_of_another_program(tmp_path, model):
     write(tmp_path, model, {"bert/embeddings/word_embeddings": tensor_bundle.float32(3)})
-    with pytest.raises(ValueError, match="no variables under lm/, but bert/embeddings"):
+    with pytest.raises(ValueError, match=" lm/, but bert/embeddings"):
         convert(tmp_path)
     assert recognize(tmp_path) is None
 

@@ -169,8 +169,6 @@ def test_folder_that_cannot_be(tmp_path, weights):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(NotADirectoryError, match="file is a file; give a folder"):
         export(weights, tmp_path / "file", force=True)
-    with pytest.raises(
-        FileNotFoundError, match="The folder .*nowhere, in which out is to be made, does not exist"
-    ):
+    with pytest.raises(FileNotFoundError, match="nowhere, .* does not exist"):
         export(weights, tmp_path / "nowhere" / "out")
     assert (tmp_path / "file").read_text() == "mine"

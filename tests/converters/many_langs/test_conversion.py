@@ -177,7 +177,7 @@ def test_too_large_for_float16(tmp_path):
     tokens["projection.bias"][0] = 1e6
     foreign.write(tmp_path, OPTIONS, tokens, lstm)
     convert(tmp_path)
-    with pytest.raises(ValueError, match="projection.bias: contains values beyond 65504"):
+    with pytest.raises(ValueError, match="projection.bias: .* 65504"):
         convert(tmp_path, dtype=torch.float16)
 
 

@@ -60,10 +60,11 @@ def assert_ours(layers, model, sentences):
 
 
 @pytest.mark.parametrize(
-    "dim, layers, clip, skip, activation",
-    itertools.product([5, 7], [1, 3], [None, 0.2], [True, False], ["relu", "tanh"]),
+    "dim, layers, clip, skip", itertools.product([5, 7], [1, 3], [None, 0.2], [True, False])
 )
-def test_layers(tmp_path, dim, layers, clip, skip, activation):
+def test_layers(tmp_path, dim, layers, clip, skip):
+    # The activation is the encoder's, which knows none of the other options.
+    activation = "relu" if skip else "tanh"
     fields = {"dim": dim, "layers": layers, "skip": skip, "activation": activation}
     model = tiny.bilm(tiny.config(**fields, cell_clip=clip, proj_clip=clip))
     session = exported(model, tmp_path / "elmo.onnx")
@@ -154,7 +155,7 @@ def test_documentation(tmp_path, monkeypatch):
 
 def test_what_one_file_cannot_hold(tmp_path):
     tensor = torch.empty(500_000_001, device="meta")
-    with pytest.raises(ValueError, match="2,000,000,004 bytes of weights .* hold 2,000,000,000"):
+    with pytest.raises(ValueError, match="2,000,000,004 bytes .* 2,000,000,000"):
         export(Weights(tiny.config(), {"large": tensor}), tmp_path / "elmo.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -174,13 +175,11 @@ def test_without_onnx(tmp_path, weights, monkeypatch):
 
 def test_where_it_cannot_be_written(tmp_path, weights):
     (tmp_path / "elmo.onnx").write_bytes(b"mine")
-    with pytest.raises(
-        FileExistsError, match="elmo.onnx exists; to overwrite it, set force .`--force`"
-    ):
+    with pytest.raises(FileExistsError, match="elmo.onnx exists; .*`--force`"):
         export(weights, tmp_path / "elmo.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder; give the .onnx file"):
         export(weights, tmp_path, force=True)
-    with pytest.raises(FileNotFoundError, match="nowhere, the folder of elmo.onnx, does not exist"):
+    with pytest.raises(FileNotFoundError, match="nowhere, .*elmo.onnx"):
         export(weights, tmp_path / "nowhere" / "elmo.onnx")
     assert (tmp_path / "elmo.onnx").read_bytes() == b"mine"
 

@@ -55,9 +55,7 @@ def test_state_dict_of_a_module(save):
 
 def test_code_is_not_run(save, tmp_path):
     path = save({"a": torch.zeros(1), "b": Code(tmp_path / "ran")})
-    with pytest.raises(
-        ValueError, match=r"weights.th: contains a call of \S*system, which is code"
-    ):
+    with pytest.raises(ValueError, match=r"weights.th: .*call of \S*system"):
         read_state_dict(path)
     assert not (tmp_path / "ran").exists()
 
@@ -73,7 +71,7 @@ def test_bare_pickle(tmp_path, protocol):
 
 
 def test_whole_module(save):
-    with pytest.raises(ValueError, match="contains a call of torch.nn.modules.linear.Linear"):
+    with pytest.raises(ValueError, match="call of torch.nn.modules.linear.Linear"):
         read_state_dict(save(torch.nn.Linear(2, 3)))
 
 

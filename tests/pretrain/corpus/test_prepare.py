@@ -175,13 +175,13 @@ def test_no_repeat_is_held_out_and_trained_on(tmp_path, dedup):
 
 def test_held_out_text_that_holds_all(tmp_path, repeating):
     paths = repeating.model_copy(update={"dev_text": repeating.raw_text})
-    with pytest.raises(ValueError, match="dedup = 'sentences' leaves nothing to train on"):
+    with pytest.raises(ValueError, match="dedup = 'sentences' "):
         prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
 
 
 def test_too_little_text(tmp_path):
     (tmp_path / "raw.txt").write_text("one sentence .\n", encoding="utf8")
-    with pytest.raises(ValueError, match="1 sentences in 1 documents .*paths.dev_text"):
+    with pytest.raises(ValueError, match="1 sentences .*paths.dev_text"):
         prepare(
             Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus"
         )
@@ -230,10 +230,10 @@ def test_open_says_what_is_wrong(tmp_path, corpus):
         Corpus.open(tmp_path)
     folder = tmp_path / "corpus"
     np.save(folder / "train-ids.npy", np.zeros(3, dtype=np.int32))
-    with pytest.raises(ValueError, match="train has 3 words, but its offsets end at"):
+    with pytest.raises(ValueError, match="train has 3 words, .*offsets"):
         Corpus.open(folder)
     (folder / "corpus.json").write_text('{"format": "else"}', encoding="utf8")
-    with pytest.raises(ValueError, match="corpus: .*'format': 'else'.*prepare it again"):
+    with pytest.raises(ValueError, match="corpus: .*'format': 'else'"):
         Corpus.open(folder)
 
 
@@ -287,7 +287,7 @@ def test_a_word_of_no_type_is_damage(tmp_path, corpus, value, part):
     ids = np.load(folder / f"{part}-ids.npy")
     ids[7] = value
     np.save(folder / f"{part}-ids.npy", ids)
-    with pytest.raises(ValueError, match=f"{part} has a word of type {value}, but types.txt has"):
+    with pytest.raises(ValueError, match=f"{part} .* type {value}, .*types.txt"):
         Corpus.open(folder)
 
 
@@ -296,7 +296,7 @@ def test_offsets_that_are_not_ascending_are_damage(tmp_path, corpus):
     offsets = corpus.train.offsets.copy()
     offsets[3] = offsets[5] + 1
     np.save(folder / "train-offsets.npy", offsets)
-    with pytest.raises(ValueError, match="train has offsets that are not ascending"):
+    with pytest.raises(ValueError, match="train .*offsets .*ascending"):
         Corpus.open(folder)
 
 

@@ -124,7 +124,7 @@ def test_a_tokenizer_as_in_the_config_of_a_pipeline():
     tokenizer = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
     text = [Document(["It's here."], is_tokenized=False)]
     assert sentences_of(tokenizer(text)) == [[["It's", "here."]]]
-    with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}.*\n.*'none.v1'"):
+    with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}"):
         DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
     with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
         DocumentTokenizer(Prepare(lang="zz"))

@@ -38,7 +38,7 @@ def test_the_previous_one_stands_in(tmp_path, left):
 
 def test_no_readable_checkpoint_is_an_error_and_not_a_new_start(tmp_path):
     (tmp_path / "current.pt").write_bytes(b"PK not really")
-    with pytest.raises(ValueError, match=r"No readable checkpoint:\n.*current\.pt"):
+    with pytest.raises(ValueError, match=r"No readable checkpoint(?s:.*)current\.pt"):
         checkpoint.load(tmp_path)
 
 
@@ -50,7 +50,7 @@ def test_a_full_disk_leaves_the_old_one(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="the one before it is kept.*No space left"):
+        with pytest.raises(OSError, match="No space left"):
             checkpoint.save(state(2), tmp_path)
     assert checkpoint.load(tmp_path)["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["current.pt"]

@@ -54,6 +54,7 @@ def assert_same_losses(left: Path, right: Path) -> None:
     assert mine[-1]["dev"]["mean"] == pytest.approx(theirs[-1]["dev"]["mean"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_torchrun_equals_one_process(arguments, tmp_path):
     args = arguments("two")
     actual = subprocess.run(
@@ -171,9 +172,7 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(loop.pretrain(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
-    with pytest.warns(
-        UserWarning, match="saved with 3 ranks and continues with 1, .*nproc-per-node"
-    ):
+    with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
         next(loop.pretrain(make_config(), corpus, tmp_path / "run", resume=True))
 
 
