@@ -4,7 +4,6 @@ import contextlib
 import multiprocessing
 import os
 import socket
-import sys
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -43,25 +42,6 @@ def _as_rank(rank: int, size: int, port: int, function: Callable[..., object], *
         "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size),
     }  # fmt: skip
     function(*args)
-
-
-def torchrun(args: list[str], output: Path, size: int) -> None:
-    """Become `torchrun` with processes of `python -m spacy elmo ARGS`, and redirect their output to a file."""
-    with output.open("w", encoding="utf8") as file:
-        for standard in (1, 2):
-            os.dup2(file.fileno(), standard)
-    launcher = str(Path(sys.executable).with_name("torchrun"))
-    options = ["--standalone", "--nproc-per-node", str(size)]
-    os.execv(launcher, [launcher, *options, "-m", "spacy", "elmo", *args])
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the ids of the processes that a process has started, and of those that these have started."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [one for child in map(int, children) for one in (child, *descendants(child))]
 
 
 def command(args: list[str], output: Path) -> None:

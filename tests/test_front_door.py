@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 import spacy_elmo
 
@@ -67,6 +69,7 @@ for name, module in {spacy_elmo._MODULES!r}.items():
     assert python(code).split("\n") == [f"{name} 0" for name in spacy_elmo._MODULES]
 
 
+@pytest.mark.slow
 def test_types(tmp_path):
     """mypy sees the types, as editors do."""
     pytest.importorskip("mypy")
@@ -90,11 +93,10 @@ def test_types(tmp_path):
 
 def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
     """In a process that has made none."""
-    write = (
-        "import spacy; from spacy.tokens import DocBin\n"
-        "nlp = spacy.blank('en'); nlp.add_pipe('elmo'); nlp.add_pipe('elmo', name='other')\n"
-        f"DocBin(docs=[nlp('A bank.')], store_user_data=True).to_disk({str(tmp_path / 'a.spacy')!r})\n"
-    )
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.add_pipe("elmo", name="other")
+    DocBin(docs=[nlp("A bank.")], store_user_data=True).to_disk(tmp_path / "a.spacy")
     read = (
         "import spacy, spacy_elmo; from spacy.tokens import DocBin\n"
         "spacy_elmo.install_extensions()\n"
@@ -103,7 +105,6 @@ def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
         "      spacy_elmo.layers_of(doc, 'elmo').shape, spacy_elmo.layers_of(doc, 'none'))\n"
         "spacy_elmo.set_hooks(doc); print(doc.vector.shape)"
     )
-    python(write)
     assert python(read).split("\n") == [
         "(3, 512) (512,) (3, 3, 512) (3, 3, 512) None",
         "(512,)",
@@ -111,8 +112,6 @@ def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
 
 
 def test_embed_in_one_call(tmp_path):
-    import spacy
-
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     (tmp_path / "text.txt").write_text("She sat on the bank.\nIt rains.\n")
