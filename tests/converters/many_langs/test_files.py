@@ -5,8 +5,6 @@ import shutil
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_elmo.converters.many_langs.conversion import convert
 from spacy_elmo.converters.many_langs.files import recognize
@@ -266,23 +264,3 @@ def test_missing_marks(tmp_path):
     first, second = str(error.value).splitlines()
     assert first.endswith("word.dic: lacks <oov>")
     assert second.endswith("char.dic: lacks <bos>, <eos>, <oov>, <eow>")
-
-
-NAMES = ["config.json", "network.json", "word.dic", "char.dic", "token_embedder.pkl", "encoder.pkl"]
-
-
-@pytest.mark.parametrize("old", [False, True])
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(NAMES), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
-def test_a_wrong_byte_is_an_error_or_a_model(tmp_path_factory, old, name, place, change):
-    folder = tmp_path_factory.getbasetemp() / f"wrong-byte-{old}"
-    folder.mkdir(exist_ok=True)
-    foreign.write(folder, OPTIONS, *STATES, old=old)
-    content = bytearray((folder / name).read_bytes())
-    content[int(place * len(content))] ^= change
-    (folder / name).write_bytes(content)
-    try:
-        weights = convert(folder).weights
-    except (ValueError, OSError):
-        return
-    assert torch.isfinite(tiny.read(weights.build_bilm(), foreign.SENTENCES).layers).all()
