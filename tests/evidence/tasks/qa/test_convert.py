@@ -92,6 +92,7 @@ def test_empty_file(tmp_path):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path):
     command = [
         sys.executable,

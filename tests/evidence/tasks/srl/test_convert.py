@@ -75,6 +75,7 @@ def test_error_is_one_message(tmp_path, monkeypatch):
         main()
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path):
     path = write(tmp_path / "a.jsonl", GOOD, SILENT)
     command = [sys.executable, "-m", "tasks.srl.convert", str(path), str(tmp_path / "a.spacy")]
