@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import spacy
-from convert_ner import convert
+from spacy.cli.convert import convert
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from wasabi import Printer
@@ -75,12 +75,13 @@ def compare_ner() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         for part in ("train", "dev", "test"):
-            convert(SAMPLE / "ner" / f"sample-{part}.tsv", data / f"{part}.spacy")
+            path = SAMPLE / "ner" / f"sample-{part}.tsv"
+            convert(path, data, file_type="spacy", converter="ner", n_sents=1)
         for config in ("ner_baseline", "ner_elmo"):
             msg.text(f"Training {config}.cfg for {STEPS} steps ...")
             overrides = {
-                "paths.train": str(data / "train.spacy"),
-                "paths.dev": str(data / "dev.spacy"),
+                "paths.train": str(data / "sample-train.spacy"),
+                "paths.dev": str(data / "sample-dev.spacy"),
                 "training.max_steps": STEPS,
             }
             # The output of each training is hidden: the demo prints the scores of both side by side.
@@ -91,7 +92,7 @@ def compare_ner() -> None:
                     overrides=overrides,
                 )
                 scores[config] = evaluate(
-                    data / config / "model-best", data / "test.spacy", silent=True
+                    data / config / "model-best", data / "sample-test.spacy", silent=True
                 )
     rows = [
         (name, *(f"{100 * scores[config][f'ents_{metric}']:.1f}" for metric in "prf"))

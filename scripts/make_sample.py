@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sample_treebank import conllu
+
 GRAMMAR = Path(__file__).parent / "sample_grammar"
 SAMPLE = Path(__file__).parent.parent / "corpus" / "sample"
 SEED = 1
 RAW, TRAIN, DEV, TEST = 5000, 200, 50, 250  # sentences
+TREEBANK = {"train": 200, "dev": 50, "test": 50}
 SLOT = re.compile(r"\{(@?)([\w.]+)\}")
 
 Rules = dict[str, list[str]]
@@ -147,7 +150,7 @@ def ner_sentences(rng: random.Random, path: Path, count: int) -> list[str]:
 
 
 def make_sample(out: Path) -> None:
-    """Write the sample in the layout of a data folder: pretrain-en/train-*, ner/NAME-{train,dev,test}.tsv."""
+    """Write the sample in the layout of a data folder: pretrain-en/train-*, {ner,pos}/NAME-{train,dev,test}.*."""
     # Each part has a generator of its own, so a change to one leaves the others alone.
     train_and_dev = ner_sentences(random.Random(SEED), GRAMMAR / "ner_train.txt", TRAIN + DEV)
     test = ner_sentences(random.Random(SEED), GRAMMAR / "ner_test.txt", TEST)
@@ -157,6 +160,9 @@ def make_sample(out: Path) -> None:
         "ner/sample-dev.tsv": "\n".join(train_and_dev[TRAIN:]),
         "ner/sample-test.tsv": "\n".join(test),
     }
+    trees = random.Random(SEED)
+    for part, count in TREEBANK.items():
+        texts[f"pos/sample-{part}.conllu"] = conllu(trees, count)
     for name, text in texts.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)

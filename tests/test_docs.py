@@ -299,11 +299,15 @@ def test_tables_of_exceptions_are_used():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_is_not_run_exists(page):
-    """Commands of the project are in project.yml, programs are files, and synopses name commands of ours."""
-    project = srsly.read_yaml(ROOT / "project.yml")
-    names = {command["name"] for command in project["commands"]} | set(project["workflows"])
+    """Commands of a project are in its project.yml, programs are files, and synopses name commands of ours."""
     ours = get_command(elmo_cli).commands
     for block in blocks(page):
+        cloned = re.search(r"python -m spacy project clone (\S+)", block.body)
+        project = srsly.read_yaml(ROOT / (cloned[1] if cloned else "") / "project.yml")
+        names = {command["name"] for command in project["commands"]} | set(project["workflows"])
+        given = set(re.findall(r"--vars\.(\w+)", block.body))
+        if "project run" in block.body:
+            assert given <= set(project["vars"])
         for command in re.findall(r"python -m spacy project run ([\w-]+)", block.body):
             assert command in names
         for program in re.findall(r"python ((?:benchmarks|scripts)/\w+\.py)", block.body):

@@ -41,10 +41,7 @@ def project(tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
     srsly.write_yaml(folder / "project.yml", config)
-    (folder / "scripts").mkdir()
-    (folder / "scripts" / "convert_ner.py").write_bytes(
-        (ROOT / "scripts" / "convert_ner.py").read_bytes()
-    )
+    shutil.copytree(ROOT / "projects", folder / "projects")
     return folder
 
 
@@ -86,43 +83,11 @@ def test_corpus_reads_the_data_folder(project, data, monkeypatch):
         assert [ent.text for ent in doc.ents] == ["Ann"]
 
 
-@pytest.mark.parametrize(
-    "task, file, line",
-    [
-        ("tagger", "pos/tiny-{}.conllu", "1\tAnn\tAnn\tPROPN\tNNP\t_\t0\troot\t_\t_\n\n"),
-        ("textcat", "textcat/tiny-{}.jsonl", '{"text": "Ann", "label": "PERSON"}\n'),
-    ],
-)
-def test_corpus_of_other_tasks(project, data, monkeypatch, task, file, line):
-    """`compare` uses the corpus at the path where the command of its task writes it."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    shutil.copy(ROOT / "scripts" / "convert_textcat.py", project / "scripts")
-    for part in ("train", "dev", "test"):
-        path = data / file.format(part)
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(line)
-    overrides = {"vars.data": str(data), "vars.dataset": "tiny", "vars.task": task}
-    project_run(project, f"corpus-{task}", overrides=overrides, capture=True)
-    config = load_project_config(project, overrides=overrides)
-    (compare,) = (command for command in config["commands"] if command["name"] == "compare")
-    paths = [project / path for path in compare["deps"] if path.startswith("corpus/")]
-    assert len(paths) == 3
-    for path in paths:
-        (doc,) = DocBin().from_disk(path).get_docs(Vocab())
-        assert (doc[0].tag_ or max(doc.cats, key=doc.cats.get)) == (
-            "NNP" if task == "tagger" else "PERSON"
-        )
-
-
 def test_default_data_is_in_the_repository(project):
-    """A fresh clone has what the workflows for NER need: every dependency that no command makes."""
+    """A fresh clone has what the commands need: every dependency that no command makes."""
     config = load_project_config(project)
-    names = {
-        name for flow in ("all", "finetune", "experiment") for name in config["workflows"][flow]
-    }
-    commands = [command for command in config["commands"] if command["name"] in names]
-    made = {path for command in commands for path in command.get("outputs", [])}
-    needed = {path for command in commands for path in command.get("deps", [])}
+    made = {path for command in config["commands"] for path in command.get("outputs", [])}
+    needed = {path for command in config["commands"] for path in command.get("deps", [])}
     assert [path for path in sorted(needed - made) if not (ROOT / path).exists()] == []
 
 
@@ -138,7 +103,7 @@ def test_workflows_name_commands(project):
 def ran_all(tmp_path_factory):
     """A fresh clone after `project run all`, with runs of a few steps."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("configs", "corpus/sample", "scripts"):
+    for name in ("configs", "corpus/sample", "projects"):
         shutil.copytree(ROOT / name, folder / name)
     # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
     text = (ROOT / "project.yml").read_text("utf8").replace("--build wheel", "--build none")
@@ -164,6 +129,7 @@ def layers_of(weights):
     return layers(nlp)
 
 
+@pytest.mark.slow
 def test_all_packages_ner_on_the_bilm_that_it_pretrained(ran_all):
     metrics = srsly.read_json(ran_all / "metrics/sample/ner-0.json")
     assert metrics["ents_per_type"].keys() >= {"PERSON", "PLACE"}
@@ -173,6 +139,7 @@ def test_all_packages_ner_on_the_bilm_that_it_pretrained(ran_all):
     assert (ran_all / "runs/smoke/report.html").exists()
 
 
+@pytest.mark.slow
 def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
     """The network and the classes of the head are those of the file, though the config names neither."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -186,40 +153,3 @@ def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
     log = ran_all / "runs/tuned-sample/log.jsonl"
     first, *_, last = (row["dev"]["mean"] for row in srsly.read_jsonl(log) if row["dev"])
     assert last < first
-
-
-def test_language_becomes_a_package(ran_all, tmp_path, monkeypatch):
-    """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    folder = tmp_path / "data/pretrain-la"
-    folder.mkdir(parents=True)
-    sentences = ["veni vidi vici .", "arma virumque cano .", "in principio erat verbum ."]
-    (folder / "train-00.txt").write_text("\n\n".join(sentences * 300), encoding="utf8")
-    (folder / "heldout.txt").write_text("\n\n".join(sentences * 10), encoding="utf8")
-    config = Config().from_disk(ran_all / "configs/pretrain_smoke.cfg")
-    config["model"]["replace"] = {"v": "u"}
-    config["training"].update(negatives=4)
-    config.to_disk(tmp_path / "la.cfg")
-    overrides = {
-        "vars.lang": "la",
-        "vars.data": str(tmp_path / "data"),
-        "vars.language_config": str(tmp_path / "la.cfg"),
-        "vars.classes": 20,
-    }
-    (ran_all / "models/cards").mkdir(parents=True, exist_ok=True)
-    card = {"licence": "CC0 1.0", "sources": [{"name": "proverbs"}]}
-    srsly.write_json(ran_all / "models/cards/la.json", card)
-    project_run(ran_all, "language", overrides=overrides, capture=True)
-    # Another setting of the run, and the same corpus again.
-    project_run(ran_all, "language", overrides={**overrides, "vars.words": 30000}, capture=True)
-    weights = Weights.load(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")
-    assert (weights.card["language"], weights.card["licence"]) == ("la", "CC0 1.0")
-    assert (weights.card["name"], weights.card["sources"]) == ("la_elmo_v1", card["sources"])
-    assert weights.config.replace == (("v", "u"),)
-    trained = Weights.load(ran_all / "runs/la/model-best.safetensors")
-    assert {"uerbum", "uidi"} <= set(trained.vocabulary)
-    nlp = spacy.blank("la")
-    nlp.add_pipe(
-        "elmo", config={"weights": str(ran_all / "models/la_elmo/la_elmo/la_elmo_v1.safetensors")}
-    )
-    np.testing.assert_array_equal(nlp("verbum")._.elmo, nlp("uerbum")._.elmo)

@@ -14,12 +14,11 @@ from pathlib import Path
 from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
+from spacy_elmo.files import atomic_file, atomic_folder, remove_partial
 
+from .ocr_noise import corrupt
 from .plan import Corpus, Cut, Plan, Run
 from .spelling import respell
-from .whole_file import whole_file, whole_folder
-
-_NOISE = Path(__file__).parents[2] / "scripts" / "ocr_noise.py"
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
 """Fields of a DocBin that have an entry for each Doc."""
@@ -51,7 +50,7 @@ def make(
     for corpus in corpora:
         if corpus.cut != Cut():
             docs = DocBin().from_disk(corpus._replace(cut=Cut()).path)
-            with whole_file(corpus.path) as file:
+            with atomic_file(corpus.path) as file:
                 cut(docs, corpus.cut).to_disk(file)
 
 
@@ -73,7 +72,11 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) 
         raise FileNotFoundError(
             f"{path}: no such file; README.md says which files the data folder has (--vars.data)"
         )
-    with whole_folder(corpus.path.with_suffix(".folder")) as folder:
+    made_in = corpus.path.with_suffix(".folder")
+    made_in.parent.mkdir(parents=True, exist_ok=True)
+    # Of a process that was killed.
+    remove_partial(made_in.parent, made_in.name)
+    with atomic_folder(made_in) as folder:
         out = folder / corpus.path.name
         dev = source(plan, corpus._replace(part="dev"), data_folder)
         places = {"source": path, "out": out, "folder": folder, "dev": dev}
@@ -84,12 +87,12 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) 
         if corpus.noise:
             (folder / "noise").mkdir()
             noisy = folder / "noise" / out.name
-            share = ["--share", str(corpus.noise / 100)]
-            made = _made([str(_NOISE), str(made), str(noisy), *share], noisy.parent)
+            corrupt(made, noisy, corpus.noise / 100, seed=0)
+            made = noisy
         if spelling:
             respell(DocBin(store_user_data=True).from_disk(made), spelling).to_disk(made)
         made.replace(corpus.path)
-    shutil.rmtree(corpus.path.with_suffix(".folder"))
+    shutil.rmtree(made_in)
 
 
 def _made(arguments: list[str], folder: Path) -> Path:

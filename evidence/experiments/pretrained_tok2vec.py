@@ -1,12 +1,9 @@
 """spaCy's own pretraining: the weights of a task's embedding and encoder, learned by spelling words in their context.
 
-    python -m experiments.pretrained_tok2vec ner rivals/small/raw.jsonl rivals/small/tok2vec-ner.bin
-
 One pass over the text with spaCy's default objective and optimizer. Tasks whose configs have the same embedding and
 encoder can share the weights.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,10 +13,11 @@ from spacy.language import DEFAULT_CONFIG_PATH, DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
 from thinc.api import require_cpu
+from weasel.util import get_hash
 
-from .digest import digest
+from spacy_elmo.files import atomic_file
+
 from .variants import read_pair, tok2vec_block
-from .whole_file import whole_file
 
 
 def block_of(config: Config, task: str) -> dict[str, Any]:
@@ -29,7 +27,7 @@ def block_of(config: Config, task: str) -> dict[str, Any]:
 
 def tok2vec_digest(task: str) -> str:
     """Return the digest of the embedding and encoder of a task's config without ELMo."""
-    return digest(block_of(read_pair(task)[0], task))
+    return get_hash(block_of(read_pair(task)[0], task))
 
 
 def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = "en") -> Config:
@@ -58,31 +56,13 @@ def train(task: str, raw_text: Path, out: Path, lang: str = "en") -> None:
         OSError: there is no such text, or the task has no config.
     """
     if not raw_text.is_file():
-        raise FileNotFoundError(f"{raw_text}: no such file; experiments.raw_text makes it")
-    config = pretraining_config(read_pair(task)[0], task, raw_text, lang)
-    with tempfile.TemporaryDirectory() as folder:
-        pretrain(config, Path(folder), silent=False)
-        with whole_file(out) as file:
-            file.write_bytes(Path(folder, "model-last.bin").read_bytes())
-
-
-def main() -> None:
-    """Parse the arguments and train."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", metavar="TASK")
-    parser.add_argument("raw_text", type=Path, metavar="TEXT.jsonl")
-    parser.add_argument("out", type=Path, metavar="OUT.bin")
-    parser.add_argument("--lang", default="en", help="language of the text")
-    args = parser.parse_args()
+        raise FileNotFoundError(f"{raw_text}: no such file; experiments.run makes it")
     # The operations of the runs that use these weights; spaCy's `train` sets them, but its `pretrain` does not.
     from . import numpy_ops  # noqa: F401
 
     require_cpu()
-    try:
-        train(args.task, args.raw_text, args.out, args.lang)
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
-
-
-if __name__ == "__main__":
-    main()
+    config = pretraining_config(read_pair(task)[0], task, raw_text, lang)
+    with tempfile.TemporaryDirectory() as folder:
+        pretrain(config, Path(folder), silent=False)
+        with atomic_file(out) as file:
+            file.write_bytes(Path(folder, "model-last.bin").read_bytes())

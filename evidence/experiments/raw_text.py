@@ -1,12 +1,9 @@
 """Raw text for the rivals of ELMo: the files that floret and `spacy pretrain` read.
 
-    python -m experiments.raw_text "DATA/pretrain-en/train-*" rivals/small --words 1000000 --jsonl-words 250000
-
-Writes OUT/raw.txt, the lines of the text with their tokens separated by spaces, and OUT/raw.jsonl, the first of these
-lines or all, for `spacy.JsonlCorpus.v1`. With `--weights`, in the spelling of that biLM.
+raw.txt has the lines of the text with their tokens separated by spaces, and raw.jsonl the first of these lines or all,
+for `spacy.JsonlCorpus.v1`, both in the spelling of a biLM.
 """
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +13,11 @@ import spacy
 from spacy.language import Language
 
 from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
+from spacy_elmo.files import atomic_file
 from spacy_elmo.text.documents import documents
 from spacy_elmo.text.files import text_files
 
-from .spelling import spelled, spelling_of
-from .whole_file import whole_file
+from .spelling import spelled
 
 
 def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[list[str]]:
@@ -52,7 +49,7 @@ def write(
     lang: str = "en",
     spelling: Spelling = AS_GIVEN,
 ) -> int:
-    """Write both files and return the number of words in the first.
+    """Write both files to the folder `out`, and return the number of words in the first.
 
     Args:
         words: largest number of words; None: all.
@@ -64,7 +61,8 @@ def write(
         OSError, ValueError: no such text, or one that cannot be read.
     """
     count = 0
-    with whole_file(out / "raw.txt") as text_file, whole_file(out / "raw.jsonl") as jsonl_file:
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic_file(out / "raw.txt") as text_file, atomic_file(out / "raw.jsonl") as jsonl_file:
         with _opened(text_file) as text, _opened(jsonl_file) as jsonl:
             for tokens in tokenized(spacy.blank(lang), source, words):
                 line = list(spelled(tokens, spelling))
@@ -79,31 +77,3 @@ def write(
 
 def _opened(path: Path) -> TextIO:
     return path.open("w", encoding="utf8", newline="\n")
-
-
-def main() -> None:
-    """Parse the arguments, write the files, and print the number of words."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source", metavar="RAW_TEXT", help="a file, a folder or a pattern")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("--words", type=int, help="as many at most")
-    parser.add_argument("--jsonl-words", type=int, help="as many at most in raw.jsonl")
-    parser.add_argument("--lang", default="en", help="language of the text")
-    parser.add_argument("--weights", help="the biLM whose spelling the words get")
-    args = parser.parse_args()
-    try:
-        count = write(
-            args.source,
-            args.out,
-            words=args.words,
-            jsonl_words=args.jsonl_words,
-            lang=args.lang,
-            spelling=spelling_of(args.weights),
-        )
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
-    print(f"{args.out}: {count:,} words")
-
-
-if __name__ == "__main__":
-    main()

@@ -17,6 +17,7 @@ import jinja2
 import srsly
 
 from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.files import atomic_file
 
 from . import tables
 from .curve_chart import noise_chart, share_chart
@@ -27,7 +28,6 @@ from .plan import Plan
 from .probe_tables import sense_table, tag_table
 from .results import Result, Results, read_lines, read_results, write_lines
 from .tables import Table
-from .whole_file import whole_file
 
 TITLE = "What ELMo brings to spaCy"
 ONE_ANSWER = "The F1 of qa is against the one answer of its row; SQuAD takes the best of several."
@@ -147,9 +147,9 @@ def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TIT
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(Path(__file__).with_name("report.html").read_text("utf8"))
-    with whole_file(folder / "report.md") as file:
+    with atomic_file(folder / "report.md") as file:
         file.write_text("\n\n".join(texts) + "\n", "utf8")
-    with whole_file(folder / "report.html") as file:
+    with atomic_file(folder / "report.html") as file:
         file.write_text(template.render(title=title, summary=summary, sections=parts), "utf8")
 
 

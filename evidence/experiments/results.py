@@ -13,10 +13,11 @@ from typing import Any
 
 import srsly
 
-from .whole_file import whole_file
+from spacy_elmo.files import atomic_file
 
-# The repository's own table of scores knows the metric of each task.
-_SCORE_TABLE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "score_table.py"))
+# The table of scores knows the metric of each task.
+_TABLE = Path(__file__).parents[2] / "projects" / "compare" / "score_table.py"
+_SCORE_TABLE = runpy.run_path(str(_TABLE))
 METRIC_NAMES: dict[str, str] = {
     task: metric.name for task, metric in _SCORE_TABLE["METRICS"].items()
 }
@@ -181,7 +182,7 @@ def write_lines(results: Iterable[Result], path: Path) -> None:
         results,
         key=lambda each: (each.task, each.data, each.share, each.noise, each.variant, each.seed),
     )
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         srsly.write_jsonl(file, map(asdict, ordered))
 
 

@@ -1,22 +1,67 @@
-"""The files that the rivals of ELMo need, and the jobs that make them from raw text."""
+"""The files that the rivals of ELMo need, made from raw text."""
 
 from __future__ import annotations
 
 import glob
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
+from . import pretrained_tok2vec, raw_text
 from .plan import Plan, Run
-from .pretrained_tok2vec import tok2vec_digest
-from .schedule import Job
+from .spelling import spelling_of
 from .variants import Resources
+
+_FLORET = Path(__file__).parents[2] / "projects" / "compare" / "floret_vectors.py"
+
+
+class Resource(NamedTuple):
+    """A file or folder that some runs of a size need."""
+
+    path: Path
+    size: str
+    lang: str
+    task: str | None
+    """The task whose embedding and encoder it is trained for; None: static vectors, which are of no task."""
 
 
 def resources(size: str, task: str) -> Resources:
     """Return the files that the variants of a task need."""
     folder = Path("rivals", size)
-    return Resources(folder / "vectors", folder / f"tok2vec-{tok2vec_digest(task)}.bin")
+    digest = pretrained_tok2vec.tok2vec_digest(task)
+    return Resources(folder / "vectors", folder / f"tok2vec-{digest}.bin")
+
+
+def needs_raw_text(run: Run) -> bool:
+    """Return True if a run needs files that are made from raw text."""
+    return run.variant in ("vectors", "elmo_vectors", "pretrain")
+
+
+def needed(runs: Iterable[Run]) -> list[Resource]:
+    """Return what runs need, each once: tasks with the same embedding and encoder share their weights."""
+    by_path: dict[Path, Resource] = {}
+    for run in filter(needs_raw_text, runs):
+        files, task = resources(run.size, run.data.task), run.data.task
+        static = "vectors" in run.variant
+        path = files.vectors if static else files.tok2vec
+        by_path.setdefault(path, Resource(path, run.size, run.lang, None if static else task))
+    return list(by_path.values())
+
+
+def missing(runs: Iterable[Run]) -> list[Resource]:
+    """Return those of `needed` that do not exist yet."""
+    return [resource for resource in needed(runs) if not resource.path.exists()]
+
+
+def planned_minutes(plan: Plan, wanted: list[Resource]) -> float:
+    """Return the planned minutes of one core to make files of one size, with their text."""
+    if not wanted:
+        return 0.0
+    minutes = plan.size(wanted[0].size)["raw_minutes"]
+    each = (minutes["floret" if resource.task is None else "tok2vec"] for resource in wanted)
+    return float(minutes["text"] + sum(each))
 
 
 def absent_text(plan: Plan, size: str, data_folder: Path) -> Path | None:
@@ -26,47 +71,40 @@ def absent_text(plan: Plan, size: str, data_folder: Path) -> Path | None:
     return None if there else pattern
 
 
-def text_jobs(plan: Plan, size: str, data_folder: Path) -> list[Job]:
-    """Return the job that reads the raw text, if any run of the size needs it."""
-    if not _users(plan, size):
-        return []
-    folder, section = Path("rivals", size), plan.size(size)
-    command = ["raw_text", str(_raw_text(plan, size, data_folder)), str(folder)]
-    options = {
-        "--words": "raw_words",
-        "--jsonl-words": "tok2vec_words",
-        "--lang": "lang",
-        "--weights": "weights",
-    }
-    for option, key in options.items():
-        if section.get(key) is not None:
-            command += [option, str(section[key])]
-    return [_job("raw text", command, _texts(size), section["raw_minutes"]["text"])]
+def make_texts(plan: Plan, size: str, data_folder: Path) -> None:
+    """Write the texts that floret and `spacy pretrain` read, if they do not exist.
+
+    Raises:
+        OSError, ValueError: no such text, or one that cannot be read.
+    """
+    if all(path.exists() for path in _texts(size)):
+        return
+    section = plan.size(size)
+    raw_text.write(
+        str(_raw_text(plan, size, data_folder)),
+        Path("rivals", size),
+        words=section["raw_words"],
+        jsonl_words=section["tok2vec_words"],
+        lang=plan.lang(size),
+        spelling=spelling_of(section.get("weights")),
+    )
 
 
-def resource_jobs(plan: Plan, size: str) -> list[Job]:
-    """Return the jobs that make static vectors, and weights for each kind of embedding, as the runs of a size need
-    them."""
-    folder, minutes = Path("rivals", size), plan.size(size)["raw_minutes"]
-    needed: dict[Path, Job] = {}
-    for run in _users(plan, size):
-        files = resources(size, run.data.task)
-        if "vectors" in run.variant:
-            command = ["floret_vectors", str(folder / "raw.txt"), str(files.vectors)]
-            command += ["--lang", plan.lang(size)]
-            job = _job("floret vectors", command, (files.vectors,), minutes["floret"])
-        else:
-            task = run.data.task
-            command = ["pretrained_tok2vec", task, str(folder / "raw.jsonl"), str(files.tok2vec)]
-            command += ["--lang", plan.lang(size)]
-            job = _job(f"pretraining as for {task}", command, (files.tok2vec,), minutes["tok2vec"])
-        needed.setdefault(job.outputs[0], job)
-    return list(needed.values())
+def make(resource: Resource) -> str:
+    """Make a file from the texts of its size, and return a line about it.
 
-
-def needs_raw_text(run: Run) -> bool:
-    """Return True if a run needs files that are made from raw text."""
-    return run.variant in ("vectors", "elmo_vectors", "pretrain")
+    Raises:
+        OSError: there is no such text.
+        subprocess.CalledProcessError: floret failed; it has printed why.
+    """
+    path, _, lang, task = resource
+    text, lines = _texts(resource.size)
+    if task is None:
+        command = [sys.executable, str(_FLORET), str(text), str(path), "--lang", lang]
+        subprocess.run(command, check=True)
+    else:
+        pretrained_tok2vec.train(task, lines, path, lang)
+    return str(path)
 
 
 def _raw_text(plan: Plan, size: str, data_folder: Path) -> Path:
@@ -75,19 +113,3 @@ def _raw_text(plan: Plan, size: str, data_folder: Path) -> Path:
 
 def _texts(size: str) -> tuple[Path, Path]:
     return Path("rivals", size, "raw.txt"), Path("rivals", size, "raw.jsonl")
-
-
-def _users(plan: Plan, size: str) -> list[Run]:
-    return [run for run in plan.runs(size) if needs_raw_text(run)]
-
-
-def _job(name: str, command: list[str], outputs: Iterable[Path], minutes: float) -> Job:
-    module, *arguments = command
-    outputs = tuple(outputs)
-    return Job(
-        name=name,
-        command=[sys.executable, "-m", f"experiments.{module}", *arguments],
-        outputs=outputs,
-        minutes=minutes,
-        log=outputs[0].with_suffix(".log"),
-    )

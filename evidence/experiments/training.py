@@ -1,12 +1,9 @@
 """One run of the plan: train a variant, score its best step on the test parts, and write the scores.
 
-    python -m experiments.training plan.yml small wnut17/ner_elmo-0
-
 The scores are a file as `spacy evaluate --output` writes it, and "run" in it: minutes of one core, the training
 documents, and the score on dev at each evaluation.
 """
 
-import argparse
 import json
 import shutil
 import time
@@ -21,14 +18,16 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import registry
+from weasel.util import get_hash
 
+from spacy_elmo.files import atomic_file, atomic_folder, remove_partial
 from spacy_elmo.pipeline.weight_names import default_weights
+from spacy_elmo.run_lock import lock
 
-from .digest import digest
-from .plan import Plan, Run
+from .plan import Run
+from .results import record_of
 from .rivals import resources
 from .variants import derive, needs_elmo, read_pair
-from .whole_file import whole_file, whole_folder
 
 LAYERS = Path("layers")
 """Folder of the layers of the biLM, which are the same in all runs on a set."""
@@ -57,7 +56,7 @@ def run_config(run: Run, log: Path) -> Config:
     config["training"]["logger"] = {
         "@loggers": "spacy.ConsoleLogger.v3",
         "progress_bar": None,
-        "console_output": True,
+        "console_output": False,
         "output_file": str(log),
     }
     return config
@@ -74,7 +73,7 @@ def _digest(config: Config) -> str:
     # Neither the path of the log nor that of the layers changes the training.
     del trained["training"]["logger"]
     trained["components"].get("elmo", {}).pop("cache_dir", None)
-    return digest(trained)
+    return get_hash(trained)
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
@@ -84,54 +83,59 @@ def test_examples(nlp: Language, path: Path) -> list[Example]:
     return list(registry.resolve(reader)["corpora"]["dev"](nlp))
 
 
-def carry_out(run: Run) -> None:
-    """Train a run, score it and write the scores.
+def done(run: Run) -> bool:
+    """Return True if a run is scored, by the config that it would be trained by now.
 
     Raises:
+        ValueError: see `record_of`.
+    """
+    return all(
+        path.is_file() and record_of(path).get("config") == config_digest(run)
+        for path in run.metrics.values()
+    )
+
+
+def carry_out(run: Run) -> float:
+    """Train a run, score it, write the scores, and return its minutes of one core; 0.0 if another process has done it.
+
+    Raises:
+        BlockingIOError: another process carries it out.
         FileNotFoundError: a corpus does not exist.
     """
     for corpus in run.corpora:
         if not corpus.path.is_file():
             raise FileNotFoundError(f"{corpus.path}: no such corpus; experiments.run makes it")
-    with whole_folder(run.folder) as folder:
+    for path in (run.folder, *run.metrics.values()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with lock(next(iter(run.metrics.values()))):
+        if done(run):
+            return 0.0
+        # Of a process that was killed.
+        remove_partial(run.folder.parent, run.folder.name)
+        return _train(run)
+
+
+def _train(run: Run) -> float:
+    began = time.process_time()
+    with atomic_folder(run.folder) as folder:
         config = run_config(run, folder / "log.jsonl")
         config.to_disk(folder / "config.cfg")
         train(folder / "config.cfg", folder, use_gpu=-1)
         shutil.rmtree(folder / "model-last")
         nlp = spacy.load(folder / "model-best")
         scores = {test: nlp.evaluate(test_examples(nlp, test.path)) for test in run.metrics}
-        record = {"config": _digest(config), **_record(run, folder / "log.jsonl")}
+        minutes = (time.process_time() - began) / 60
+        record = {"config": _digest(config), **_record(run, folder / "log.jsonl", minutes)}
         # All others would be gigabytes that nobody reads.
         if not run.pipeline_kept:
             shutil.rmtree(folder / "model-best")
     for test, path in run.metrics.items():
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             file.write_text(json.dumps({**scores[test], "run": record}, indent=2), "utf8")
+    return minutes
 
 
-def _record(run: Run, log: Path) -> dict[str, Any]:
+def _record(run: Run, log: Path, minutes: float) -> dict[str, Any]:
     documents = len(DocBin().from_disk(run.corpus("train").path))
     judged = [(row["step"], row["score"]) for row in srsly.read_jsonl(log)]
-    return {"minutes": time.process_time() / 60, "documents": documents, "dev": judged}
-
-
-def main() -> None:
-    """Parse the arguments and carry out the run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("plan", type=Path, metavar="PLAN")
-    parser.add_argument("size", metavar="SIZE")
-    parser.add_argument("name", metavar="RUN", help="such as wnut17/ner_elmo-0")
-    args = parser.parse_args()
-    # What configs name; the folder that this runs in is on the path of modules.
-    import register  # noqa: F401
-
-    from . import init_tok2vec, numpy_ops  # noqa: F401
-
-    try:
-        carry_out(Plan.read(args.plan).run(args.size, args.name))
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
-
-
-if __name__ == "__main__":
-    main()
+    return {"minutes": minutes, "documents": documents, "dev": judged}

@@ -6,8 +6,6 @@ import latency
 import numpy as np
 import precision
 import pytest
-import scaling
-import spacy
 import speed
 import torch
 from contest import rounds as rounds_module
@@ -118,12 +116,6 @@ def test_figure(tmp_path):
     assert (tmp_path / "speed.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_scaling_figure(tmp_path):
-    rows = [{"words": n, "seconds": 0.02 * n} for n in (10, 30, 100)]
-    scaling.draw({"length": rows, "corpus": rows}, tmp_path / "scaling.png")
-    assert (tmp_path / "scaling.png").read_bytes()[:4] == b"\x89PNG"
-
-
 def test_latency_leaves_the_warm_up_out(monkeypatch):
     """Ten texts, of which each takes as many milliseconds as its number, but the first a second."""
     ends = np.cumsum([1.0, *(0.001 * n for n in range(1, 10))])
@@ -140,13 +132,3 @@ def test_cosines():
     assert list(same.values()) == pytest.approx([1.0, 1.0, 1.0])
     assert turned["least"] == pytest.approx(0.96) and turned["mean"] == pytest.approx(0.98)
     assert turned["1 %"] == pytest.approx(0.9604)
-
-
-def test_slope():
-    rows = [{"words": n, "seconds": 0.02 * n**1.5} for n in (10, 30, 100)]
-    assert scaling.slope(rows) == pytest.approx(1.5)
-
-
-def test_corpus_of_so_many_words():
-    docs = list(scaling._docs(spacy.blank("en"), [["a", "b"], ["c"] * 5], 16))
-    assert [len(doc) for doc in docs] == [2, 5, 2, 5, 2]

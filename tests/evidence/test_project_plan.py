@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import srsly
 from experiments.plan import Corpus, Cut, Data, Plan
-from experiments.schedule import planned_minutes
-from experiments.stages import budget, outstanding, stages
+from experiments.rivals import missing, needed
+from experiments.run import budget, planned_minutes
 
 from tests.evidence.folders import EVIDENCE
 
@@ -126,53 +126,39 @@ def here(monkeypatch):
 
 
 def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
-    first, text, resources, runs = stages(
-        plan(group("vectors", "elmo", "elmo_vectors")), "tiny", Path("data")
-    )
-    assert [job.name for job in first] == ["a/ner_elmo-0"]
-    assert [job.name for job in runs] == ["a/ner_vectors-0", "a/ner_elmo_vectors-0"]
-    assert [job.name for job in text] == ["raw text"]
-    assert text[0].command[2:] == [
-        "experiments.raw_text", "data/pretrain-en/train-*", "rivals/tiny", "--words", "1000",
-    ]  # fmt: skip
-    assert [job.name for job in resources] == ["floret vectors"]
-    _, _, resources, _ = stages(plan(group("pretrain")), "tiny", Path("data"))
-    assert [job.name for job in resources] == ["pretraining as for ner"]
-    assert resources[0].command[-2:] == ["--lang", "en"]
-    first, *others = stages(plan(group("baseline", "elmo")), "tiny", Path("data"))
-    assert len(first) == 2 and others == [[], [], []]
+    of_both = plan(group("vectors", "elmo", "elmo_vectors")).runs("tiny")
+    assert [(str(made.path), made.task) for made in needed(of_both)] == [
+        ("rivals/tiny/vectors", None)
+    ]
+    (weights,) = needed(plan(group("pretrain"), lang="la").runs("tiny"))
+    assert (weights.task, weights.lang, weights.path.parent) == ("ner", "la", Path("rivals/tiny"))
+    assert needed(plan(group("baseline", "elmo")).runs("tiny")) == []
 
 
-def test_rivals_of_a_language_read_its_text_in_the_spelling_of_its_bilm(here):
-    _, text, resources, _ = stages(
-        plan(group("vectors", "pretrain"), lang="la", weights="la_v1"), "tiny", Path("data")
-    )
-    assert text[0].command[2:] == [
-        "experiments.raw_text", "data/pretrain-la/train-*", "rivals/tiny", "--words", "1000",
-        "--lang", "la", "--weights", "la_v1",
-    ]  # fmt: skip
-    assert [job.command[-2:] for job in resources] == [["--lang", "la"]] * 2
-
-
-def test_what_rivals_need_is_not_made_for_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder where the project could be, with its configs."""
     (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    jobs = stages(plan(group("baseline", "vectors")), "tiny", Path("data"))
-    assert outstanding(jobs) == jobs and all(jobs)
-    for path in jobs[-1][0].outputs:
-        path.parent.mkdir(parents=True)
-        path.touch()
-    assert outstanding(jobs) == [jobs[0], [], [], []]
-    assert budget("tiny", jobs, 1).endswith("; 1 runs left, about 2 minutes")
 
 
-def test_budget(here):
-    jobs = stages(plan(group("baseline", "vectors", "elmo")), "tiny", Path("data"))
-    # In two processes 3 beside 2; then 1 of the text, 2 of floret, and 2.
-    assert budget("tiny", jobs, 1).startswith("tiny: 3 runs, about 10 minutes in 1 processes; 3 ")
-    assert budget("tiny", jobs, 2).startswith("tiny: 3 runs, about 8 minutes in 2 processes; 3 ")
+def test_what_exists_is_not_made_again(elsewhere):
+    runs = plan(group("vectors")).runs("tiny")
+    assert missing(runs) == needed(runs) != []
+    Path("rivals/tiny/vectors").mkdir(parents=True)
+    assert missing(runs) == []
+
+
+def test_budget(elsewhere, monkeypatch):
+    of_three = plan(group("baseline", "vectors", "elmo"))
+    # 2, 2 and 3 of the runs, 1 of the text and 2 of floret.
+    assert budget(of_three, "tiny", 1) == (
+        "tiny: 3 runs, about 10 minutes in 1 processes; 3 runs left, about 10 minutes"
+    )
+    assert budget(of_three, "tiny", 2).startswith("tiny: 3 runs, about 5 minutes in 2 processes")
+    monkeypatch.setattr("experiments.run.done", lambda run: run.variant != "elmo")
+    assert budget(of_three, "tiny", 1).endswith("; 1 runs left, about 3 minutes")
 
 
 LANGUAGES = ("la", "grc", "de", "cs")
@@ -183,8 +169,9 @@ LANGUAGES = ("la", "grc", "de", "cs")
     [("small", 20, 2), ("full", 6 * 60, 2), *((size, 75, 1) for size in LANGUAGES)],
 )
 def test_the_shipped_plan_keeps_its_budget(size, minutes, cores, here):
-    jobs = stages(Plan.read(Path("plan.yml")), size, Path("data"))
-    assert sum(planned_minutes(stage, cores) for stage in jobs) <= minutes
+    plan = Plan.read(Path("plan.yml"))
+    runs = plan.runs(size)
+    assert planned_minutes(plan, runs, needed(runs)) / cores <= minutes
 
 
 @pytest.mark.parametrize("size", LANGUAGES)

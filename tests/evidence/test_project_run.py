@@ -1,13 +1,21 @@
-"""One process at a time carries out a size, and it clears what killed ones have left."""
+"""A plan is carried out once: by one process at a time, without what is done, and after a kill."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
-from experiments.lock import locked
+import spacy
+import srsly
 from experiments.plan import Plan
 from experiments.run import run, without_absent
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.run_lock import lock
+from tests.evidence.folders import EVIDENCE
 
 SECTION = {"documents": None, "raw_minutes": {}, "tasks": {}, "runs": []}
 
@@ -20,11 +28,89 @@ def plan(tmp_path, monkeypatch):
 
 
 def test_one_at_a_time_for_each_size(plan, tmp_path):
-    with locked(tmp_path / "metrics" / "tiny" / ".lock"):
-        with pytest.raises(OSError, match="another `run` of this size is at work"):
+    (tmp_path / "metrics" / "tiny").mkdir(parents=True)
+    with lock(tmp_path / "metrics" / "tiny"):
+        with pytest.raises(BlockingIOError, match=f"process {os.getpid()} "):
             run(plan, "tiny", tmp_path, 1)
         run(plan, "other", tmp_path, 1)
     run(plan, "tiny", tmp_path, 1)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder where the project could be, with converted corpora and a plan of two runs of NER."""
+    (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
+    (tmp_path / "projects").symlink_to(EVIDENCE.parent / "projects")
+    folder = tmp_path / "evidence"
+    (folder / "corpus" / "ner").mkdir(parents=True)
+    for name in ("experiments", "tasks", "register.py"):
+        (folder / name).symlink_to(EVIDENCE / name)
+    vocab = spacy.blank("en").vocab
+    docs = [Doc(vocab, words=[name, "left"], ents=["B-PERSON", "O"]) for name in ("Ann", "Bo")]
+    for part in ("train", "dev", "test"):
+        DocBin(docs=docs).to_disk(folder / "corpus" / "ner" / f"ann-{part}.spacy")
+    write_plan(folder, steps=2)
+    return folder
+
+
+def write_plan(folder, steps):
+    group = {"data": ["ner/ann"], "variants": ["baseline"], "seeds": [0, 1]}
+    tasks = {"ner": {"steps": steps, "minutes": [1, 1]}}
+    content = {
+        "converters": {}, "sources": {"ner/ann": "ann-{part}"}, "also_scored": {},
+        "sizes": {"tiny": {**SECTION, "tasks": tasks, "runs": [group]}},
+    }  # fmt: skip
+    srsly.write_yaml(folder / "plan.yml", content)
+
+
+def start(folder):
+    command = [sys.executable, "-m", "experiments.run", "plan.yml", "tiny", "--processes", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(EVIDENCE.parent)}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+def lines(process):
+    """Return the lines of the runs that a process printed until its end."""
+    text = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, text
+    return [line.split(":")[0] for line in text.splitlines() if line.startswith("[")]
+
+
+@pytest.mark.slow
+def test_done_runs_are_not_repeated_unless_their_config_has_changed(project):
+    metrics = [project / f"metrics/tiny/ann/ner_baseline-{seed}.json" for seed in (0, 1)]
+    both = ["[1/2] ann/ner_baseline-0", "[2/2] ann/ner_baseline-1"]
+    assert lines(start(project)) == both
+    written = [path.stat().st_mtime_ns for path in metrics]
+    assert lines(start(project)) == []
+    assert [path.stat().st_mtime_ns for path in metrics] == written
+    metrics[0].unlink()
+    assert lines(start(project)) == ["[1/1] ann/ner_baseline-0"]
+    write_plan(project, steps=3)
+    assert lines(start(project)) == both
+
+
+@pytest.mark.slow
+def test_after_a_kill_the_same_command_goes_on(project):
+    """The process that was left behind ends its run, which is not begun a second time meanwhile."""
+    write_plan(project, steps=400)
+    folder = project / "training/tiny/ann"
+    killed = start(project)
+    end = time.monotonic() + 120
+    while not list(folder.glob(".*.partial/log.jsonl")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.stdout.close()
+    killed.wait()
+    assert lines(start(project))[1] == "[2/2] ann/ner_baseline-1"
+    lines(start(project))
+    for seed in (0, 1):
+        assert (project / f"metrics/tiny/ann/ner_baseline-{seed}.json").is_file()
+    assert sorted(path.name for path in folder.iterdir()) == ["ner_baseline-0", "ner_baseline-1"]
 
 
 def test_runs_without_data_are_passed_over_with_a_line_for_each_set(tmp_path, monkeypatch, capsys):
@@ -55,18 +141,6 @@ def test_runs_without_data_are_passed_over_with_a_line_for_each_set(tmp_path, mo
         (tmp_path / "corpus" / "ner" / f"b-{part}.spacy").touch()
     left = without_absent(plan, "tiny", tmp_path)
     assert [run.name for run in left.runs("tiny")] == ["b/ner_baseline-0", "b/ner_elmo-0"]
-
-
-def test_what_killed_processes_left_is_cleared(plan, tmp_path):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    for folder in ("corpus/ner", "rivals/tiny", "training/tiny/a"):
-        left = tmp_path / folder / f".a.{ended.pid}.partial"
-        left.mkdir(parents=True)
-        (left / "half").touch()
-        (tmp_path / folder / "whole").touch()
-    run(plan, "tiny", tmp_path, 1)
-    assert not list(tmp_path.rglob("*.partial")) and len(list(tmp_path.rglob("whole"))) == 3
 
 
 def test_without_raw_text_its_runs_are_passed_over(tmp_path, monkeypatch, capsys):

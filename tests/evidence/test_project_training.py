@@ -2,16 +2,17 @@
 
 import dataclasses
 import json
+import os
 import shutil
 
 import pytest
 import spacy
 from experiments import training
 from experiments.plan import Data, Run
-from experiments.run import forget_changed
-from experiments.training import carry_out
+from experiments.training import carry_out, done
 from spacy.tokens import Doc, DocBin
 
+from spacy_elmo.run_lock import lock
 from tests.evidence.folders import EVIDENCE
 
 ANN = Data("ner", "ann")
@@ -43,8 +44,8 @@ def run(variant, share=50):
 
 
 def test_scores_of_all_its_sets_and_how_they_came(here):
-    done = run("baseline")
-    carry_out(done)
+    made = run("baseline")
+    assert 0 < carry_out(made) < 10
     for path in ("ann-50pct", "other-50pct"):
         metrics = json.loads((here / f"metrics/tiny/{path}/ner_baseline-3.json").read_text())
         # Three sentences are learned by heart.
@@ -54,11 +55,11 @@ def test_scores_of_all_its_sets_and_how_they_came(here):
         steps, scores = zip(*record["dev"], strict=True)
         assert steps == tuple(range(0, 41, 4)) and max(scores) == 1.0
     # Nothing is left that the figures do not read.
-    assert sorted(path.name for path in (here / done.folder).iterdir()) == [
+    assert sorted(path.name for path in (here / made.folder).iterdir()) == [
         "config.cfg",
         "log.jsonl",
     ]
-    config = spacy.util.load_config(here / done.folder / "config.cfg")
+    config = spacy.util.load_config(here / made.folder / "config.cfg")
     assert config["system"]["seed"] == 3 and config["training"]["max_steps"] == 40
 
 
@@ -95,32 +96,44 @@ def test_what_fails_on_the_way_leaves_nothing(here):
     (here / "corpus/ner/ann-dev.spacy").write_bytes(b"")
     with pytest.raises(ValueError):
         carry_out(run("baseline"))
-    assert not (here / "metrics").exists()
+    assert not list((here / "metrics").rglob("*.json*"))
     assert list((here / "training/tiny/ann-50pct").iterdir()) == []
 
 
-def test_what_was_trained_by_another_config_is_forgotten(here, capsys):
-    done, more = run("baseline"), dataclasses.replace(run("baseline"), steps=41)
-    carry_out(done)
-    capsys.readouterr()
+def test_a_run_is_done_while_its_config_stays(here):
+    made, more = run("baseline"), dataclasses.replace(run("baseline"), steps=41)
+    assert not done(made)
+    carry_out(made)
     shutil.rmtree(here / "training")  # the scores themselves keep what they are of
-    forget_changed([done])
-    assert all(path.is_file() for path in done.metrics.values())
-    again = "ann-50pct/ner_baseline-3 is done again: its config has changed\n"
-    forget_changed([more])
-    assert capsys.readouterr().out == again
-    assert not any(path.exists() for path in done.metrics.values())
+    assert done(made) and not done(more)
+    assert carry_out(made) == 0 and not (here / made.folder).exists()
     # Nobody knows by what it was trained.
-    for path in done.metrics.values():
+    for path in made.metrics.values():
         path.write_text('{"run": {"minutes": 1, "documents": 1, "dev": []}}')
-    forget_changed([done])
-    assert capsys.readouterr().out == again
+    assert not done(made)
+
+
+def test_a_run_is_carried_out_by_one_process(here):
+    under_way = run("baseline")
+    first = next(iter(under_way.metrics.values()))
+    first.parent.mkdir(parents=True)
+    with lock(first), pytest.raises(BlockingIOError, match=f"process {os.getpid()} "):
+        carry_out(under_way)
+    assert not (here / under_way.folder).exists()
+
+
+def test_what_a_killed_process_left_is_removed(here):
+    again = run("baseline")
+    left = here / again.folder.parent / f".{again.folder.name}.1-1.partial"
+    left.mkdir(parents=True)
+    carry_out(again)
+    assert [path.name for path in left.parent.iterdir()] == [again.folder.name]
 
 
 def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
     """The config at the start of training is kept, even if the files of the project have changed since."""
-    done = run("baseline")
-    began = training.config_digest(done)
+    made = run("baseline")
+    began = training.config_digest(made)
     configs = here.parent / "configs"
     original = configs.resolve()
     configs.unlink()
@@ -133,8 +146,8 @@ def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
 
     spacy_train = training.train
     monkeypatch.setattr(training, "train", train)
-    carry_out(done)
-    assert training.config_digest(done) != began
-    assert {json.loads(path.read_text())["run"]["config"] for path in done.metrics.values()} == {
+    carry_out(made)
+    assert training.config_digest(made) != began
+    assert {json.loads(path.read_text())["run"]["config"] for path in made.metrics.values()} == {
         began
     }

@@ -1,10 +1,14 @@
 """The sample corpus is what its generator writes, and no name of its test part can be learned by heart."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
+from spacy.training.converters import conllu_to_docs
 
-from scripts.make_sample import SAMPLE, Expander, make_sample, read_rules, tagged
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+from make_sample import SAMPLE, Expander, make_sample, read_rules, tagged
 
 AMBIGUOUS = "bank bark bat crane light match mouse play right spring".split()
 
@@ -30,9 +34,9 @@ def names(part: str) -> set[str]:
 
 def test_committed_files_are_what_the_script_writes(tmp_path):
     make_sample(tmp_path)
-    written = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.t*")}
+    written = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.*")}
     # The quiz of word senses is written by hand.
-    paths = [p for p in SAMPLE.rglob("*.t*") if p.parent.name != "senses"]
+    paths = [p for p in SAMPLE.rglob("*.*") if p.parent.name != "senses" and p.suffix != ".md"]
     committed = {p.relative_to(SAMPLE): p.read_bytes() for p in paths}
     assert written == committed
     assert sum(map(len, committed.values())) < 1_000_000
@@ -60,6 +64,22 @@ def test_raw_text_is_as_described():
     # A slot that was not filled, and an article that does not fit its noun.
     assert not re.findall(r"[{}@\[\]]", text)
     assert not re.findall(r"\b[Aa] (?!one\b)[aeiou]\w+", text)
+
+
+def test_the_treebank_is_a_tree_of_words_that_agree():
+    """Every sentence has one root, above which no word stands, and its verb has the number of its subject."""
+    docs = conllu_to_docs((SAMPLE / "pos/sample-train.conllu").read_text("utf8"), n_sents=1)
+    docs = list(docs)
+    assert len(docs) == 200 and docs[0].text == "The small ships sing beside the old farmers."
+    for doc in docs:
+        (root,) = (token for token in doc if token.dep_ == "ROOT")
+        assert all(root in (token, *token.ancestors) for token in doc)
+        (subject,) = (token for token in root.children if token.dep_ == "nsubj")
+        if root.tag_ != "VBD":
+            assert (root.tag_ == "VBP") == (subject.tag_ == "NNS")
+            assert (root.text == root.lemma_) == (subject.morph.get("Number") == ["Plur"])
+        assert doc[-1].head == root and doc[-1].tag_ == "."
+        assert {token.head.tag_[:2] for token in doc if token.dep_ in ("det", "case")} == {"NN"}
 
 
 def test_slots_are_filled_and_bound_per_document():

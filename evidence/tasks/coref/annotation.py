@@ -89,7 +89,7 @@ def coref_pieces(
     def read(nlp: Language) -> Iterator[Example]:
         if path is None:
             raise ValueError(
-                "no file to read: give --paths.train, a file of scripts/convert_coref.py"
+                "no file to read: give --paths.train, a file of `python -m tasks.coref.convert`"
             )
         for example in Corpus(path, limit=limit)(nlp):
             for piece in pieces(example.reference, max_words):

@@ -75,7 +75,7 @@ class CoreferenceResolver(TrainablePipe):
         if not any(clusters(example.reference) for example in get_examples()):
             raise ValueError(
                 f"{self.name!r} found no cluster in the training Docs: they need the span groups 'coref_clusters_1', "
-                "'coref_clusters_2', ... that scripts/convert_coref.py writes"
+                "'coref_clusters_2', ... that tasks.coref.convert writes"
             )
         docs = (example.predicted for example in get_examples() if len(example.predicted))
         self.model.initialize(X=list(islice(docs, _SAMPLE)))

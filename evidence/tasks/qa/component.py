@@ -76,7 +76,7 @@ class QuestionAnswerer(TrainablePipe):
         if not any(answer(example.reference) for example in get_examples()):
             raise ValueError(
                 f"{self.name!r} found no answer in the training Docs: they need the span group 'answer' that "
-                "scripts/convert_qa.py writes"
+                "tasks.qa.convert writes"
             )
         self.model.initialize(X=[example.predicted for example in islice(get_examples(), _SAMPLE)])
 

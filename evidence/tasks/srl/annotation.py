@@ -72,14 +72,14 @@ def predicate_corpus(path: Path | None, limit: int = 0) -> Callable[[Language], 
     def read(nlp: Language) -> Iterator[Example]:
         if path is None:
             raise ValueError(
-                "no file to read: give --paths.train and --paths.dev, files of scripts/convert_srl.py"
+                "no file to read: give --paths.train and --paths.dev, files of `python -m tasks.srl.convert`"
             )
         for example in Corpus(path, limit=limit)(nlp):
             given = example.reference.spans.get(PREDICATES)
             if given is None:
                 raise ValueError(
                     f"{path}: {example.reference.text[:60]!r} has no span group {PREDICATES!r}: "
-                    "write the file with scripts/convert_srl.py"
+                    "write the file with `python -m tasks.srl.convert`"
                 )
             set_predicates(example.predicted, {span.start: span.label_ for span in given})
             yield example

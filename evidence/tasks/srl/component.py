@@ -89,7 +89,7 @@ class SemanticRoleLabeler(TrainablePipe):
         if not self.labels:
             raise ValueError(
                 f"{self.name!r} found no argument in the training Docs: they need the span groups 'predicates' and "
-                "'arguments' that scripts/convert_srl.py writes"
+                "'arguments' that tasks.srl.convert writes"
             )
         docs = (example.predicted for example in get_examples() if predicates(example.predicted))
         sample = list(islice(docs, _SAMPLE))

@@ -70,7 +70,7 @@ def test_empty_file(tmp_path):
 
 def test_error_is_one_message(tmp_path, monkeypatch):
     arguments = [str(tmp_path / "absent.jsonl"), str(tmp_path / "a.spacy")]
-    monkeypatch.setattr(sys, "argv", ["convert_srl.py", *arguments])
+    monkeypatch.setattr(sys, "argv", ["convert", *arguments])
     with pytest.raises(SystemExit, match=r"absent\.jsonl"):
         main()
 

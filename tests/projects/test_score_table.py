@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scripts.score_table import read_scores, table
+from projects.compare.score_table import read_scores, table
 
 
 def write(folder, name, **metrics):

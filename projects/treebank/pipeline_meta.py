@@ -1,6 +1,6 @@
 """Write the meta.json of a pipeline for its package: the scores on a test part, the licence, and what it learned from.
 
-    python scripts/pipeline_meta.py training/NAME/model-best training/NAME/test.json meta.json \
+    python pipeline_meta.py training/NAME/model-best training/NAME/test.json meta.json \
         --treebank "UD_Latin-UDante" --licence "CC BY-SA 4.0"
 
 `spacy train` leaves the scores on the development part in a pipeline; whoever installs it should read those on a part

@@ -7,8 +7,8 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from scripts import convert_textcat
-from scripts.convert_textcat import convert
+from projects.compare import convert_textcat
+from projects.compare.convert_textcat import convert
 
 TEXT = (
     '{"text": "It \'s fine .", "label": "good"}\n'

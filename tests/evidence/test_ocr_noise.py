@@ -1,17 +1,13 @@
 """Errors of optical character recognition: how many words they change, what stays, and single words by hand."""
 
 import random
-import subprocess
-import sys
 
 import pytest
 import spacy
+from experiments.ocr_noise import CONFUSIONS, corrupt, corrupted
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
-
-from scripts import ocr_noise
-from scripts.ocr_noise import CONFUSIONS, corrupt, corrupted
 
 WORDS = ["Anna", "Μῆνις", "left", "Harwick", "1848", ".", "ἄειδε"] * 300
 
@@ -93,18 +89,3 @@ def test_confusions_go_both_ways():
     for sign, others in CONFUSIONS.items():
         for other in others:
             assert len(other) > 1 or sign in CONFUSIONS[other]
-
-
-def test_command_line(docs, tmp_path):
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, ocr_noise.__file__, *map(str, arguments)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    done = run(docs, tmp_path / "out.spacy", "--share", "0.05", "--seed", "3")
-    assert done.returncode == 0 and " of 1500 words changed" in done.stdout
-    refused = run(docs, tmp_path / "out.spacy", "--share", "5")
-    assert (
-        refused.returncode == 1 and "--share 5.0: give a number between 0 and 1" in refused.stderr
-    )

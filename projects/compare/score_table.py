@@ -1,6 +1,6 @@
 """Print the scores of several seeds as a Markdown table: mean and standard deviation per data set and config.
 
-    python scripts/score_table.py metrics
+    python score_table.py metrics
 
 Reads the files of `spacy evaluate --output`, metrics/DATASET/CONFIG-SEED.json, such as metrics/wnut17/ner_elmo-0.json.
 A config's name begins with that of its task. The last column is the share of the errors of TASK_baseline that a config

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from scripts import pipeline_meta
+from projects.treebank import pipeline_meta
 
 META = {
     "lang": "la",

@@ -1,9 +1,7 @@
 """Put errors like those of optical character recognition into the words of binary Docs.
 
-    python scripts/ocr_noise.py corpus/ner/NAME-test.spacy corpus/ner/NAME-test-noise10.spacy --share 0.1 --seed 0
-
-A word with a letter is chosen with probability `--share`, and gets one error for every eight characters begun: one up
-to eight, two from nine on. An error is, at a random letter:
+A word with a letter is chosen with a given probability, the share, and gets one error for every eight characters
+begun: one up to eight, two from nine on. An error is, at a random letter:
 
 - 70 %: a letter that looks like it (`CONFUSIONS`, or the same letter without its accent); where there is none,
   any letter of the file, drawn by its frequency;
@@ -14,7 +12,6 @@ Words, spaces and annotations stay aligned: only the characters of the words cha
 the same errors on every machine.
 """
 
-import argparse
 import collections
 import random
 import unicodedata
@@ -95,7 +92,7 @@ def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
         ValueError: the share is not between 0 and 1, or no word has a letter.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"--share {share}: give a number between 0 and 1")
+        raise ValueError(f"share {share}: give a number between 0 and 1")
     vocab = spacy.blank("xx").vocab
     docs = list(DocBin(store_user_data=True).from_disk(source).get_docs(vocab))
     letters = sorted(sign for doc in docs for token in doc for sign in token.text if sign.isalpha())
@@ -122,22 +119,3 @@ def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
     target.parent.mkdir(parents=True, exist_ok=True)
     noisy.to_disk(target)
     return Counts(words, changed)
-
-
-def main() -> None:
-    """Corrupt a file and print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source", type=Path, metavar="IN.spacy")
-    parser.add_argument("target", type=Path, metavar="OUT.spacy")
-    parser.add_argument("--share", type=float, default=0.1, help="share of the words with an error")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    try:
-        counts = corrupt(args.source, args.target, args.share, args.seed)
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
-    print(f"{args.target}: {counts.changed} of {counts.words} words changed")
-
-
-if __name__ == "__main__":
-    main()

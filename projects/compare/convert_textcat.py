@@ -1,6 +1,6 @@
 """Convert labelled texts in JSONL to the binary Docs that `spacy train` reads.
 
-    python scripts/convert_textcat.py IN.jsonl OUT.spacy
+    python convert_textcat.py IN.jsonl OUT.spacy
 
 A line is {"text": "...", "label": "..."}; other keys are ignored. Every Doc gets all labels of the file: its own with
 1.0, the others with 0.0.

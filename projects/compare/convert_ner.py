@@ -1,0 +1,50 @@
+"""Convert IOB2 text to the binary Docs that `spacy train` reads, a sentence each.
+
+    python convert_ner.py IN.tsv OUT.spacy
+
+A line is a token, a tab and a tag; an empty line ends a sentence. It is the converter of
+`spacy convert --converter ner --n-sents 1`, for files whose empty lines hold a tab, too: the released WNUT17 has such,
+and spaCy's command would join the sentences around them. An I-TYPE that continues no entity begins one.
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+from spacy.tokens import DocBin
+from spacy.training.converters import conll_ner_to_docs
+
+
+def convert(path: Path, out: Path) -> DocBin:
+    """Write the Docs of a file, and return them.
+
+    Raises:
+        ValueError: it is not UTF-8, a line has only one column, or there is no sentence.
+    """
+    try:
+        text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf8"), flags=re.MULTILINE)
+        docs = DocBin(docs=conll_ner_to_docs(text, n_sents=1, no_print=True))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not len(docs):
+        raise ValueError(f"{path}: no sentence in it; expected lines of token, tab, tag")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    docs.to_disk(out)
+    return docs
+
+
+def main() -> None:
+    """Convert a file and print the number of sentences."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, metavar="IN.tsv")
+    parser.add_argument("out", type=Path, metavar="OUT.spacy")
+    args = parser.parse_args()
+    try:
+        docs = convert(args.path, args.out)
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+    print(f"{args.out}: {len(docs)} sentences")
+
+
+if __name__ == "__main__":
+    main()

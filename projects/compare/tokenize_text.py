@@ -1,0 +1,57 @@
+"""Tokenize raw text for floret: a line for each line of the text, its tokens separated by spaces.
+
+python tokenize_text.py "DATA/pretrain-en/train-*" OUT.txt --lang en
+"""
+
+import argparse
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import spacy
+from smart_open import open as open_text
+
+
+def tokenized(pattern: str, lang: str) -> Iterator[str]:
+    """Yield the tokenized lines of all files of a pattern, in the order of their names, without empty ones.
+
+    Args:
+        pattern: of UTF-8 text, also .gz, .xz or .zst.
+        lang: language of the tokenizer.
+
+    Raises:
+        FileNotFoundError: no file matches the pattern.
+    """
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise FileNotFoundError(f"{pattern}: no such text")
+    nlp = spacy.blank(lang)
+    for path in paths:
+        with open_text(path, "rt", encoding="utf8") as lines:
+            for line in filter(str.strip, lines):
+                yield " ".join(token.text for token in nlp.make_doc(line) if not token.is_space)
+
+
+def main() -> None:
+    """Parse the arguments, write the file, and print the number of words."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pattern", metavar="RAW_TEXT", help="a file or a quoted pattern")
+    parser.add_argument("out", type=Path, metavar="OUT.txt")
+    parser.add_argument("--lang", default="en", help="language of the text")
+    args = parser.parse_args()
+    partial = args.out.with_suffix(".partial")
+    words = 0
+    try:
+        with partial.open("w", encoding="utf8", newline="\n") as out:
+            for line in tokenized(args.pattern, args.lang):
+                words += line.count(" ") + 1
+                out.write(line + "\n")
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from error
+    os.replace(partial, args.out)
+    print(f"{args.out}: {words:,} words")
+
+
+if __name__ == "__main__":
+    main()

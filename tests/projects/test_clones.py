@@ -1,0 +1,177 @@
+"""Each project, cloned from a local repository into an empty folder, runs on the sample."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from confection import Config
+from weasel.util import load_project_config
+
+from spacy_elmo.bilm.weights import Weights
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "corpus" / "sample"
+NAMES = ("language", "treebank", "compare")
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """A git repository with the projects alone, so that a cloned one finds no other file of ours."""
+    folder = tmp_path_factory.mktemp("repository")
+    shutil.copytree(ROOT / "projects", folder / "projects", ignore=shutil.ignore_patterns("*/*/"))
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(folder)]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    return folder
+
+
+def call(folder, *arguments):
+    """Call a command of spaCy in a folder, as a user does, and return what it printed."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "spacy", *map(str, arguments)],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture
+def clone(repository, tmp_path):
+    """Return a function that clones a project and returns its folder."""
+
+    def make(name):
+        call(tmp_path, "project", "clone", f"projects/{name}", "--repo", repository)
+        # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
+        path = tmp_path / name / "project.yml"
+        path.write_text(path.read_text("utf8").replace("--build wheel", "--build none"), "utf8")
+        return tmp_path / name
+
+    return make
+
+
+def run(folder, name, **variables):
+    options = [text for key, value in variables.items() for text in (f"--vars.{key}", value)]
+    return call(folder, "project", "run", name, ".", *options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workflows_name_commands(name, tmp_path):
+    shutil.copy(ROOT / "projects" / name / "project.yml", tmp_path)
+    config = load_project_config(tmp_path)
+    commands = {command["name"] for command in config["commands"]}
+    assert {name for steps in config["workflows"].values() for name in steps} <= commands
+    # A workflow hides a command of its own name.
+    assert not commands & set(config["workflows"])
+
+
+@pytest.mark.slow
+def test_treebank(clone):
+    folder = clone("treebank")
+    run(
+        folder, "all", data=SAMPLE, lang="en", weights="en_mini_v3", treebank="sample",
+        licence="CC0 1.0", max_steps=100,
+    )  # fmt: skip
+    (package,) = (folder / "packages").glob("en_treebank_elmo-0.1.0/en_treebank_elmo/en_*")
+    meta = srsly.read_json(package.parents[1] / "meta.json")
+    assert meta["license"] == "CC BY-SA 4.0, CC0 1.0"
+    scores = srsly.read_json(folder / "training/sample/test.json")
+    del scores["speed"]
+    assert meta["performance"] == scores
+    # The grammar of the sample is learned at once: what is lower is broken.
+    assert min(scores[name] for name in ("tag_acc", "morph_acc", "dep_las")) > 0.9
+    doc = spacy.load(package)("The sailors see a bridge.")
+    assert [token.tag_ for token in doc][1:3] == ["NNS", "VBP"] and doc[1].head == doc[2]
+
+
+SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v3", "max_steps": 20}
+
+
+@pytest.mark.slow
+def test_compare(clone):
+    folder = clone("compare")
+    text = run(folder, "ner", **SHORT)
+    assert "| sample | ner_baseline | F1 | 0 |" in text and "| sample | ner_elmo | F1 |" in text
+    baseline, elmo = (
+        spacy.load(folder / f"training/sample/{name}-0/model-best")
+        for name in ("ner_baseline", "ner_elmo")
+    )
+    assert baseline.pipe_names == ["ner"] and elmo.pipe_names == ["elmo", "ner"]
+    # What is done is not done again.
+    assert "Skipping 'compare'" in run(folder, "ner", **SHORT)
+
+
+@pytest.mark.slow
+def test_compare_with_static_vectors(clone):
+    """Nothing but the vectors is added to the config with ELMo."""
+    pytest.importorskip("floret")
+    folder = clone("compare")
+    run(folder, "corpus-ner", **SHORT)
+    assert "| sample | ner_elmo_vectors | F1 |" in run(folder, "vectors", **SHORT)
+    nlp = spacy.load(folder / "training/sample/ner_elmo_vectors-0/model-best")
+    assert nlp.vocab.vectors.shape == (50_000, 300)
+    block = nlp.config["components"]["ner"]["model"]["tok2vec"]
+    assert block["embed"].pop("include_static_vectors") is True
+    without = Config().from_disk(folder / "configs/ner_elmo.cfg").interpolate()
+    without = without["components"]["ner"]["model"]["tok2vec"]
+    assert without["embed"].pop("include_static_vectors") is False
+    assert block == without
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "task, file, line",
+    [
+        ("tagger", "pos/sample-{}.conllu", None),
+        ("textcat", "textcat/sample-{}.jsonl", '{"text": "Ann left.", "label": "PERSON"}\n'),
+    ],
+)
+def test_compare_of_other_tasks(clone, tmp_path, task, file, line):
+    folder = clone("compare")
+    for part in ("train", "dev", "test"):
+        path = tmp_path / "data" / file.format(part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(line * 3 if line else (SAMPLE / file.format(part)).read_text("utf8"))
+    text = run(
+        folder, task, task=task, data=tmp_path / "data", dataset="sample", weights="en_mini_v3",
+        max_steps=2,
+    )  # fmt: skip
+    assert f"| sample | {task}_elmo | accuracy | 0 |" in text
+
+
+@pytest.mark.slow
+def test_language(clone, tmp_path):
+    """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
+    folder = clone("language")
+    *train, heldout = (SAMPLE / "pretrain-en/train-00.txt").read_text("utf8").rsplit("\n\n", 30)
+    data = tmp_path / "data" / "pretrain-en"
+    data.mkdir(parents=True)
+    (data / "train-00.txt").write_text(train[0], "utf8")
+    (data / "heldout.txt").write_text("\n\n".join([*train[1:], heldout]), "utf8")
+    card = {"licence": "CC0 1.0", "sources": [{"name": "the sample"}]}
+    srsly.write_json(data / "card.json", card)
+    run(folder, "config")
+    config = Config().from_disk(folder / "config.cfg")
+    config["model"].update(dim=32, projection=16, filters=[[1, 8], [3, 8]], replace={"v": "u"})
+    config["training"].update(negatives=64, eval_every=2, eval_tokens=1000, batch_tokens=1024)
+    config.to_disk(folder / "config.cfg")
+    variables = {"lang": "en", "data": tmp_path / "data", "classes": 1000}
+    run(folder, "all", **variables, words=20000)
+    # Another setting of the run, and the same corpus again.
+    run(folder, "all", **variables, words=40000)
+    weights = Weights.load(folder / "packages/en_elmo/en_elmo/en_elmo_v1.safetensors")
+    assert (weights.card["language"], weights.card["licence"]) == ("en", "CC0 1.0")
+    assert (weights.card["name"], weights.card["sources"]) == ("en_elmo_v1", card["sources"])
+    assert weights.config.replace == (("v", "u"),)
+    trained = Weights.load(folder / "runs/en/model-best.safetensors")
+    assert "riuer" in trained.vocabulary
+    nlp = spacy.blank("en")
+    path = folder / "packages/en_elmo/en_elmo/en_elmo_v1.safetensors"
+    nlp.add_pipe("elmo", config={"weights": str(path)})
+    np.testing.assert_array_equal(nlp("river")._.elmo, nlp("riuer")._.elmo)
