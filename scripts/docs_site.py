@@ -23,9 +23,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE_URL = os.environ.get("SOURCE_URL", "").rstrip("/")
 _REPORTS = sorted(path.parent.name for path in (ROOT / "evidence" / "report").glob("*/report.md"))
 """The sizes of the evidence whose reports are pages of the site."""
+_PROJECTS = ("compare", "language", "treebank")
+"""The projects to clone whose READMEs are pages of the site."""
 _COPIES = {
     "evidence/README.md": "evidence/index.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
+    **{f"projects/{name}/README.md": f"projects/{name}.md" for name in _PROJECTS},
     "spacy_elmo/weights/en_base_v1.md": "evidence/en_base_v1.md",
     "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
     "CHANGELOG.md": "changelog.md",

@@ -38,7 +38,6 @@ NOT_RUN = {
     "make demo": "installs an environment from the network",
     ". .venv/bin/activate": "needs the environment of `make demo`",
     "python -m pip install": "needs the network",
-    "python -m spacy project assets": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py holds its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
     "torchrun": "tests/pretrain/training/test_distributed.py runs several processes",

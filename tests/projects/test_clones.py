@@ -11,9 +11,13 @@ import pytest
 import spacy
 import srsly
 from confection import Config
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+from weasel.cli.run import project_run
 from weasel.util import load_project_config
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.training_config import shipped_configs
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "corpus" / "sample"
@@ -42,18 +46,13 @@ def call(folder, *arguments):
     return done.stdout
 
 
-@pytest.fixture
-def clone(repository, tmp_path):
-    """Return a function that clones a project and returns its folder."""
-
-    def make(name):
-        call(tmp_path, "project", "clone", f"projects/{name}", "--repo", repository)
-        # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
-        path = tmp_path / name / "project.yml"
-        path.write_text(path.read_text("utf8").replace("--build wheel", "--build none"), "utf8")
-        return tmp_path / name
-
-    return make
+def cloned(repository, folder, name):
+    """Clone a project into a folder, and return its place."""
+    call(folder, "project", "clone", f"projects/{name}", "--repo", repository)
+    # To build a wheel, pip fetches setuptools; a test asks for the folder alone.
+    path = folder / name / "project.yml"
+    path.write_text(path.read_text("utf8").replace("--build wheel", "--build none"), "utf8")
+    return folder / name
 
 
 def run(folder, name, **variables):
@@ -72,11 +71,11 @@ def test_workflows_name_commands(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_treebank(clone):
-    folder = clone("treebank")
+def test_treebank(repository, tmp_path):
+    folder = cloned(repository, tmp_path, "treebank")
     run(
         folder, "all", data=SAMPLE, lang="en", weights="en_mini_v3", treebank="sample",
-        licence="CC0 1.0", max_steps=100,
+        licence="CC0 1.0", max_steps=200,
     )  # fmt: skip
     (package,) = (folder / "packages").glob("en_treebank_elmo-0.1.0/en_treebank_elmo/en_*")
     meta = srsly.read_json(package.parents[1] / "meta.json")
@@ -93,10 +92,16 @@ def test_treebank(clone):
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v3", "max_steps": 20}
 
 
+@pytest.fixture(scope="module")
+def compared(repository, tmp_path_factory):
+    """The project `compare` after its run on names, and what that printed."""
+    folder = cloned(repository, tmp_path_factory.mktemp("clone"), "compare")
+    return folder, run(folder, "ner", **SHORT)
+
+
 @pytest.mark.slow
-def test_compare(clone):
-    folder = clone("compare")
-    text = run(folder, "ner", **SHORT)
+def test_compare(compared):
+    folder, text = compared
     assert "| sample | ner_baseline | F1 | 0 |" in text and "| sample | ner_elmo | F1 |" in text
     baseline, elmo = (
         spacy.load(folder / f"training/sample/{name}-0/model-best")
@@ -108,18 +113,18 @@ def test_compare(clone):
 
 
 @pytest.mark.slow
-def test_compare_with_static_vectors(clone):
+def test_compare_with_static_vectors(compared):
     """Nothing but the vectors is added to the config with ELMo."""
     pytest.importorskip("floret")
-    folder = clone("compare")
-    run(folder, "corpus-ner", **SHORT)
+    folder, _ = compared
     assert "| sample | ner_elmo_vectors | F1 |" in run(folder, "vectors", **SHORT)
     nlp = spacy.load(folder / "training/sample/ner_elmo_vectors-0/model-best")
     assert nlp.vocab.vectors.shape == (50_000, 300)
-    block = nlp.config["components"]["ner"]["model"]["tok2vec"]
+    block, without = (
+        config.interpolate()["components"]["ner"]["model"]["tok2vec"]
+        for config in (nlp.config, Config().from_disk(folder / "configs/ner_elmo.cfg"))
+    )
     assert block["embed"].pop("include_static_vectors") is True
-    without = Config().from_disk(folder / "configs/ner_elmo.cfg").interpolate()
-    without = without["components"]["ner"]["model"]["tok2vec"]
     assert without["embed"].pop("include_static_vectors") is False
     assert block == without
 
@@ -128,27 +133,33 @@ def test_compare_with_static_vectors(clone):
 @pytest.mark.parametrize(
     "task, file, line",
     [
-        ("tagger", "pos/sample-{}.conllu", None),
-        ("textcat", "textcat/sample-{}.jsonl", '{"text": "Ann left.", "label": "PERSON"}\n'),
+        ("tagger", "pos/tiny-{}.conllu", "1\tAnn\tAnn\tPROPN\tNNP\t_\t0\troot\t_\t_\n\n"),
+        ("textcat", "textcat/tiny-{}.jsonl", '{"text": "Ann", "label": "NNP"}\n'),
     ],
 )
-def test_compare_of_other_tasks(clone, tmp_path, task, file, line):
-    folder = clone("compare")
+def test_corpus_of_other_tasks(tmp_path, task, file, line):
+    """`compare` reads the corpus where the command of its task writes it, and the configs of the task are shipped."""
+    folder = shutil.copytree(ROOT / "projects" / "compare", tmp_path / "compare")
     for part in ("train", "dev", "test"):
         path = tmp_path / "data" / file.format(part)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(line * 3 if line else (SAMPLE / file.format(part)).read_text("utf8"))
-    text = run(
-        folder, task, task=task, data=tmp_path / "data", dataset="sample", weights="en_mini_v3",
-        max_steps=2,
-    )  # fmt: skip
-    assert f"| sample | {task}_elmo | accuracy | 0 |" in text
+        path.write_text(line, "utf8")
+    overrides = {"vars.data": str(tmp_path / "data"), "vars.dataset": "tiny", "vars.task": task}
+    project_run(folder, f"corpus-{task}", overrides=overrides, capture=True)
+    config = load_project_config(folder, overrides=overrides)
+    assert f"corpus-{task}" in config["workflows"][task]
+    (compare,) = (command for command in config["commands"] if command["name"] == "compare")
+    assert len(compare["deps"]) == 3
+    for path in compare["deps"]:
+        (doc,) = DocBin().from_disk(folder / path).get_docs(Vocab())
+        assert doc[0].tag_ == "NNP" or doc.cats == {"NNP": 1.0}
+    assert {f"{task}_baseline", f"{task}_elmo"} <= set(shipped_configs())
 
 
 @pytest.mark.slow
-def test_language(clone, tmp_path):
+def test_language(repository, tmp_path):
     """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
-    folder = clone("language")
+    folder = cloned(repository, tmp_path, "language")
     *train, heldout = (SAMPLE / "pretrain-en/train-00.txt").read_text("utf8").rsplit("\n\n", 30)
     data = tmp_path / "data" / "pretrain-en"
     data.mkdir(parents=True)
