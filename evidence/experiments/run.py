@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import multiprocessing
 import os
+import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -145,7 +146,7 @@ def main() -> None:
         for size in plan.content["sizes"]:
             print(budget(plan, size, args.processes))
         print("Without conversion, probes, figures and report.")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
         raise SystemExit(str(error)) from error
     except KeyboardInterrupt:
         raise SystemExit("stopped; the same command goes on from here") from None
