@@ -35,7 +35,7 @@ def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = 
 
     Args:
         baseline: the config of the task without ELMo; embedding and encoder are taken from it.
-        raw_text: lines of {"tokens": [...]}.
+        raw_text: lines of {"text": ...}.
         lang: language of the pipeline.
     """
     pretraining = load_config(DEFAULT_CONFIG_PRETRAIN_PATH)

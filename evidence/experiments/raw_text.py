@@ -65,10 +65,10 @@ def write(
     with atomic_file(out / "raw.txt") as text_file, atomic_file(out / "raw.jsonl") as jsonl_file:
         with _opened(text_file) as text, _opened(jsonl_file) as jsonl:
             for tokens in tokenized(spacy.blank(lang), source, words):
-                line = list(spelled(tokens, spelling))
+                line = spelled(tokens, spelling)
                 text.write(" ".join(line) + "\n")
                 if jsonl_words is None or count < jsonl_words:
-                    jsonl.write(json.dumps({"tokens": line}, ensure_ascii=False) + "\n")
+                    jsonl.write(json.dumps({"text": " ".join(line)}, ensure_ascii=False) + "\n")
                 count += len(line)
         if count == 0:
             raise ValueError(f"{source}: no text in it")

@@ -190,7 +190,7 @@ def test_raw_text(tmp_path):
     # A line that begins before the limit is kept whole.
     assert write(str(tmp_path / "a.txt"), out, words=4, jsonl_words=2) == 7
     assert (out / "raw.txt").read_text() == "Ann left .\nIt was late .\n"
-    assert json.loads((out / "raw.jsonl").read_text()) == {"tokens": ["Ann", "left", "."]}
+    assert json.loads((out / "raw.jsonl").read_text()) == {"text": "Ann left ."}
     rule = Spelling("", (("A", "O"),))
     assert write(str(tmp_path / "a.txt"), out, words=1, lang="la", spelling=rule) == 3
     assert (out / "raw.txt").read_text() == "Onn left .\n"

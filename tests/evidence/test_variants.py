@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import spacy
-import srsly
 from confection import Config
 from experiments.init_tok2vec import layer_for
 from experiments.pretrained_tok2vec import block_of, train
+from experiments.raw_text import write
 from experiments.variants import (
     VARIANTS,
     Resources,
@@ -122,7 +122,8 @@ def pretrained(tmp_path_factory):
     """Resources whose tok2vec is that of ner, after spaCy's pretraining on three lines."""
     folder = tmp_path_factory.mktemp("rivals")
     lines = ["Anna left Harwick.", "She sat on the bank.", "It was late."]
-    srsly.write_jsonl(folder / "raw.jsonl", [{"text": line} for line in lines])
+    (folder / "lines.txt").write_text("\n\n".join(lines), encoding="utf8")
+    write(str(folder / "lines.txt"), folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(EVIDENCE)
         train("ner", folder / "raw.jsonl", folder / "tok2vec.bin")
