@@ -122,7 +122,10 @@ def test_compare_with_static_vectors(compared):
     assert nlp.vocab.vectors.shape == (50_000, 300)
     block, without = (
         config.interpolate()["components"]["ner"]["model"]["tok2vec"]
-        for config in (nlp.config, Config().from_disk(folder / "configs/ner_elmo.cfg"))
+        for config in (
+            nlp.config,
+            spacy.load(folder / "training/sample/ner_elmo-0/model-best").config,
+        )
     )
     assert block["embed"].pop("include_static_vectors") is True
     assert without["embed"].pop("include_static_vectors") is False

@@ -70,7 +70,9 @@ def test_the_treebank_is_a_tree_of_words_that_agree():
     """Every sentence has one root, above which no word stands, and its verb has the number of its subject."""
     docs = conllu_to_docs((SAMPLE / "pos/sample-train.conllu").read_text("utf8"), n_sents=1)
     docs = list(docs)
-    assert len(docs) == 200 and docs[0].text.strip() == "The small ships sing beside the old farmers."
+    assert (
+        len(docs) == 200 and docs[0].text.strip() == "The small ships sing beside the old farmers."
+    )
     for doc in docs:
         (root,) = (token for token in doc if token.dep_ == "ROOT")
         assert all(root in (token, *token.ancestors) for token in doc)
