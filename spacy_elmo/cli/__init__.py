@@ -44,7 +44,7 @@ elmo_cli.command("pretrain", rich_help_panel=TRAIN, context_settings=ACCEPTS_OVE
 elmo_cli.command("evaluate", rich_help_panel=TRAIN)(evaluate_cli)
 elmo_cli.command("package", rich_help_panel=TRAIN)(package_cli)
 elmo_cli.command("download", rich_help_panel=OTHER_PROGRAMS)(download_cli)
-elmo_cli.add_typer(convert_cli, rich_help_panel=OTHER_PROGRAMS)
+elmo_cli.command("convert", rich_help_panel=OTHER_PROGRAMS)(convert_cli)
 elmo_cli.add_typer(export_cli, rich_help_panel=OTHER_PROGRAMS)
 elmo_cli.command("explore", rich_help_panel=ANALYSE)(explore_cli)
 elmo_cli.command("score", rich_help_panel=ANALYSE)(score_cli)
