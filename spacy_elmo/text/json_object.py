@@ -1,4 +1,4 @@
-"""JSON files with one object, such as the settings of an index."""
+"""JSON files with one object, such as the settings of an index or the options of a model."""
 
 from __future__ import annotations
 

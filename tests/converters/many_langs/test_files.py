@@ -118,9 +118,7 @@ def test_the_network_that_the_program_ships(tmp_path):
 def test_damaged_config(tmp_path, config):
     foreign.write(tmp_path, OPTIONS, *STATES)
     (tmp_path / "config.json").write_text(config)
-    with pytest.raises(
-        ValueError, match="config.json: (not a JSON file|a JSON list|no .config_path)"
-    ):
+    with pytest.raises(ValueError, match="config.json(: no .config_path| is damaged)"):
         convert(tmp_path)
 
 
