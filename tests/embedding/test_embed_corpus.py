@@ -301,7 +301,7 @@ def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, fo
 def test_damaged_settings_are_one_message(nlp, text, tmp_path):
     run(nlp, text, tmp_path / "out")
     (tmp_path / "out" / "settings.json").write_text("{")
-    with pytest.raises(ValueError, match=r"settings\.json is damaged"):
+    with pytest.raises(ValueError, match=r"settings\.json is not valid JSON"):
         run(nlp, text, tmp_path / "out", resume=True)
 
 
