@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .analysis.language_model import LanguageModel
     from .bilm.weights import Weights
     from .converters.api import convert
-    from .embedding.api import embed
+    from .embedding.embed_corpus import embed
     from .embedding.vectors import open_vectors
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
@@ -37,7 +37,7 @@ _MODULES = {
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",
-    "embed": ".embedding.api",
+    "embed": ".embedding.embed_corpus",
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
     "open_vectors": ".embedding.vectors",

@@ -80,7 +80,7 @@ def test_nothing_is_requested_from_other_servers(site):
 
 def test_every_command_has_a_section(site):
     page = (site / "commands" / "index.html").read_text("utf8")
-    for command in ("explore", "search index", "search query", "convert auto", "probe"):
+    for command in ("explore", "search index", "search query", "convert", "probe"):
         assert f"python -m spacy elmo {command}" in page
     assert "--no-browser" in page and "Port; 0: any free one" in page
 

@@ -154,16 +154,16 @@ class LanguageModel:
         """
         doc = tokens.doc
         start = tokens.start if isinstance(tokens, Span) else 0
-        places = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
-        contexts = self._contexts(self._sequences(doc), places)
+        positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
+        contexts = self._contexts(self._sequences(doc), positions)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
         # Four blocks of logits exist at a time: two directions, their sum and its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
-        for block in np.split(np.arange(len(places)), range(rows, len(places), rows)):
-            token_rows = [self._rows.get(doc[i].text, -1) for i in places[block].tolist()]
+        for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
+            token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
             best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
-            for place, words in zip(places[block].tolist(), best, strict=True):
-                substitutes[place - start] = words
+            for position, words in zip(positions[block].tolist(), best, strict=True):
+                substitutes[position - start] = words
         return substitutes
 
     def _sequences(self, doc: Doc) -> Sequences:
@@ -179,10 +179,10 @@ class LanguageModel:
         return opening_states(self._bilm)
 
     @torch.no_grad()
-    def _contexts(self, sequences: Sequences, places: np.ndarray) -> Tensor:
+    def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
         """Return (2, n, P), the output of each direction at n tokens before it has processed the token."""
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
-        spans = np.unique(span_of_token[np.isin(sequences.places, places)])
+        spans = np.unique(span_of_token[np.isin(sequences.places, positions)])
         is_needed = np.isin(span_of_token, spans)
         sequences = dataclasses.replace(
             sequences,
@@ -192,8 +192,8 @@ class LanguageModel:
         )
         token_ids = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.n_tokens, -1)
-        slots[places] = np.arange(len(places))
-        contexts = self._opening_states[:, None].repeat(1, len(places), 1)
+        slots[positions] = np.arange(len(positions))
+        contexts = self._opening_states[:, None].repeat(1, len(positions), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _next_slots(slots[sequences.places[batch]], lengths)
             chunks = self._bilm.forward_chunks(

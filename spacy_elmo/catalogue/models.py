@@ -7,13 +7,14 @@ been downloaded for verification: a missing checksum is unknown, and a host may 
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
+
+import srsly
 
 FILE = Path(__file__).with_name("models.json")
 
@@ -66,7 +67,7 @@ class PublicModel:
 
 def known_models() -> dict[str, PublicModel]:
     """Return all models of the catalogue, by name."""
-    return {record["name"]: _model(record) for record in json.loads(FILE.read_text("utf8"))}
+    return {record["name"]: _model(record) for record in srsly.read_json(FILE)}
 
 
 def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:

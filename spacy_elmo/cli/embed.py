@@ -104,13 +104,13 @@ def embed_cli(
             use_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
         from ..corpora.items import corpus_files
-        from ..embedding.embed_corpus import embed
+        from ..embedding.embed_corpus import embed_shards
         from ..embedding.embedder import EmbedOptions
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         options = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
         with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
-            shards = embed(
+            shards = embed_shards(
                 nlp, text, out, options, tokenized=tokenized, format=file_format.value,
                 engine=compute, resume=resume, force=force,
             )  # fmt: skip

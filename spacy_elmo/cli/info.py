@@ -31,11 +31,19 @@ def info_cli(
     The file is validated as when it is loaded.
     """
     with report_errors():
-        from ..analysis.weights_info import weights_info
         from ..bilm.kernels.native import active_kernels
+        from ..bilm.weights import Weights
+        from ..catalogue.download import sha256_of
         from ..pipeline.weight_names import find_weights
 
-        info = weights_info(find_weights(source))
+        path = find_weights(source)
+        weights = Weights.load(path)
+        info = {
+            "file": str(path),
+            "bytes": path.stat().st_size,
+            "sha256": sha256_of(path),
+            **weights.info(),
+        }
     if as_json:
         typer.echo(srsly.json_dumps(info, indent=2))
         return

@@ -124,17 +124,17 @@ def _save(
     title = f"Uses of \u201c{word}\u201d"
     if path.suffix == ".json":
         write_json(path, _record(corpus, queries, neighbors, planes))
-    elif path.suffix == ".html":
-        from ..explore.page import save_map
-        from ..explore.word_view import word_view
+        return
+    from ..analysis.figures import save_figure
+    from ..explore.map_chart import map_chart
+    from ..explore.page import save_map
+    from ..explore.word_view import word_view
 
-        view = word_view(corpus, queries, neighbors, drawable(planes))
+    view = word_view(corpus, queries, neighbors, drawable(planes))
+    if path.suffix == ".html":
         save_map(path, view, title=title, source=source)
     else:
-        from ..analysis.contexts.map_chart import map_chart
-        from ..analysis.figures import save_figure
-
-        chart = map_chart(drawable(planes), corpus.items, queries.items, title=title, source=source)
+        chart = map_chart(view, queries.items, title=title, source=source)
         save_figure(chart, path, title=title)
 
 

@@ -6,6 +6,6 @@ needed, `files` (the files on disk, unchanged), `options` (its options as a `BiL
 its files). `readers/` parses file formats, and contains nothing about ELMo.
 
 The formats that are read are the rows of `formats.FORMATS`. The `recognize` of a format must match the files of no
-other one, or `auto` refuses both. Exports, and so ONNX, are not in this table: each is a command in `cli/export.py`.
+other one, or `auto` refuses both. Exports, and so ONNX, are not in this table: each is a choice in `cli/export.py`.
 CONTRIBUTING.md lists the other places that a new format needs.
 """

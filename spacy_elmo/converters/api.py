@@ -9,8 +9,9 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
-from . import formats
+from .formats import choose
 from .readers.archive import opened
+from .result import Conversion
 from .warm import with_start
 
 _LOGGER = logging.getLogger("spacy_elmo")
@@ -40,39 +41,71 @@ def convert(
         warm: text file, one sentence a line, on which the start state for `start = "warm"` is estimated; None: none.
         lang: language of the model, which no format contains, for its card.
         force: overwrite `out`.
-        options: only for a named format: options of its own command, such as `options`, `vocabulary` and `softmax` of
-            "bilm-hdf5".
+        options: options of the format, named as in the command: `options`, `weights`, `vocabulary`, `softmax` and
+            `token_vectors` of "bilm-hdf5"; `options` and `vocabulary` of "bilm-tf"; `options`, `prefix` and `accept` of
+            "allennlp".
 
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged, contradict each other, or fit no format or several.
+        ValueError: the files are damaged, contradict each other, or fit no format or several; or the format does not
+            have an option.
     """
     if out is not None and Path(out).exists() and not force:
-        raise FileExistsError(f"{out} exists: choose another name, or overwrite it with force=True")
+        raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
+    conversion = read_model(source, format, dtype=dtype, warm=warm, lang=lang, **options)
+    for note in conversion.notes:
+        _LOGGER.info(note)
+    if out is not None:
+        conversion.weights.save(out)
+    return conversion.weights
+
+
+def read_model(
+    source: str | Path,
+    format: str = "auto",
+    *,
+    dtype: str = "float32",
+    warm: str | Path | None = None,
+    lang: str | None = None,
+    **options: Any,
+) -> Conversion:
+    """Read the model of another program as weights, with remarks on how its files were understood.
+
+    Args:
+        source, format, dtype, warm, lang: see `convert`.
+        options: see `convert`; None and False count as not given.
+
+    Returns:
+        The conversion. With "auto", the first note names the format and the reason. Files and notes show paths in an
+        archive as `model.zip/options.json`.
+
+    Raises:
+        OSError, ValueError: see `convert`.
+    """
+    options = {name: value for name, value in options.items() if value not in (None, False)}
     with opened(source) as files:
-        if format == "auto":
-            if options:
-                raise ValueError(
-                    f'{", ".join(options)}: options need the name of a format, and not "auto"'
-                )
-            conversion = formats.convert(files.path, dtype=getattr(torch, dtype))
-        else:
-            conversion = _converter(format)(files.path, dtype=getattr(torch, dtype), **options)
+        reader, reason = choose(files.path, format)
+        if unknown := options.keys() - reader.options:
+            flags = [f"{name} (`--{name.replace('_', '-')}`)" for name in sorted(unknown)]
+            raise ValueError(
+                f"{reader.name} has no option {', '.join(flags)};"
+                f" its options: {', '.join(sorted(reader.options)) or 'none'}"
+            )
+        try:
+            conversion = reader.convert(files.path, dtype=getattr(torch, dtype), **options)
+        except (ValueError, OSError) as error:
+            if reason is None:
+                raise
+            raise ValueError(f"{error}\n  read as {reader.name} ({reason})") from error
+        if reason is not None:
+            conversion.notes.insert(0, f"{reader.name}: {reason}")
         if warm is not None:
             conversion = with_start(conversion, warm)
-    for note in conversion.notes:
-        _LOGGER.info(files.shown(note))
-    weights = conversion.weights
     if lang is not None:
-        weights.card["language"] = lang
-    if out is not None:
-        weights.save(out)
-    return weights
-
-
-def _converter(name: str) -> Any:
-    converters = {format.name: format.convert for format in formats.FORMATS}
-    if name not in converters:
-        raise ValueError(f"format = {name!r}: expected auto or one of {', '.join(converters)}")
-    return converters[name]
+        conversion.weights.card["language"] = lang
+    return Conversion(
+        conversion.weights,
+        [Path(files.shown(path)) for path in conversion.files],
+        [files.shown(note) for note in conversion.notes],
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from .allennlp import conversion as allennlp
 from .allennlp import files as allennlp_files
@@ -23,13 +22,19 @@ class Format:
     """A foreign format that can be converted."""
 
     name: str
-    """The name of its command, `convert NAME`."""
+    """Its name in `convert NAME`."""
     recognize: Callable[[Path], str | None]
     """Returns the reason why a folder or file seems to be of this format, or None if it does not. Never raises, and
     matches the files of no other format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
     """The files that the format requires, in words, each with the patterns of its names; for error messages."""
+
+    @property
+    def options(self) -> set[str]:
+        """Names of the options that this format has and not every other one."""
+        parameters = inspect.signature(self.convert).parameters.values()
+        return {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} - {"dtype"}
 
 
 _OPTIONS = {"options (.json)": ("*options*.json",)}
@@ -64,27 +69,21 @@ FORMATS = (
 )
 
 
-def convert(source: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a model of any known format; the first note names the format and the reason.
+def choose(path: Path, name: str) -> tuple[Format, str | None]:
+    """Return the format of a name, or for "auto" that of a model with the reason for the choice.
 
     Args:
-        source: a folder, or a file that a format's reader accepts.
-        dtype: float32 keeps every bit; float16 halves the file.
+        path: a folder, or a file that a format's reader accepts.
 
     Raises:
-        OSError: the path does not exist.
-        ValueError: see `detect`; or the conversion by the detected format has failed (the message names the format).
+        OSError, ValueError: no format has this name; or see `detect`.
     """
-    format, reason = detect(Path(source))
-    try:
-        conversion = format.convert(source, dtype=dtype)
-    except (ValueError, OSError) as error:
-        # The message may name options, which only the format's own command has.
-        raise ValueError(
-            f"{error}\n  read as {format.name} ({reason}); for options, use `convert {format.name}`"
-        ) from error
-    conversion.notes.insert(0, f"{format.name}: {reason}")
-    return conversion
+    if name == "auto":
+        return detect(path)
+    formats = {format.name: format for format in FORMATS}
+    if name not in formats:
+        raise ValueError(f"format = {name!r}: expected auto or one of {', '.join(formats)}")
+    return formats[name], None
 
 
 def detect(path: Path) -> tuple[Format, str]:
@@ -103,7 +102,7 @@ def detect(path: Path) -> tuple[Format, str]:
         return matches[0]
     if matches:
         listing = "".join(f"\n  {format.name}: {reason}" for format, reason in matches)
-        raise ValueError(f"{path} fits several formats; choose one by its command:{listing}")
+        raise ValueError(f"{path} fits several formats; choose one by its name:{listing}")
     if path.is_file():
         raise ValueError(
             f"{path}: a file of no known format; give the model's folder, .zip or .tar.gz"

@@ -33,9 +33,9 @@ def read_docs(
         OSError, ValueError: see `corpus_files` and `read_shards`.
     """
     for file in corpus_files(text):
-        number = 0
+        count = 0
         for shard in read_shards([file], tokenized=tokenized):
             items = (i if isinstance(i, str) else Doc(nlp.vocab, words=i) for i in shard.items)
-            docs = enumerate(nlp.pipe(items, disable=disable), number + 1)
-            yield [CorpusDoc(f"{file}:{place}", doc) for place, doc in docs]
-            number += len(shard.items)
+            docs = enumerate(nlp.pipe(items, disable=disable), count + 1)
+            yield [CorpusDoc(f"{file}:{number}", doc) for number, doc in docs]
+            count += len(shard.items)

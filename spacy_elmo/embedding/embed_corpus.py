@@ -1,4 +1,4 @@
-"""The `embed` run: from the text files of a corpus to the vectors on disk."""
+"""`spacy_elmo.embed`: from the text files of a corpus to the vectors on disk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from spacy.language import Language
 
 from ..corpora.items import Shard, corpus_files, read_shards
-from ..corpora.pipelines import fingerprint
+from ..corpora.pipelines import LayerSelection, fingerprint
 from ..files import atomic_file, remove_partial
 from ..run_lock import lock
-from .embedder import Embedder, EmbedOptions
+from .embedder import Embedder, EmbedOptions, Pooling, VectorDType
 from .folder import VectorFolder, check_same_settings
 from .vectors import Vectors, open_vectors
 
@@ -45,6 +45,53 @@ def embed_here(
 
 def embed(
     nlp: Language,
+    text: str | Path,
+    out: str | Path,
+    *,
+    layers: LayerSelection = "all",
+    dtype: VectorDType = "float32",
+    pooling: Pooling | None = None,
+    tokenized: bool = False,
+    format: VectorFormat = "safetensors",
+    resume: bool = False,
+    force: bool = False,
+) -> None:
+    """Write the vectors of a corpus to disk, in memory that does not grow with the corpus.
+
+    It does what `python -m spacy elmo embed` does. `open_vectors(out)` opens what it has written by default.
+
+    With `format` "safetensors" `out` is a folder for `open_vectors`. With any other it is a file, for which such a
+    folder is written first, beside it (`OUT.parts`), and deleted when the file is complete: for a while both exist.
+
+    Args:
+        nlp: a pipeline with an elmo; the components after elmo do not run.
+        text: file, directory or glob pattern. A line, a record, a Doc or a sentence of it is an item.
+        out: folder to write; with another `format` than "safetensors" a file.
+        layers: layers to keep: "all", their "average", or the "top" one.
+        dtype: number type of the vectors.
+        pooling: pooling to one vector per item, over its non-whitespace tokens; None: one vector per token.
+        tokenized: texts are words separated by spaces.
+        format: "safetensors" for `open_vectors`; "hdf5" in the layout of `allennlp elmo`; or "parquet".
+        resume: continue an interrupted call with the same arguments; the result equals that of an uninterrupted one.
+        force: replace existing vectors, which are deleted when the new ones are complete.
+
+    Raises:
+        BlockingIOError: another run is writing to `out`.
+        FileExistsError: `out` exists, and neither `resume` nor `force` is set.
+        IsADirectoryError: `out` is a folder, and the format is one file.
+        FileNotFoundError: there is no text.
+        ValueError: existing vectors have other settings or text; a file or line cannot be read; there is no elmo.
+    """
+    shards = embed_shards(
+        nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
+        resume=resume, force=force,
+    )  # fmt: skip
+    for _ in shards:
+        pass
+
+
+def embed_shards(
+    nlp: Language,
     text: str,
     out: str | Path,
     options: EmbedOptions = _DEFAULTS,
@@ -55,28 +102,17 @@ def embed(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus to disk, in memory that does not grow with the corpus.
-
-    With `format` "safetensors" `out` is a folder for `open_vectors`. With any other it is a file, for which such a
-    folder is written first, beside it (`OUT.parts`), and deleted when the file is complete: for a while both exist.
+    """Write the vectors of a corpus as `embed` does, step by step.
 
     Args:
-        nlp: a pipeline with an elmo.
-        text: file, directory or glob pattern, see `corpus_files`.
-        tokenized: texts are words separated by spaces.
+        options: the layers to keep, the number type, and pooling.
         engine: function that computes the contents of shard files.
-        resume: continue an interrupted run with the same arguments; the result equals that of an uninterrupted run.
-        force: replace existing vectors, which are deleted when the new ones are complete.
 
     Yields:
         The entry of each shard in `Vectors.files`, when it is written. Shards of an earlier run are not repeated.
 
     Raises:
-        BlockingIOError: another run is writing to `out`.
-        FileExistsError: `out` exists, and neither `resume` nor `force` is set.
-        IsADirectoryError: `out` is a folder, and the format is one file.
-        FileNotFoundError: there is no text.
-        ValueError: existing vectors have other settings or text; a file or line cannot be read; there is no elmo.
+        OSError, ValueError: see `embed`.
     """
     out = Path(out)
     if resume and force:

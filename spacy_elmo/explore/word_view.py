@@ -31,7 +31,7 @@ def word_view(
         neighbors: the result of `nearest`.
         planes: the result of `project`, or some of them.
     """
-    number = {id(occurrence): place for place, occurrence in enumerate(corpus.items)}
+    number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]
     return {
         "sentences": [_sentence(occurrence) for occurrence in corpus.items],
@@ -67,7 +67,7 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return the names of the senses in the legend, most frequent first, and the place there of each occurrence's."""
+    """Return the names of the senses in the legend, most frequent first, and the index there of each occurrence's."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None
@@ -75,10 +75,10 @@ def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
     names = [f"{sense} ({counts[sense]})" for sense in frequent]
     if rest := counts.total() - sum(counts[sense] for sense in frequent):
         names.append(f"{len(counts) - _COLORS} other senses ({rest})")
-    places = {sense: place for place, sense in enumerate(frequent)}
+    indices = {sense: index for index, sense in enumerate(frequent)}
     return {
         "names": names,
-        "of": [None if o.sense is None else places.get(o.sense, _COLORS) for o in occurrences],
+        "of": [None if o.sense is None else indices.get(o.sense, _COLORS) for o in occurrences],
     }
 
 

@@ -1,4 +1,4 @@
-"""JSON files with one object, such as the settings of an index."""
+"""JSON files with one object, such as the settings of an index or the options of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: it is not valid JSON ({error})") from error
+        raise ValueError(f"{path} is not valid JSON ({error})") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{path} is damaged: expected a JSON object, but got {value!r:.100}")
+        raise ValueError(f"{path}: expected a JSON object, but got {value!r:.100}")
     return value

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from spacy_elmo.catalogue.models import FILE, RemoteFile, find_model, known_models
-from spacy_elmo.cli.convert import convert_cli
+from spacy_elmo.converters.formats import FORMATS
 
 MODELS = known_models()
 
@@ -17,9 +17,8 @@ def test_names_are_unique_and_fit_a_folder():
         assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name), name
 
 
-def test_every_format_is_a_command():
-    commands = {command.name for command in convert_cli.registered_commands}
-    assert {model.format for model in MODELS.values()} <= commands
+def test_every_format_can_be_converted():
+    assert {model.format for model in MODELS.values()} <= {format.name for format in FORMATS}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))

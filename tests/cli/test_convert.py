@@ -148,6 +148,17 @@ def test_list_of_misfits_has_one_line_each(folder, tmp_path):
     assert not (tmp_path / "out.safetensors").exists()
 
 
+@pytest.mark.parametrize("format", ["many-langs", "auto"])
+def test_option_of_another_format(tmp_path, format):
+    folder = write_many_langs(tmp_path / "m")
+    arguments = [folder, tmp_path / "out.safetensors", "--token-vectors", "x", "--accept"]
+    before = set(tmp_path.rglob("*"))
+    code, output = invoke(*arguments, format=format)
+    assert code == 1
+    assert "accept (`--accept`), token_vectors (`--token-vectors`)" in output
+    assert set(tmp_path.rglob("*")) == before
+
+
 def write_many_langs(folder):
     folder.mkdir()
     foreign_many_langs.write_model(folder, foreign_many_langs.options())

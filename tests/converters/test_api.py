@@ -1,11 +1,15 @@
 """`spacy_elmo.convert`: the whole conversion in one call."""
 
+import inspect
 import logging
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
 
+from spacy_elmo.cli.convert import ModelFormat, convert_cli
 from spacy_elmo.converters.api import convert
+from spacy_elmo.converters.formats import FORMATS
 from tests import tiny
 from tests.converters import foreign
 
@@ -39,7 +43,7 @@ def test_writes_only_where_it_is_told(folder, tmp_path):
     convert(folder)
     assert set(tmp_path.rglob("*")) == before
     (tmp_path / "w.safetensors").write_text("mine")
-    with pytest.raises(FileExistsError, match="force=True"):
+    with pytest.raises(FileExistsError, match="w.safetensors exists"):
         convert(folder, tmp_path / "w.safetensors")
     assert (tmp_path / "w.safetensors").read_text() == "mine"
     convert(folder, tmp_path / "w.safetensors", force=True)
@@ -51,5 +55,21 @@ def test_a_named_format_and_its_options(folder):
     assert convert(folder, format="bilm-hdf5", options=options).config.dim == 7
     with pytest.raises(ValueError, match="'onnx': .*bilm-hdf5"):
         convert(folder, format="onnx")
-    with pytest.raises(TypeError, match="prefix"):
-        convert(folder, format="bilm-hdf5", prefix="x")
+    assert convert(folder, options=options, weights=None).config.dim == 7
+
+
+@pytest.mark.parametrize("format", ["bilm-hdf5", "auto"])
+def test_an_option_of_another_format(folder, format):
+    with pytest.raises(ValueError, match="bilm-hdf5 has no option accept .*, prefix .*softmax"):
+        convert(folder, format=format, prefix="x", accept=True)
+
+
+def test_the_formats_are_those_of_the_table():
+    names = sorted(["auto", *(format.name for format in FORMATS)])
+    assert sorted(get_args(get_type_hints(convert)["format"])) == names
+    assert sorted(choice.value for choice in ModelFormat) == names
+
+
+def test_the_command_has_the_options_of_every_format():
+    options = set().union(*(format.options for format in FORMATS))
+    assert options <= inspect.signature(convert_cli).parameters.keys()

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from spacy_elmo.converters.formats import FORMATS, convert, detect
+from spacy_elmo.converters.api import read_model
+from spacy_elmo.converters.formats import FORMATS, detect
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp, foreign_many_langs
 from tests.converters.bilm_tf import test_checkpoint_conversion as test_bilm_tf
@@ -37,7 +38,7 @@ def test_each_format(tmp_path, name):
     folder = write(name, tmp_path)
     format, reason = detect(folder)
     assert (format.name, reason) == (name, REASONS[name])
-    conversion = convert(folder)
+    conversion = read_model(folder)
     expected = format.convert(folder)
     assert conversion.notes == [f"{name}: {REASONS[name]}", *expected.notes]
     assert conversion.weights.config == expected.weights.config
@@ -52,7 +53,7 @@ def test_each_format(tmp_path, name):
 def test_file_of_a_folder(tmp_path, name, file):
     format, _ = detect(write(name, tmp_path) / file)
     assert format.name == name
-    assert convert(tmp_path / file).weights.config.dim == CONFIG.dim
+    assert read_model(tmp_path / file).weights.config.dim == CONFIG.dim
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,17 @@ def test_errors_say_whose_options_they_name(tmp_path):
     state, options = foreign_allennlp.tagger_of(tiny.bilm(CONFIG)), foreign.options_of(CONFIG)
     foreign_allennlp.write(tmp_path, state, config, options)
     with pytest.raises(ValueError) as error:
-        convert(tmp_path)
+        read_model(tmp_path)
     first, last = str(error.value).split("\n")
     assert "without the normalization, set accept (`--accept`)" in first
-    reason = "config.json and weights.th"
-    assert last == f"  read as allennlp ({reason}); for options, use `convert allennlp`"
+    assert last == "  read as allennlp (config.json and weights.th)"
+    accepted = read_model(tmp_path, accept=True).weights.tensors
+    expected = read_model(tmp_path, "allennlp", accept=True).weights.tensors
+    assert accepted.keys() == expected.keys()
+    assert all(torch.equal(accepted[name], expected[name]) for name in expected)
 
 
 def test_missing_files_say_as_what_they_are_missed(tmp_path):
     (write("many-langs", tmp_path) / "token_embedder.pkl").unlink()
     with pytest.raises(ValueError, match=r"(?s)token_embedder.pkl.*encoder.pkl"):
-        convert(tmp_path)
+        read_model(tmp_path)

@@ -11,7 +11,7 @@ import h5py
 import pytest
 from spacy.tokens import Doc
 
-from spacy_elmo.embedding.embed_corpus import embed, embed_here
+from spacy_elmo.embedding.embed_corpus import embed_here, embed_shards
 from spacy_elmo.embedding.embedder import EmbedOptions
 from spacy_elmo.embedding.vectors import open_vectors
 from tests import pipelines
@@ -22,11 +22,11 @@ FORMATS = ["safetensors", "hdf5", "parquet"]
 
 def run(nlp, text, out, **options):
     """Numbers of the first items of the shards that were computed."""
-    return [shard["first"] for shard in embed(nlp, str(text), out, **options)]
+    return [shard["first"] for shard in embed_shards(nlp, str(text), out, **options)]
 
 
 def test_each_shard_is_reported(nlp, text, tmp_path):
-    actual = list(embed(nlp, str(text), tmp_path / "out"))
+    actual = list(embed_shards(nlp, str(text), tmp_path / "out"))
     assert actual == open_vectors(tmp_path / "out").files
     assert sum(shard["items"] for shard in actual) == 7
 
@@ -133,7 +133,7 @@ def test_a_replacement_is_resumed(nlp, text, tmp_path, format):
     out, options = tmp_path / "out", EmbedOptions(dtype="float16")
     run(nlp, text, out, format=format)
     old = tree(out)
-    next(embed(nlp, str(text), out, format=format, options=options, force=True))
+    next(embed_shards(nlp, str(text), out, format=format, options=options, force=True))
     assert old.items() <= tree(out).items()
     assert run(nlp, text, out, format=format, options=options, resume=True) == [2, 5]
     assert tree(out) != old
@@ -143,7 +143,7 @@ def test_a_replacement_is_resumed(nlp, text, tmp_path, format):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_second_run_is_refused(nlp, text, tmp_path, format):
     out = tmp_path / "out"
-    first = embed(nlp, str(text), out, format=format)
+    first = embed_shards(nlp, str(text), out, format=format)
     next(first)
     for how in ({}, {"resume": True}, {"force": True}):
         with pytest.raises(BlockingIOError, match=f"{out}: process "):
@@ -203,7 +203,7 @@ def test_what_is_there_is_kept(nlp, text, tmp_path, format):
 
 def test_parts_of_a_file_are_not_for_another(nlp, text, tmp_path):
     out = tmp_path / "out.h5"
-    next(embed(nlp, str(text), out, format="hdf5"))
+    next(embed_shards(nlp, str(text), out, format="hdf5"))
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts contains"):
         run(nlp, text, out, format="hdf5")
     with pytest.raises(ValueError, match="layers = 'top', was 'all'"):
@@ -301,7 +301,7 @@ def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, fo
 def test_damaged_settings_are_one_message(nlp, text, tmp_path):
     run(nlp, text, tmp_path / "out")
     (tmp_path / "out" / "settings.json").write_text("{")
-    with pytest.raises(ValueError, match=r"settings\.json is damaged"):
+    with pytest.raises(ValueError, match=r"settings\.json is not valid JSON"):
         run(nlp, text, tmp_path / "out", resume=True)
 
 

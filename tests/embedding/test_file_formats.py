@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spacy_elmo.embedding.embed_corpus import embed
+from spacy_elmo.embedding.embed_corpus import embed_shards
 from spacy_elmo.embedding.embedder import EmbedOptions
 from spacy_elmo.embedding.hdf5 import read_hdf5_settings
 from spacy_elmo.embedding.parquet import read_parquet_settings
@@ -26,11 +26,11 @@ OPTIONS = [
 @pytest.fixture(params=OPTIONS, ids=str)
 def written(request, nlp, text, tmp_path):
     """The vectors in a folder, and a function that writes them to a file."""
-    list(embed(nlp, str(text), tmp_path / "folder", request.param))
+    list(embed_shards(nlp, str(text), tmp_path / "folder", request.param))
 
     def write(format):
         out = tmp_path / format
-        list(embed(nlp, str(text), out, request.param, format=format))
+        list(embed_shards(nlp, str(text), out, request.param, format=format))
         return out
 
     return open_vectors(tmp_path / "folder"), write
@@ -49,7 +49,7 @@ def test_sentence_to_index(nlp, tmp_path):
     """One string of JSON, as AllenNLP's readers take it: `json.loads(file["sentence_to_index"][0])`."""
     (tmp_path / "a.txt").write_text("The cat sat .\n\nnaïve\nThe cat sat .\n")
     out = tmp_path / "a.hdf5"
-    list(embed(nlp, str(tmp_path / "a.txt"), out, tokenized=True, format="hdf5"))
+    list(embed_shards(nlp, str(tmp_path / "a.txt"), out, tokenized=True, format="hdf5"))
     with h5py.File(out) as file:
         assert file["sentence_to_index"].shape == (1,)
         index = json.loads(file["sentence_to_index"][0])
@@ -95,5 +95,5 @@ def test_missing_extra(nlp, text, tmp_path, monkeypatch, format, extra, name):
     monkeypatch.delattr(f"spacy_elmo.embedding.{format}")
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match=rf"pip install spacy-elmo\[{extra}\]"):
-        list(embed(nlp, str(text), tmp_path / "out", format=format))
+        list(embed_shards(nlp, str(text), tmp_path / "out", format=format))
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.corpora.items import Shard
 from spacy_elmo.digest import with_digests
-from spacy_elmo.embedding.embed_corpus import embed
+from spacy_elmo.embedding.embed_corpus import embed_shards
 from spacy_elmo.embedding.shard_file import ShardFile, encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
 
@@ -47,7 +47,7 @@ def test_round_trip(tmp_path_factory, tokens, layers, dtype, pooled):
 
 @pytest.fixture
 def folder(nlp, text, tmp_path):
-    list(embed(nlp, str(text), tmp_path / "out"))
+    list(embed_shards(nlp, str(text), tmp_path / "out"))
     return tmp_path / "out"
 
 

@@ -23,7 +23,7 @@ from spacy_elmo.converters.allennlp import export as allennlp
 from spacy_elmo.converters.bilm_tf import export as bilm_tf
 from spacy_elmo.converters.onnx import export as onnx
 from spacy_elmo.corpora import items
-from spacy_elmo.embedding.embed_corpus import embed
+from spacy_elmo.embedding.embed_corpus import embed_shards
 from spacy_elmo.explore.page import save_map
 from spacy_elmo.pipeline.store.layer_files import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
@@ -76,7 +76,7 @@ def _embed(format: str) -> Callable[[Path, int], None]:
     def write(path: Path, version: int) -> None:
         nlp = _pipeline(str(path.parent.with_name("w.safetensors")))
         items.CHARACTERS_PER_SHARD = 30
-        run = embed(nlp, str(_source(path, version)), path, format=format, force=True)
+        run = embed_shards(nlp, str(_source(path, version)), path, format=format, force=True)
         for _ in run:
             pass
 

@@ -36,8 +36,8 @@ def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list
 
 def _distinct(occurrences: list[Occurrence], cosines: np.ndarray, n: int) -> list[Neighbor]:
     phrases: dict[str, int] = {}
-    for place in np.argsort(-cosines.round(_DIGITS), kind="stable").tolist():
+    for number in np.argsort(-cosines.round(_DIGITS), kind="stable").tolist():
         if len(phrases) == n:
             break
-        phrases.setdefault(occurrences[place].excerpt(_WORDS_THAT_DIFFER), place)
-    return [Neighbor(occurrences[place], float(cosines[place])) for place in phrases.values()]
+        phrases.setdefault(occurrences[number].excerpt(_WORDS_THAT_DIFFER), number)
+    return [Neighbor(occurrences[number], float(cosines[number])) for number in phrases.values()]

@@ -111,15 +111,15 @@ class OccurrenceIndex:
         following = self._words[number + 1 : number + 2]
         rows = slice(self._words[number].row, following[0].row if following else len(self._places))
         vectors = self._vectors[rows].astype("float32").transpose(1, 0, 2)
-        items = [self._occurrence(*place) for place in self._places[rows].tolist()]
+        items = [self._occurrence(*row) for row in self._places[rows].tolist()]
         views = [f"layer {layer + 1}" for layer in range(len(vectors))]
         return Occurrences(items, views, vectors, self.centre[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
         """Return a token of a Doc with layers as the only occurrence, in the views of `find`."""
         sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
-        text, places = sentence_text(sentence)
-        start, end = places[token.i]
+        text, offsets = sentence_text(sentence)
+        start, end = offsets[token.i]
         item = Occurrence(text[:start], text[start:end], text[end:], "")
         vectors = numpy_layers(token.doc)[1:, token.i : token.i + 1]
         return Occurrences([item], corpus.views, vectors, self.centre[1:])

@@ -234,8 +234,8 @@ def _occurrence(
     span: Span, sentences: Iterable[Span], source: str, sense: str | None
 ) -> Occurrence:
     around = next(s for s in sentences if s.start <= span.start < s.end)
-    text, places = sentence_text(span.doc[around.start : max(around.end, span.end)])
-    start, end = places[span.start][0], places[span.end - 1][1]
+    text, offsets = sentence_text(span.doc[around.start : max(around.end, span.end)])
+    start, end = offsets[span.start][0], offsets[span.end - 1][1]
     return Occurrence(text[:start], text[start:end], text[end:], source, sense)
 
 
@@ -246,13 +246,13 @@ def sentence_text(sentence: Span) -> tuple[str, dict[int, tuple[int, int]]]:
         The text; the index of each token in the Doc that is not whitespace -> its first character and the one after its
         last.
     """
-    text, places, space = "", {}, ""
+    text, offsets, space = "", {}, ""
     for token in sentence:
         if not token.is_space:
             start = len(text) + len(space)
             text += space + token.text
-            places[token.i] = (start, len(text))
+            offsets[token.i] = (start, len(text))
             space = ""
         if text and (token.whitespace_ or token.is_space):
             space = " "
-    return text, places
+    return text, offsets

@@ -90,16 +90,16 @@ class _Writer:
         doc_layers = numpy_layers(doc)
         self._total += doc_layers.sum(axis=1, keepdims=True, dtype="float64")
         for sentence in rule_spans([doc])[0]:
-            text, places = sentence_text(sentence)
-            for i, place in places.items():
+            text, offsets = sentence_text(sentence)
+            for i, offset in offsets.items():
                 number = self._numbers[doc[i].text.casefold()]
                 row = self._next_row(number)
                 if self._seen[number] == 1:
                     self._spellings[number] = doc_layers[0, i]
                 if row is not None:
-                    self._places[row] = (len(self._sentences), *place)
+                    self._places[row] = (len(self._sentences), *offset)
                     self._vectors[row] = doc_layers[1:, i]
-            if places:
+            if offsets:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:

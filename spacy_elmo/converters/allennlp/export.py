@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import srsly
 import torch
 from torch import Tensor
 
@@ -35,7 +35,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
-        (new / _OPTIONS).write_text(json.dumps(options_of(weights.config), indent=2) + "\n", "utf8")
+        srsly.write_json(new / _OPTIONS, options_of(weights.config))
         with OutputFile(new / _STATE, "wb") as file:
             torch.save(state, file)
             file.raise_error()

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
+from ...text.json_object import read_json_object
 from ..bilm_tf.files import has_lstm, read_options
-from ..readers.json_file import read_object
 from ..readers.torch_file import read_state_dict
 
 _WEIGHTS = ("weights.th", "best.th")
@@ -56,7 +56,7 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     weights_file = path if path.is_file() else _weights_file(path)
     model = TrainedModel(weights_file, read_state_dict(weights_file))
     if (config_file := folder / _CONFIG).exists():
-        model.config_file, model.config = config_file, read_object(config_file)
+        model.config_file, model.config = config_file, read_json_object(config_file)
     model.options_file = Path(options) if options else _options_file(folder, model.config)
     if model.options_file is not None:
         model.options = read_options(model.options_file)

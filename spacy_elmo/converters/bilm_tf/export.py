@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import srsly
 
 from ...bilm.config import BiLMConfig
 from ...bilm.weights import Weights
@@ -39,8 +39,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     if problems := _inexpressible(weights):
         raise ValueError("bilm-tf cannot express this biLM:\n  " + "\n  ".join(problems))
     with all_or_nothing(folder, FILES, force=force) as new:
-        options = json.dumps(options_of(weights.config), indent=2)
-        (new / _OPTIONS).write_text(options + "\n", "utf8")
+        srsly.write_json(new / _OPTIONS, options_of(weights.config))
         _write(new / _WEIGHTS, to_arrays(weights))
         if (head := weights.build_head()) is not None:
             rows, bias = head.weight.detach().numpy(), head.bias.detach().numpy()[:, 0]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS
+from ...text.json_object import read_json_object
 from ..readers import hdf5
 from ..readers.errors import one_error
-from ..readers.json_file import read_json
 
 
 @dataclass
@@ -224,9 +224,8 @@ def _has_softmax(path: Path) -> bool:
 
 
 def has_lstm(path: Path) -> bool:
-    """Return True if a JSON file contains the options of a biLM."""
-    content = read_json(path)
-    return isinstance(content, dict) and "lstm" in content
+    """Return True if a JSON object contains the options of a biLM."""
+    return "lstm" in read_json_object(path)
 
 
 def _has_boundary(path: Path) -> bool:
@@ -240,11 +239,9 @@ def read_options(path: Path) -> dict[str, Any]:
         OSError: the file is missing or cannot be read.
         ValueError: it is no JSON, or has no section `lstm`.
     """
-    content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("lstm"), dict):
-        raise ValueError(
-            f'{path}: not the options of a biLM: expected an object with a section "lstm"'
-        )
+    content = read_json_object(path)
+    if not isinstance(content.get("lstm"), dict):
+        raise ValueError(f'{path}: not the options of a biLM, which have a section "lstm"')
     return content
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..readers.json_file import read_object
+from ...text.json_object import read_json_object
 from ..readers.torch_file import read_state_dict
 from .lexicon import read_lexicon
 
@@ -121,14 +121,14 @@ def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
     ELMoForManyLangs follows `config_path` to any place; here nothing outside the folder is read.
     """
     config_file = folder / "config.json"
-    config_path = read_object(config_file).get("config_path")
+    config_path = read_json_object(config_file).get("config_path")
     if not isinstance(config_path, str):
         raise ValueError(f'{config_file}: no "config_path", the name of the network configuration')
     path = PureWindowsPath(config_path)  # splits at both kinds of slash
     inside = not path.anchor and ".." not in path.parts
     for candidate in ([folder.joinpath(*path.parts)] if inside else []) + [folder / path.name]:
         if candidate.is_file():
-            options = read_object(candidate)
+            options = read_json_object(candidate)
             if all(isinstance(options.get(part), dict) for part in PARTS):
                 return options, candidate, candidate.name
             raise ValueError(f"{candidate}: expected the sections {' and '.join(PARTS)}")

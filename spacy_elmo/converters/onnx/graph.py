@@ -98,8 +98,8 @@ def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
     """Encode all words: (T, B, P)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
-    places = graph("Shape", "ids", start=0, end=2)
-    shape = graph("Concat", places, graph.constant([bilm.config.projection]), axis=0)
+    sizes = graph("Shape", "ids", start=0, end=2)
+    shape = graph("Concat", sizes, graph.constant([bilm.config.projection]), axis=0)
     return graph("Transpose", _reshape(graph, vectors, shape), perm=[1, 0, 2])
 
 
@@ -191,8 +191,8 @@ def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
         graph.constant(layer.input),
     )
     gates = graph("Add", product, graph.constant(bias[:, None]))
-    places = graph("Shape", x, start=0, end=3)
-    shape = graph("Concat", places, graph.constant([columns]), axis=0)
+    sizes = graph("Shape", x, start=0, end=3)
+    shape = graph("Concat", sizes, graph.constant([columns]), axis=0)
     gates = _reshape(graph, gates, shape)
     zeros = []
     for size in (width, dim):
@@ -253,9 +253,9 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
     longest = graph("Gather", graph("Shape", "ids"), graph.constant(1))
-    places = graph("Range", graph.constant(0), longest, graph.constant(1))
+    positions = graph("Range", graph.constant(0), longest, graph.constant(1))
     ends = graph("Unsqueeze", "lengths", graph.constant([1]))
-    is_word = graph("Unsqueeze", graph("Less", places, ends), graph.constant([2]))
+    is_word = graph("Unsqueeze", graph("Less", positions, ends), graph.constant([2]))
     graph.named(["layers"], "Where", is_word, stacked, graph.constant(0.0))
 
 

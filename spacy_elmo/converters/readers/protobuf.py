@@ -19,12 +19,12 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
         ValueError: the data end inside the number, or it has more than 64 bits.
     """
     number = 0
-    for place in range(start, min(start + 10, len(data))):
-        number |= (data[place] & 0x7F) << 7 * (place - start)
-        if data[place] < 0x80:
+    for offset in range(start, min(start + 10, len(data))):
+        number |= (data[offset] & 0x7F) << 7 * (offset - start)
+        if data[offset] < 0x80:
             if number >> 64:
                 break
-            return number, place + 1
+            return number, offset + 1
     raise ValueError(f"no number of 64 bits at byte {start}")
 
 
@@ -40,20 +40,20 @@ class Message:
     def __init__(self, data: bytes) -> None:
         self._numbers: dict[int, int] = {}
         self._parts: dict[int, list[bytes]] = {}
-        place = 0
-        while place < len(data):
-            tag, place = varint(data, place)
+        offset = 0
+        while offset < len(data):
+            tag, offset = varint(data, offset)
             field, kind = tag >> 3, tag & 7
             if kind == _VARINT:
-                self._numbers[field], place = varint(data, place)
+                self._numbers[field], offset = varint(data, offset)
                 continue
             if kind == _BYTES:
-                size, place = varint(data, place)
+                size, offset = varint(data, offset)
             elif kind in _FIXED_SIZES:
                 size = _FIXED_SIZES[kind]
             else:
                 raise ValueError(f"field {field} of the unknown kind {kind}")
-            content, place = data[place : place + size], place + size
+            content, offset = data[offset : offset + size], offset + size
             if len(content) < size:
                 raise ValueError(
                     f"field {field} of {size} bytes, of which {len(content)} are present"

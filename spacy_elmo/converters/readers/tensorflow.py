@@ -86,7 +86,7 @@ class Checkpoint:
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
             """The entries by the names of their tensors."""
-            _check_places(self.entries)
+            _check_overlaps(self.entries)
 
     @property
     def files(self) -> list[Path]:
@@ -215,7 +215,7 @@ def _entry(message: Message) -> Entry:
     )
 
 
-def _check_places(entries: Mapping[str, Entry]) -> None:
+def _check_overlaps(entries: Mapping[str, Entry]) -> None:
     """Check that tensors share no byte, or an index of a kilobyte could make a terabyte from a small file."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)

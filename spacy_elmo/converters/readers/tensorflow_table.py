@@ -55,8 +55,8 @@ def read_table(path: Path) -> dict[bytes, bytes]:
 def _entries(data: bytes) -> dict[bytes, bytes]:
     if not data.endswith(_MAGIC) or len(data) < _FOOTER:
         raise ValueError("it does not end in the format's footer")
-    _, _, place = _handle(data, len(data) - _FOOTER)  # the metaindex block, which is empty
-    offset, size, _ = _handle(data, place)
+    _, _, start = _handle(data, len(data) - _FOOTER)  # the metaindex block, which is empty
+    offset, size, _ = _handle(data, start)
     entries: dict[bytes, bytes] = {}
     last = b""
     for _, handle in _block_entries(_block(data, offset, size)):
@@ -96,18 +96,18 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     end = len(block) - 4 - 4 * restarts
     if end < 0:
         raise ValueError(f"a block of {len(block)} bytes with {restarts} restarts")
-    place, key = 0, b""
-    while place < end:
-        shared, place = varint(block, place)
-        unshared, place = varint(block, place)
-        length, place = varint(block, place)
-        if shared > len(key) or unshared + length > end - place:
-            raise ValueError(f"an impossible entry before byte {place} of a block")
+    offset, key = 0, b""
+    while offset < end:
+        shared, offset = varint(block, offset)
+        unshared, offset = varint(block, offset)
+        length, offset = varint(block, offset)
+        if shared > len(key) or unshared + length > end - offset:
+            raise ValueError(f"an impossible entry before byte {offset} of a block")
         if shared + unshared > MAX_NAME_BYTES:
             raise ValueError(
                 f"a key of {shared + unshared:,} bytes, the limit is {MAX_NAME_BYTES:,}"
             )
-        key = key[:shared] + block[place : place + unshared]
-        place += unshared
-        yield key, block[place : place + length]
-        place += length
+        key = key[:shared] + block[offset : offset + unshared]
+        offset += unshared
+        yield key, block[offset : offset + length]
+        offset += length

@@ -1,13 +1,11 @@
-"""The plane of a word's occurrences, by its geometry; and its chart."""
+"""The plane of a word's occurrences, by its geometry."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.analysis.contexts.map_chart import map_chart
 from spacy_elmo.analysis.contexts.occurrence_map import drawable, project
-from spacy_elmo.analysis.contexts.occurrences import Occurrence
 from tests.analysis.words import occurrences
 
 
@@ -70,33 +68,6 @@ def test_one_direction_is_one_point(size):
     assert plane.shares == (0, 0)
 
 
-def chart(senses, queries=()):
-    actual = [Occurrence("a ", "w", "", "f", sense) for sense in senses]
-    corpus = occurrences(actual, np.random.default_rng(0).normal(size=(2, len(actual), 3)))
-    asked = occurrences(queries, np.ones((2, len(queries), 3)))
-    return map_chart(project(corpus, asked), actual, asked.items, title="t", source="s")
-
-
-def test_legend():
-    """The most frequent seven have colors; the rest shares one; what has no sense is grey."""
-    senses = [name for n, name in enumerate("abcdefghi") for _ in range(10 - n)]
-    spec = chart([*senses, None])
-    scale = spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
-    names = [f"{name} ({10 - n})" for n, name in enumerate("abcdefg")]
-    assert scale["domain"] == [*names, "2 other senses (5)", "no sense annotated"]
-    assert len(set(scale["range"])) == 9
-    drawn = [point["sense"] for point in spec["datasets"]["occurrences"]]
-    assert drawn[0] == "a (10)" and drawn[-2:] == ["2 other senses (5)", "no sense annotated"]
-
-
-def test_each_occurrence_is_written_once():
-    spec = chart([None, "a", "b"], "w")
-    assert len(spec["concat"]) == 2
-    assert [len(rows) for rows in spec["datasets"].values()] == [3, 1]
-    drawn = [layer["data"] for panel in spec["concat"] for layer in panel["layer"]]
-    assert drawn == [{"name": "occurrences"}, {"name": "queries"}] * 2
-
-
 def test_planes_without_a_second_axis_are_not_drawn():
     """Two spellings lie on a line, and one is a point."""
     vectors = np.random.default_rng(0).normal(size=(3, 4, 5))
@@ -106,27 +77,3 @@ def test_planes_without_a_second_axis_are_not_drawn():
     assert [plane.view for plane in drawable(planes)] == ["view 2"]
     assert [plane.view for plane in drawable(planes[:2])] == ["view 1"]
     assert drawable([]) == []
-
-
-def test_without_senses_there_is_one_color_and_no_legend():
-    panel = chart([None, None])["concat"][1]["layer"][0]
-    assert "field" not in panel["encoding"]["color"]
-
-
-def test_every_point_is_inside_its_panel_and_both_axes_have_one_scale():
-    spec = chart("abcab", ["w"])
-    for number, panel in enumerate(spec["concat"]):
-        points, queries = panel["layer"]
-        spans = {}
-        for axis in "xy":
-            low, high = points["encoding"][axis]["scale"]["domain"]
-            spans[axis] = high - low
-            rows = [
-                row
-                for layer in (points, queries)
-                for row in spec["datasets"][layer["data"]["name"]]
-            ]
-            assert len(rows) == 6
-            for row in rows:
-                assert low < row[f"{axis}{number}"] < high
-        assert spans["x"] == pytest.approx(spans["y"])

@@ -310,10 +310,10 @@ def test_explicit_file_that_is_missing(tmp_path, kind):
 @pytest.mark.parametrize(
     "content, problem",
     [
-        ("{", "not a JSON file"),
-        ("[]", 'expected an object with a section "lstm"'),
-        ('{"lstm": 3}', 'expected an object with a section "lstm"'),
-        ("\xff", "not a JSON file"),
+        ("{", "not valid JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"lstm": 3}', 'a section "lstm"'),
+        ("\xff", "not valid JSON"),
     ],
 )
 def test_explicit_options_that_are_none(tmp_path, content, problem):
@@ -634,5 +634,5 @@ def test_options_nested_without_end(tmp_path):
         if depth == 700:
             assert convert(tmp_path).weights.config == tiny.config()
         else:
-            with pytest.raises(ValueError, match="not a JSON file"):
+            with pytest.raises(ValueError, match="not valid JSON"):
                 convert(tmp_path, options=tmp_path / "options.json")

@@ -119,7 +119,8 @@ def test_damaged_config(tmp_path, config):
     foreign.write(tmp_path, OPTIONS, *STATES)
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(
-        ValueError, match="config.json: (not a JSON file|a JSON list|no .config_path)"
+        ValueError,
+        match="config.json(: no .config_path|: expected a JSON object| is not valid JSON)",
     ):
         convert(tmp_path)
 
