@@ -29,7 +29,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretrain.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.allocation import reuse_memory
 
 
 def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, float]:

@@ -33,7 +33,7 @@ from spacy_elmo.bilm.kernels.convolution import _Maxima
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.plain_lstm_gradient import PlainLSTM
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretrain.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.allocation import reuse_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
 KERNELS = {

@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.scoring.evaluate import evaluate, settings_of
-from spacy_elmo.pretrain.scoring.perplexity import NOTHING, Perplexity
+from spacy_elmo.pretraining.config import Prepare
+from spacy_elmo.pretraining.scoring.evaluate import evaluate, settings_of
+from spacy_elmo.pretraining.scoring.perplexity import NOTHING, Perplexity
 
 
 def read_sources(text: Path, table: Path) -> dict[str, list[str]]:

@@ -18,10 +18,11 @@ from wasabi import msg
 
 from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.config import PretrainConfig
-from spacy_elmo.pretrain.objective import Batcher
-from spacy_elmo.pretrain.run_folder import run_corpus
-from spacy_elmo.pretrain.scoring.perplexity import Perplexity, perplexity
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.objective import Batcher
+from spacy_elmo.pretraining.run_folder import corpus_folder
+from spacy_elmo.pretraining.scoring.perplexity import Perplexity, perplexity
 from spacy_elmo.text.json_object import read_json_object
 
 FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"
@@ -52,7 +53,8 @@ def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
     }
     weights = dataclasses.replace(best, tensors=rounded)
     bilm, head = build_language_model(weights)
-    corpus = run_corpus(PretrainConfig.of(Config().from_disk(run / "config.cfg")), run)
+    config = PretrainConfig.of(Config().from_disk(run / "config.cfg"))
+    corpus = Corpus.open(corpus_folder(config, run))
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)
     weights.card = {

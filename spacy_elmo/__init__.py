@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from .embedding.vectors import open_vectors
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
+    from .pretraining.run import pretrain
+    from .pretraining.stages import PretrainingStopped
     from .search.index import SearchIndex
 
 __all__ = [
     "LanguageModel",
+    "PretrainingStopped",
     "SearchIndex",
     "Weights",
     "__version__",
@@ -29,11 +32,13 @@ __all__ = [
     "install_extensions",
     "layers_of",
     "open_vectors",
+    "pretrain",
     "set_hooks",
 ]
 
 _MODULES = {
     "LanguageModel": ".analysis.language_model",
+    "PretrainingStopped": ".pretraining.stages",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",
@@ -41,6 +46,7 @@ _MODULES = {
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
     "open_vectors": ".embedding.vectors",
+    "pretrain": ".pretraining.run",
     "set_hooks": ".pipeline.store.hooks",
 }
 

@@ -40,7 +40,7 @@ NOT_RUN = {
     "python -m pip install": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py holds its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
-    "torchrun": "tests/pretrain/training/test_distributed.py runs several processes",
+    "torchrun": "tests/pretraining/training/test_distributed.py runs several processes",
     "python benchmarks/": "takes minutes, and other programs; tests/benchmarks runs them on little text",
     "python -m spacy find-threshold": "tests/test_spacy_commands.py runs it on trained pipelines",
 }

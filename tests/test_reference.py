@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.util import registry
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.pretrain.config import PretrainConfig
+from spacy_elmo.pretraining.config import PretrainConfig
 
 PAGE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8")
 SECTIONS = {

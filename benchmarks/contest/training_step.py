@@ -11,7 +11,7 @@ from torch import nn
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretrain import objective
+from spacy_elmo.pretraining import objective
 
 from .allennlp_elmo import AllenNLP
 

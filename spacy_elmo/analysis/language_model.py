@@ -21,10 +21,10 @@ from ..bilm.likelihood import (
 )
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
+from ..catalogue.weight_names import find_weights
 from ..pipeline.encode.sequences import Sequences
 from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.options import BiLMOptions
-from ..pipeline.weight_names import find_weights
 
 Context: TypeAlias = Literal["before", "after", "both"]
 """Words of the sentence that a prediction depends on: those before the token, those after it, or both."""

@@ -1,1 +1,1 @@
-"""The known public ELMo models, and the download of their files, which happens only on a user's request."""
+"""Weights by name: bundled, installed and public ones, of which the last are only downloaded on a user's request."""

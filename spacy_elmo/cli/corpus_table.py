@@ -8,13 +8,13 @@ from wasabi import msg
 
 if TYPE_CHECKING:
     from ..bilm.weights import Weights
-    from ..pretrain.config import PretrainConfig
-    from ..pretrain.corpus.prepared import Corpus
+    from ..pretraining.config import PretrainConfig
+    from ..pretraining.corpus.prepared import Corpus
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
     """Print the sizes of a corpus, and what a run with this config and these initial weights would see of it."""
-    from ..pretrain.report.statistics import statistics
+    from ..pretraining.report.statistics import statistics
 
     stats = statistics(config, corpus, initial)
     rows = [

@@ -16,7 +16,7 @@ from .progress import reading_bar
 from .settings import tokenizer_settings
 
 if TYPE_CHECKING:
-    from ..pretrain.scoring.perplexity import Perplexity
+    from ..pretraining.scoring.perplexity import Perplexity
 
 _HEADER = (
     "Text", "Targets", "<UNK>",
@@ -49,10 +49,10 @@ def evaluate_cli(
     """
     with report_errors():
         from ..bilm.weights import Weights
-        from ..pipeline.weight_names import find_weights
-        from ..pretrain.scoring.evaluate import evaluate
-        from ..pretrain.scoring.perplexity import NOTHING
-        from ..pretrain.training.distributed import device
+        from ..catalogue.weight_names import find_weights
+        from ..pretraining.scoring.evaluate import evaluate
+        from ..pretraining.scoring.perplexity import NOTHING
+        from ..pretraining.training.distributed import device
         from ..text.files import text_files
 
         weights = Weights.load(find_weights(source))

@@ -34,7 +34,7 @@ def info_cli(
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
         from ..catalogue.download import sha256_of
-        from ..pipeline.weight_names import find_weights
+        from ..catalogue.weight_names import find_weights
 
         path = find_weights(source)
         weights = Weights.load(path)

@@ -122,8 +122,8 @@ def _shipped(name: str) -> str:
 
 def _blank(weights: str | None, lang: str | None) -> Language:
     """Return a pipeline with elmo, and print warnings to standard error, because standard output may be the config."""
+    from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
-    from ..pipeline.weight_names import default_weights
 
     nlp, warnings = blank_pipeline(weights or default_weights(lang or "en"), lang)
     for warning in warnings:

@@ -57,7 +57,7 @@ def package_cli(
     Once it is installed, `weights = NAME` loads them.
     """
     from ..bilm.weights import Weights
-    from ..pipeline.weight_names import find_weights
+    from ..catalogue.weight_names import find_weights
     from ..pipeline.weights_package import head_file, write_package
     from ..text.json_object import read_json_object
 

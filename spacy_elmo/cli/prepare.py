@@ -15,10 +15,10 @@ from .arguments import CodeOption, ConfigArgument, GpuOption, QuietOption
 from .corpus_table import show_corpus
 from .errors import report_errors
 from .progress import reading_bar
-from .settings import load_pretrain_config, raw_text_files
+from .settings import config_overrides
 
 if TYPE_CHECKING:
-    from ..pretrain.report.estimate import Estimate
+    from ..pretraining.report.estimate import Estimate
 
 
 def prepare_cli(
@@ -40,15 +40,16 @@ def prepare_cli(
     """
     with report_errors():
         import_code(code)
-        config = load_pretrain_config(config_path, ctx.args, training=False)
-        from ..pretrain.corpus.prepare import prepare
-        from ..pretrain.training.distributed import device
-        from ..pretrain.training.initial_weights import read_initial_weights
+        from ..pretraining.config import PretrainConfig
+        from ..pretraining.corpus.prepare import prepare
+        from ..pretraining.training.distributed import device
+        from ..pretraining.training.initial_weights import read_initial_weights
 
+        config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
         # The initial weights are checked before hours of tokenizing, not after.
         config, initial = read_initial_weights(config)
         torch_device = device(gpu_id)
-        texts = raw_text_files(config)
+        texts = config.paths.text_files()
         for source, files in texts.items():
             msg.info(f"Text: {source}, files: {len(files):,}")
         with reading_bar(lambda: chain(*texts.values()), quiet=quiet):
@@ -56,8 +57,8 @@ def prepare_cli(
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config, initial)
         if config.training.limited:
-            from ..pretrain.report.estimate import estimate
-            from ..pretrain.training.allocation import reuse_memory
+            from ..pretraining.report.estimate import estimate
+            from ..pretraining.training.allocation import reuse_memory
 
             reuse_memory()  # as pretrain does
             msg.info(f"Trying a few steps of training, on {torch_device}")

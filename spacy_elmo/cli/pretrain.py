@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import signal
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,11 +17,12 @@ from .arguments import CodeOption, ConfigArgument, GpuOption
 from .corpus_table import show_corpus
 from .errors import report_errors
 from .progress import reading_bar
-from .settings import load_pretrain_config, raw_text_files
-from .signals import stop_signal
+from .settings import config_overrides
+from .signals import StopSignal
 
 if TYPE_CHECKING:
-    from ..pretrain.training.log import Progress
+    from ..pretraining.stages import PretrainingStopped, Stage
+    from ..pretraining.training.log import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -53,97 +53,92 @@ def pretrain_cli(
     torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
-        if resume and force:
-            raise ValueError(
-                "--resume continues the run in OUT and --force replaces it; choose one of them"
-            )
-        from ..pipeline.weight_names import find_weights, known_names
-
         import_code(code)
-        if init in known_names():
-            init = str(find_weights(init))
-        overrides = ["--paths.init", init] if init is not None else []
-        config = load_pretrain_config(config_path, [*ctx.args, *overrides])
-        from ..pretrain.training import distributed
-        from ..run_lock import locked_folder
+        overrides = config_overrides(ctx.args)
+        from ..pretraining.run import pretrain
+        from ..pretraining.stages import PretrainingStopped
 
-        device = distributed.device(gpu_id)
-        with distributed.join(device) as processes, contextlib.ExitStack() as lock:
-            processes.on_first_rank(lambda: lock.enter_context(locked_folder(out)))
-            # After the lock, so that a second run is refused before it imports the network.
-            from ..pretrain.run_folder import REPLACED, finish, prepare_run_folder, run_corpus
-            from ..pretrain.training.allocation import reuse_memory
-            from ..pretrain.training.initial_weights import read_initial_weights
-            from ..pretrain.training.loop import Stopped, pretrain
-
-            reuse_memory()
-            config, initial = read_initial_weights(config)
-
-            def prepare() -> None:
-                """Claim the folder and prepare the corpus, in one process for all."""
-                has_checkpoint = prepare_run_folder(
-                    out, config, initial=initial, resume=resume, force=force
-                )
-                if resume:
-                    msg.info(
-                        f"Resuming the run in {out}"
-                        if has_checkpoint
-                        else f"Nothing to resume in {out}, starting a new run"
-                    )
-                if (out / REPLACED).exists():
-                    msg.info(
-                        f"The run that this one replaces is in {out / REPLACED} until this one is complete"
-                    )
-                if config.paths.corpus is None and not (out / "corpus").exists():
-                    msg.info(f"Preparing {config.paths.raw_text}")
-                    with reading_bar(lambda: chain(*raw_text_files(config).values())):
-                        run_corpus(config, out)
-
-            processes.on_first_rank(prepare)
-            corpus = run_corpus(config, out)
-            if processes.first:
-                show_corpus(corpus, config, initial)
-                print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
+        stop = StopSignal()
+        with _Screen(out, resume) as screen:
+            run = pretrain(
+                config_path, out, overrides=overrides, resume=resume, force=force, init=init, gpu_id=gpu_id,
+                stop=stop, notify=screen.show,
+            )  # fmt: skip
             try:
-                with stop_signal() as stop:
-                    run = pretrain(
-                        config, corpus, out, initial=initial, resume=resume, device=device, ranks=processes, stop=stop,
-                    )  # fmt: skip
-                    if processes.first:
-                        _show(run, out, config.training.max_minutes)
-                        finish(out)
-                    else:
-                        for _ in run:
-                            pass
-            except Stopped as stopped:
-                if processes.first:
-                    name = signal.Signals(stop.number).name if stop.number else "another process"
-                    msg.warn(f"{name}: {stopped}. --resume continues from there")
+                with contextlib.closing(run):
+                    for progress in run:
+                        screen.show_row(progress)
+            except PretrainingStopped as stopped:
+                screen.show_stop(stopped, stop.number)
                 raise typer.Exit(stop.exit_code) from stopped
 
 
-def _show(run: Iterator[Progress], out: Path, max_minutes: float | None) -> None:
-    """Print the progress of a run to its end, and update its report."""
-    from ..pretrain.report.report import write_report
+class _Screen:
+    """The messages of the command about a run, for a `with` block.
 
-    progress = None
-    for progress in run:
-        print(_format(progress, max_minutes), flush=True)
-        if progress.dev is not None:
-            write_report(out)
-    if progress is None:
-        msg.info(
-            "The run was complete before. To continue it, raise the limit that has ended it: --training.max_steps,"
-            " max_epochs, max_tokens, max_minutes or patience"
-        )
-        # The run may have been killed between the last row of the log and its report.
-        write_report(out)
-    elif (dev := progress.dev) is not None:
-        msg.info(
-            f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
-            f" {dev.mean_known:.1f} without them"
-        )
-    msg.good(f"Weights: {out / 'model-best.safetensors'}")
+    There are none in the other processes of `torchrun`, because only the first is notified.
+    """
+
+    def __init__(self, out: Path, resume: bool) -> None:
+        self._out, self._resume = out, resume
+        self._bar = contextlib.ExitStack()
+        self._is_first = False
+        self._max_minutes: float | None = None
+
+    def __enter__(self) -> _Screen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, stage: Stage) -> None:
+        """Print a stage of the run; while text is read, show a bar."""
+        from ..pretraining.stages import CorpusReady, Finished, FolderReady, Preparing
+
+        self._is_first = True
+        self._bar.close()
+        match stage:
+            case FolderReady(has_checkpoint, replaced):
+                if has_checkpoint:
+                    msg.info(f"Resuming the run in {self._out}")
+                elif self._resume:
+                    msg.info(f"Nothing to resume in {self._out}, starting a new run")
+                if replaced is not None:
+                    msg.info(
+                        f"The run that this one replaces is in {replaced} until this one is complete"
+                    )
+            case Preparing(paths):
+                msg.info(f"Preparing {paths.raw_text}")
+                self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
+            case CorpusReady(config, corpus, initial):
+                self._max_minutes = config.training.max_minutes
+                show_corpus(corpus, config, initial)
+                print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
+            case Finished(last):
+                self._show_end(last)
+
+    def show_row(self, progress: Progress) -> None:
+        """Print a row of the log."""
+        print(_format(progress, self._max_minutes), flush=True)
+
+    def _show_end(self, last: Progress | None) -> None:
+        if last is None:
+            msg.info(
+                "The run was complete before. To continue it, raise the limit that has ended it: --training.max_steps,"
+                " max_epochs, max_tokens, max_minutes or patience"
+            )
+        elif (dev := last.dev) is not None:
+            msg.info(
+                f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
+                f" {dev.mean_known:.1f} without them"
+            )
+        msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
+
+    def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
+        """Print why the run has stopped: a signal to this process, or to another one of `torchrun`."""
+        if self._is_first:
+            name = signal.Signals(number).name if number else "another process"
+            msg.warn(f"{name}: {stopped}. --resume continues from there")
 
 
 def _format(progress: Progress, max_minutes: float | None) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
     from ..analysis.language_model import Substitute, TokenScores
-    from ..pretrain.config import Prepare
+    from ..pretraining.config import Prepare
 
 
 def score_cli(
@@ -54,9 +54,9 @@ def score_cli(
     with report_errors():
         from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
+        from ..catalogue.weight_names import find_weights
         from ..pipeline.encode.spans import sentence_spans
-        from ..pipeline.weight_names import find_weights
-        from ..pretrain.training.distributed import device
+        from ..pretraining.training.distributed import device
 
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
@@ -83,7 +83,7 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from ..pretrain.corpus.tokenize import DocumentTokenizer
+    from ..pretraining.corpus.tokenize import DocumentTokenizer
     from ..text.documents import Document, documents
 
     tokenize, vocab = DocumentTokenizer(settings), Vocab()

@@ -9,7 +9,7 @@ import spacy
 from spacy.language import Language
 
 from ..bilm.weights import Weights
-from ..pipeline.weight_names import find_weights, known_names
+from ..catalogue.weight_names import find_weights, known_names
 
 ANY_LANGUAGE = "xx"
 

@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias
 import spacy
 from spacy.language import Language
 
+from ..catalogue.weight_names import known_names
 from ..digest import json_digest
 from ..pipeline.component import Elmo
 from ..pipeline.encode.encoder import shim_of
-from ..pipeline.weight_names import known_names
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]

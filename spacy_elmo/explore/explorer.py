@@ -17,8 +17,8 @@ from ..analysis.contexts.occurrence_index import OccurrenceIndex, numpy_layers
 from ..analysis.contexts.occurrence_map import project
 from ..analysis.language_model import LanguageModel
 from ..bilm.weights import Weights
+from ..catalogue.weight_names import find_weights
 from ..corpora.pipelines import elmo_and_later
-from ..pipeline.weight_names import find_weights
 from ..search.corpus_index import index_pipeline
 from ..search.normalize import normalize
 from .word_view import word_view

@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from ..catalogue.weight_names import AUTO
 from .encode.encoder import averages, layers_and_width, shim_of
 from .forks import guard_forks
 from .listen.batch import ListenerBatch
@@ -26,7 +27,6 @@ from .store.cache import LayerCache
 from .store.extensions import install_extensions, store_layers, stored_layers
 from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
-from .weight_names import AUTO
 
 _DEFAULTS = ElmoOptions()
 

@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
+from ..catalogue.weight_names import AUTO, default_weights
 from .options import ElmoOptions, default_options, flatten_options
-from .weight_names import AUTO, default_weights
 
 if TYPE_CHECKING:
     from .component import Elmo

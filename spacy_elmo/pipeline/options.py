@@ -22,8 +22,8 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..bilm.matmul_precision import PRECISIONS, Precision
+from ..catalogue.weight_names import AUTO
 from .config_only import ConfigOnly
-from .weight_names import AUTO
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]
 StoredDType: TypeAlias = Literal["float32", "float16"]

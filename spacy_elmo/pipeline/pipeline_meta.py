@@ -10,7 +10,7 @@ from typing import Any
 from spacy.language import Language
 
 from ..bilm.weights import Weights
-from .weight_names import find_weights, ways_to_weights
+from ..catalogue.weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
 """A field of spaCy's sources -> the field of the weights' card."""

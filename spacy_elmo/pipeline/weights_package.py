@@ -14,9 +14,9 @@ import torch
 
 from ..bilm.weights import Weights
 from ..bilm.words.spelling import Spelling
+from ..catalogue.weight_names import ENTRY_POINTS, bundled_names
 from ..files import atomic_folder
 from .pipeline_meta import corpus_sources
-from .weight_names import ENTRY_POINTS, bundled_names
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")

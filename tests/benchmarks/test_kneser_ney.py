@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import kneser_ney as module
 from benchmarks.kneser_ney import kneser_ney, numbered_lines
-from spacy_elmo.pretrain.corpus.prepared import Sentences
+from spacy_elmo.pretraining.corpus.prepared import Sentences
 
 SENTENCES = Sentences(np.array([3, 5, 4, 3, 6, 3]), np.array([0, 2, 3, 6]))
 CLASSES = np.array([0, 1, 2, 3, 4, 2, 2])  # types 5 and 6 are <UNK>

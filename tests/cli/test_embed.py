@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import spacy
 
+from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.corpora import items as corpus
 from spacy_elmo.embedding.vectors import open_vectors
-from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines, tiny
 from tests.commands import elmo
 from tests.processes import command, start

@@ -4,7 +4,7 @@ import onnxruntime
 import pytest
 import torch
 
-from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
+from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from tests import tiny
 from tests.commands import elmo
 

@@ -141,7 +141,7 @@ def test_killed_it_leaves_no_corpus_and_the_next_run_works(files):
     program = """
 import os, signal
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pretrain.corpus import prepare
+from spacy_elmo.pretraining.corpus import prepare
 
 prepare.np.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 elmo_cli()

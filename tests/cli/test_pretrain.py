@@ -1,13 +1,16 @@
 """The commands `prepare` and `pretrain`."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.catalogue import weight_names
+from spacy_elmo.cli import pretrain
 from spacy_elmo.cli.pretrain import _format
-from spacy_elmo.pipeline import weight_names
-from spacy_elmo.pretrain.training.log import Progress
+from spacy_elmo.pretraining.training.log import Progress
+from spacy_elmo.text.progress import observed_reading
 from tests.commands import elmo
 
 CONFIG = """
@@ -110,6 +113,32 @@ def test_a_bundled_name_is_a_start(files, monkeypatch):
     assert tuned.card["init"] == given.card
 
 
+def test_a_bar_counts_the_text_until_the_corpus_is_shown(files, monkeypatch):
+    events = []
+
+    @contextmanager
+    def reading_bar(text_files):
+        events.append([*text_files()])
+        with observed_reading(events.append):
+            yield
+        events.append("closed")
+
+    monkeypatch.setattr(pretrain, "reading_bar", reading_bar)
+    monkeypatch.setattr(pretrain, "show_corpus", lambda *_: events.append("shown"))
+    text, command = files / "raw.txt", ("pretrain", files / "run.cfg", files / "out")
+    assert elmo(*command, "--paths.raw_text", text)[0] == 0
+    (named, *sizes, closed, shown) = events
+    assert (named, sum(sizes), closed, shown) == ([text], text.stat().st_size, "closed", "shown")
+    events.clear()
+    assert elmo(*command, "--paths.raw_text", text, "--resume")[0] == 0
+    assert events == ["shown"]
+    # A bar is gone before the message of an error.
+    events.clear()
+    text.write_bytes(b"fine\nna\xefve\n")
+    code, output = elmo(*command, "--paths.raw_text", text, "--force")
+    assert code == 1 and events[-1] == "closed"
+
+
 @pytest.mark.parametrize(
     "steps, max_minutes, left",
     [
@@ -155,7 +184,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         ((), "raw_text is required"),
         (("--gpu-id", "17"), "GPU 17 (`--gpu-id`): torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
-        (("--init", "nowhere"), "No weights file at nowhere (paths.init, `--init`)"),
+        (("--init", "nowhere"), "No biLM 'nowhere': there is no file"),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretrain.config import PretrainConfig
-from spacy_elmo.pretrain.run_folder import prepare_run_folder
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from tests.faults.writers import WRITERS, Writer
 
 # Layers can be computed again, and flushing each would be most of the time of writing them.

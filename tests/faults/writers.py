@@ -27,11 +27,11 @@ from spacy_elmo.embedding.embed_corpus import embed_shards
 from spacy_elmo.explore.page import save_map
 from spacy_elmo.pipeline.store.layer_files import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
-from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.report.report import write_report
-from spacy_elmo.pretrain.run_folder import prepare_run_folder
-from spacy_elmo.pretrain.training import checkpoint
+from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.report.report import write_report
+from spacy_elmo.pretraining.run_folder import prepare_run_folder
+from spacy_elmo.pretraining.training import checkpoint
 from tests import pipelines, tiny
 from tests.fuzz import index_files, own_files
 
@@ -145,8 +145,8 @@ def _pipeline(weights: str) -> Language:
 
 WRITERS = {
     "weights": Writer("bilm.weights", "w.safetensors", lambda p, v: weights_of(v).save(p)),
-    "checkpoint": Writer("pretrain.training.checkpoint", "checkpoint", _save_checkpoint),
-    "prepare": Writer("pretrain.corpus.prepare", "corpus", _prepare),
+    "checkpoint": Writer("pretraining.training.checkpoint", "checkpoint", _save_checkpoint),
+    "prepare": Writer("pretraining.corpus.prepare", "corpus", _prepare),
     "embed": Writer("embedding.folder", "vectors", _embed("safetensors"), resumable=True),
     "embed-hdf5": Writer("embedding.embed_corpus", "v.hdf5", _embed("hdf5"), resumable=True),
     "embed-parquet": Writer("embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
@@ -169,5 +169,5 @@ WRITERS = {
     "report": Writer(
         "pretrain.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),
-    "prepare_run_folder": Writer("pretrain.run_folder", "config.cfg", _prepare_run_folder),
+    "prepare_run_folder": Writer("pretraining.run_folder", "config.cfg", _prepare_run_folder),
 }  # fmt: skip

@@ -21,12 +21,12 @@ from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
 from spacy_elmo.embedding.shard_file import encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.store.layer_files import LayerFiles
-from spacy_elmo.pretrain.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.corpus.prepared import DATA_FILES, Corpus
-from spacy_elmo.pretrain.training import checkpoint
-from spacy_elmo.pretrain.training.distributed import Ranks
-from spacy_elmo.pretrain.training.trainer import Trainer
+from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.corpus.prepared import DATA_FILES, Corpus
+from spacy_elmo.pretraining.training import checkpoint
+from spacy_elmo.pretraining.training.distributed import Ranks
+from spacy_elmo.pretraining.training.trainer import Trainer
 from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text, with_length
 from tests.fuzz.containers import damaged_npy, damaged_safetensors, damaged_torch_zip
@@ -84,7 +84,7 @@ def seal_weights(folder: Path) -> None:
 def _trainer(corpus: Corpus) -> Trainer:
     training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
     sections = {"model": MODEL, "training": training, "prepare": {"tokenized": True}}
-    return Trainer(PretrainConfig.of(sections), corpus, torch.device("cpu"), Ranks())
+    return Trainer(PretrainConfig.of(sections), corpus, torch.device("cpu"), Ranks(), None)
 
 
 def make_corpus(folder: Path) -> Corpus:

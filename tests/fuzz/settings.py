@@ -14,7 +14,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.catalogue.download import fetch
 from spacy_elmo.catalogue.models import RemoteFile
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.cli.settings import load_pretrain_config
+from spacy_elmo.pretraining.config import PretrainConfig
 from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text
 from tests.fuzz.target import Target
@@ -38,7 +38,7 @@ def _make_config(folder: Path) -> None:
 
 
 def _load_config(folder: Path) -> object:
-    return load_pretrain_config(folder / "c.cfg", []).model_dump()
+    return PretrainConfig.read(folder / "c.cfg").model_dump()
 
 
 def _make_card(folder: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 import spacy
 from spacy.util import registry
 
+from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline import options as module
 from spacy_elmo.pipeline.listen import mix_options
 from spacy_elmo.pipeline.listen.mix_options import MixOptions
 from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
-from spacy_elmo.pipeline.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines
 
 

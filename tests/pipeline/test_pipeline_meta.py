@@ -11,7 +11,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weight_names import FOLDER, bundled_names
+from spacy_elmo.catalogue.weight_names import FOLDER, bundled_names
 from tests import pipelines, tiny
 
 CARD = {

@@ -14,8 +14,8 @@ from thinc.api import Config
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
-from spacy_elmo.pipeline import weight_names
-from spacy_elmo.pipeline.weight_names import default_weights, find_weights, known_names
+from spacy_elmo.catalogue import weight_names
+from spacy_elmo.catalogue.weight_names import default_weights, find_weights, known_names
 from spacy_elmo.pipeline.weights_package import head_file, write_package
 from tests import tiny
 

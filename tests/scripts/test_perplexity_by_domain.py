@@ -6,8 +6,8 @@ import torch
 from scripts.perplexity_by_domain import by_source, read_sources
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.scoring.evaluate import evaluate
+from spacy_elmo.pretraining.config import Prepare
+from spacy_elmo.pretraining.scoring.evaluate import evaluate
 from tests import tiny
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "cat", "the", "."]

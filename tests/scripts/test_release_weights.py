@@ -10,8 +10,8 @@ from scripts import release_weights
 from scripts.release_weights import release, shorten
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretrain.config import Prepare
-from spacy_elmo.pretrain.scoring.evaluate import evaluate
+from spacy_elmo.pretraining.config import Prepare
+from spacy_elmo.pretraining.scoring.evaluate import evaluate
 from tests import tiny
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "cat", "the", "."]

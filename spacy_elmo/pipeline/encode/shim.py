@@ -19,9 +19,9 @@ from ...bilm.kernels.prepacked import check_precision
 from ...bilm.model import BiLM
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
+from ...catalogue.weight_names import AUTO, default_weights, find_weights
 from ...digest import Digest
 from ..options import BiLMOptions, Trainable
-from ..weight_names import AUTO, default_weights, find_weights
 from .parameters import (
     change_counters,
     factors_by_layer,

@@ -10,9 +10,9 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import formats
 from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
-from spacy_elmo.pretrain.config import PretrainConfig
-from spacy_elmo.pretrain.corpus.prepare import prepare
-from spacy_elmo.pretrain.training.initial_weights import initial_model, read_initial_weights
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.training.initial_weights import initial_model, read_initial_weights
 from tests import tiny
 from tests.converters import foreign, tensor_bundle
 

@@ -1,0 +1,275 @@
+"""Preparation of text: it becomes a table of types with counts and memory-mapped arrays of ids."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ...bilm.words.char_ids import BOS, EOS, UNK
+from ...bilm.words.spelling import AS_GIVEN, Spelling
+from ...digest import Digest, with_digests
+from ...files import atomic_folder, remove_partial
+from ...run_lock import lock
+from ...text.documents import LINES_PER_DOCUMENT, Document, documents
+from ..config import Paths, Prepare
+from .prepared import COUNTS, DATA_FILES, DESCRIPTION, FILES, FORMAT, TYPES, Corpus
+from .processes import in_order
+from .tokenize import DocumentTokenizer, TokenizedText, WordIndex
+
+_MIN_HELD_OUT_SENTENCES = 100
+_HELD_OUT_SHARE = 0.01
+_CHARACTERS_PER_TASK = 1 << 20
+_SENTENCES_PER_CHUNK = 1 << 16
+
+
+def prepare(
+    paths: Paths,
+    settings: Prepare,
+    out: str | Path,
+    spelling: Spelling = AS_GIVEN,
+    *,
+    force: bool = False,
+) -> Corpus:
+    """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
+
+    Types are numbered by decreasing count in the training part, so a vocabulary of any size is the beginning of the
+    table. Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled
+    words. The result depends on the text and the settings alone, not on the number of processes.
+
+    Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
+    per process its tokenizer and two batches of a million characters: 0.6 GB in all for 22 million words of English and
+    two processes. A single line, JSON record or `.spacy` file must fit as well; the whole text never has to.
+
+    Args:
+        paths: the raw text and, unless a part of it is to be held out, the held-out text.
+        settings: the section [prepare].
+        out: folder of the corpus.
+        spelling: the rule of the biLM.
+        force: replace the corpus that is in `out`, once the new one is complete.
+
+    Raises:
+        BlockingIOError: another run is preparing this corpus.
+        FileExistsError: `out` exists, and `force` is false or it is something else than a prepared corpus.
+        FileNotFoundError: there is no text.
+        OSError: `out` cannot be written (it is named), for example on a full disk; or a process died.
+        ValueError: the text has no sentence, or too few to hold some out; a file or a line cannot be read; the language
+            has no tokenizer.
+    """
+    out = Path(out)
+    if out.exists() and not force:
+        raise FileExistsError(f"{out} exists; to replace it, set force (`--force`)")
+    if out.exists() and not (out / DESCRIPTION).is_file():
+        raise FileExistsError(f"{out} is no prepared corpus; choose another folder")
+    # Check everything that a typo can break before hours of tokenizing.
+    texts = paths.text_files()
+    tokenizer = DocumentTokenizer(settings, spelling)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with lock(out):
+        remove_partial(out.parent, out.name)
+        with atomic_folder(out) as folder:
+            _write_corpus(folder, paths, texts, tokenizer)
+    return Corpus.open(out)
+
+
+def _write_corpus(
+    folder: Path, paths: Paths, texts: dict[str, list[Path]], tokenizer: DocumentTokenizer
+) -> None:
+    """Write the files of a corpus.
+
+    Args:
+        texts: the files of the texts that `paths` names.
+    """
+    settings, raw_text, dev_text = tokenizer.settings, paths.raw_text, paths.dev_text
+    assert raw_text is not None, "checked by Paths.text_files"
+    index = WordIndex([BOS, EOS, UNK])
+    train = _IndexedText(folder / "raw-train.bin", index)
+    if not train.fill(texts[raw_text], tokenizer):
+        raise ValueError(f"No sentence in the text of {raw_text!r}")
+    dev = None
+    if dev_text is not None:
+        dev = _IndexedText(folder / "raw-dev.bin", index)
+        if not dev.fill(texts[dev_text], tokenizer):
+            raise ValueError(f"No sentence in the held-out text of {dev_text!r}")
+    is_new = _first_occurrences(train, dev, settings.dedup)
+    if not is_new.any():
+        raise ValueError(
+            f"All of {raw_text!r} is also in {dev_text!r}, and prepare.dedup = {settings.dedup!r}"
+            " leaves nothing to train on"
+        )
+    parts = _split(train, dev, is_new, settings.seed)
+    _write(parts, [*index], folder)
+    for raw in folder.glob("raw-*.bin"):
+        raw.unlink()
+    lengths = np.asarray(train.words_per_sentence)
+    description = {
+        "format": FORMAT,
+        "paths": {"raw_text": raw_text, "dev_text": dev_text},
+        "prepare": settings.model_dump(exclude={"n_process"}),
+        "spelling": dataclasses.asdict(tokenizer.spelling),
+        "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
+    }
+    content = with_digests(description, folder / DESCRIPTION, DATA_FILES)
+    (folder / DESCRIPTION).write_text(json.dumps(content, indent=2), encoding="utf8")
+
+
+def tokenize_files(
+    files: list[Path], tokenizer: DocumentTokenizer
+) -> Generator[TokenizedText, None, None]:
+    """Yield the sentences of text files, about a million characters at a time. Close the generator to stop early."""
+    settings = tokenizer.settings
+    n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
+    return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
+
+
+def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield lists of documents that are large enough to be worth sending to another process."""
+    task: list[Document] = []
+    characters = 0
+    for document in texts:
+        task.append(document)
+        characters += sum(map(len, document.parts))
+        if characters >= _CHARACTERS_PER_TASK:
+            yield task
+            task, characters = [], 0
+    if task:
+        yield task
+
+
+def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None:
+    counts = np.zeros(len(types), dtype=np.int64)
+    for ids in parts["train"].ids():
+        counts += np.bincount(ids, minlength=len(types))
+    # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies require.
+    order = np.concatenate([[0, 1, 2], 3 + np.argsort(-counts[3:], kind="stable")])
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    for name, part in parts.items():
+        np.save(folder / FILES[name].offsets, part.offsets)
+        with (folder / FILES[name].ids).open("wb") as file:
+            # Written, not mapped: on a full disk a failed write raises an error, but a mapped page kills the process.
+            header = {"descr": "<i4", "fortran_order": False, "shape": (int(part.offsets[-1]),)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for ids in part.ids():
+                file.write(rank[ids].astype("<i4", copy=False).data)
+    (folder / TYPES).write_bytes("\n".join(types[i] for i in order).encode("utf8"))
+    np.save(folder / COUNTS, counts[order])
+
+
+class _IndexedText:
+    """One text: the ids of its words on disk, a few numbers per sentence and document in memory."""
+
+    def __init__(self, path: Path, index: WordIndex) -> None:
+        self.path = path
+        self.index = index
+        self.words_per_sentence = array.array("i")
+        """(sentences,) the number of words of each sentence."""
+        self.sentences_per_document = array.array("i")
+        """(documents,) the number of sentences of each document."""
+        self.document_digests = array.array("Q")
+        self.sentence_digests = array.array("Q")
+
+    def fill(self, files: list[Path], tokenizer: DocumentTokenizer) -> bool:
+        """Add the text of some files; return True if it has a sentence."""
+        chunks = tokenize_files(files, tokenizer)
+        with contextlib.closing(chunks), self.path.open("wb") as file:
+            for chunk in chunks:
+                ids = np.array([self.index[word] for word in chunk.types], dtype=np.int32)
+                file.write(ids[chunk.words].data)
+                self.words_per_sentence.frombytes(chunk.lengths.tobytes())
+                self.sentences_per_document.frombytes(chunk.documents.tobytes())
+                self.document_digests.frombytes(chunk.document_digests.tobytes())
+                self.sentence_digests.frombytes(chunk.sentence_digests.tobytes())
+        return len(self.words_per_sentence) > 0
+
+
+class _Selection:
+    """Some sentences of a text.
+
+    Args:
+        selected: (sentences,) bool.
+    """
+
+    def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
+        self._path = text.path
+        self._lengths = np.asarray(text.words_per_sentence, dtype=np.int64)
+        self._selected = selected
+        self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
+
+    def ids(self) -> Iterator[np.ndarray]:
+        """Yield the provisional ids of the words of the selected sentences, in chunks that fit into memory."""
+        with self._path.open("rb") as file:
+            for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
+                rows = slice(first, first + _SENTENCES_PER_CHUNK)
+                lengths = self._lengths[rows]
+                ids = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
+                yield ids[np.repeat(self._selected[rows], lengths)]
+
+
+def _split(
+    train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
+) -> dict[str, _Selection]:
+    """Return the training part and the held-out part; without held-out text, a share of the documents is held out."""
+    if dev is not None:
+        everything = np.ones(len(dev.words_per_sentence), dtype=bool)
+        return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
+    held_out = _held_out(train, is_new, seed)
+    return {
+        "train": _Selection(train, is_new & ~held_out),
+        "dev": _Selection(train, is_new & held_out),
+    }
+
+
+def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
+    """Return (sentences,) bool, true for the training sentences that occur neither earlier in the training text nor in
+    the separate held-out text; with `dedup` = "documents", for the sentences of such documents."""
+    if dedup == "none":
+        return np.ones(len(train.words_per_sentence), dtype=bool)
+    level = "document_digests" if dedup == "documents" else "sentence_digests"
+    before = array.array("Q") if dev is None else getattr(dev, level)
+    digests = np.concatenate([np.asarray(before), np.asarray(getattr(train, level))])
+    is_first = np.zeros(len(digests), dtype=bool)
+    is_first[np.unique(digests, return_index=True)[1]] = True
+    is_first = is_first[len(before) :]
+    return np.repeat(is_first, train.sentences_per_document) if dedup == "documents" else is_first
+
+
+def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
+    """Return (sentences,) bool, true for the sentences of the held-out documents.
+
+    These are the documents with the smallest seeded hashes, until there are enough of them and enough sentences.
+
+    Args:
+        is_new: (sentences,) bool, true for the sentences that count towards the minimum.
+    """
+    document_of_sentence = np.repeat(
+        np.arange(len(text.sentences_per_document)), text.sentences_per_document
+    )
+    sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sentences_per_document))
+    salt = seed.to_bytes(16, "little")
+    keys = [
+        Digest(salt + digest.to_bytes(8, "little")).digest() for digest in text.document_digests
+    ]
+    candidates = np.flatnonzero(sizes)
+    min_documents = _HELD_OUT_SHARE * len(candidates)
+    is_held_out = np.zeros(len(sizes), dtype=bool)
+    sentences = 0
+    for number in sorted(candidates.tolist(), key=keys.__getitem__):
+        if sentences >= _MIN_HELD_OUT_SENTENCES and is_held_out.sum() >= min_documents:
+            break
+        is_held_out[number] = True
+        sentences += sizes[number]
+    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > is_new.sum() // 2:
+        raise ValueError(
+            f"The text has {is_new.sum()} sentences in {len(candidates)} documents (in plain text a document ends at a"
+            f" blank line or after {LINES_PER_DOCUMENT} lines): too few, or too few documents, to hold out"
+            f" {_MIN_HELD_OUT_SENTENCES} sentences and train on the rest."
+            " Give more text, or separate held-out text as paths.dev_text"
+        )
+    return is_held_out[document_of_sentence]

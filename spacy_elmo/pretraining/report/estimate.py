@@ -1,0 +1,86 @@
+"""Estimated time and memory of a run, measured on its first steps."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ...bilm.weights import Weights
+from ..config import PretrainConfig
+from ..corpus.prepared import Corpus
+from ..training.loop import train
+
+_STEPS = 5
+_EVAL_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated speed, time and memory of a run on this machine under its present load."""
+
+    words_per_second: float
+    words: int | None
+    """Number of words of the whole run; None: its limits do not determine it."""
+    minutes: float | None
+    """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
+    memory: int | None
+    """Peak memory in bytes, of the GPU or else of this process, including all earlier work; None: the system does not
+    report it.
+    """
+
+
+def estimate(
+    config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
+) -> Estimate:
+    """Return an estimate from a few steps of the run and one small evaluation, which are then discarded.
+
+    The time is measured and not derived from the matrix products, because half of a step is something else, and how
+    much depends on the machine and the sizes.
+
+    Args:
+        initial: the weights of `paths.init`; None: random ones.
+
+    Raises:
+        OSError, ValueError: see `train`; the run itself would raise them too.
+    """
+    limits = config.training
+    steps = min(limits.max_steps or _STEPS, _STEPS)
+    trial = limits.model_copy(
+        update={"log_every": 1, "eval_every": steps, "eval_tokens": _EVAL_TOKENS, "save_every": 1 << 60}
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        config = config.model_copy(update={"training": trial})
+        run = train(config, corpus, Path(folder), initial=initial, device=device)
+        rows = [*itertools.islice((row for row in run if row.step), steps)]
+    first, last = rows[0], rows[-1]
+    # The first step is left out, because it also fills caches and allocates memory.
+    if last.step > 1:
+        speed = (last.tokens - first.tokens) / max(60 * (last.minutes - first.minutes), 1e-9)
+    else:
+        speed = last.tokens_per_second
+    words = None
+    if last.steps:
+        words = round(last.steps * last.epoch / last.step * len(corpus.train.ids))
+    minutes = [limits.max_minutes, words / speed / 60 if words is not None else None]
+    return Estimate(
+        words_per_second=speed,
+        words=words,
+        minutes=min((value for value in minutes if value is not None), default=None),
+        memory=_peak(device),
+    )
+
+
+def _peak(device: torch.device) -> int | None:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,58 @@
+"""Statistics of a corpus under the settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...bilm.weights import Weights
+from ..config import PretrainConfig
+from ..corpus.prepared import Corpus, Sentences
+from ..training.initial_weights import run_vocabulary
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Shares of the words of the training part, except where another base is named."""
+
+    vocab_size: int
+    """Number of softmax classes."""
+    covered: float
+    """Share of words with a softmax class. The others are `<UNK>` as targets; as input they remain themselves."""
+    held_out_covered: float
+    """Share of the words of the held-out part with a softmax class."""
+    long_words: float
+    """Share of words with more bytes than `model.max_characters` allows; their ends are ignored."""
+    long_sentences: float
+    """Share of the training sentences with more than `training.max_length` words, which are split."""
+
+
+def statistics(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> Statistics:
+    """Return the statistics of a corpus under the settings of a run.
+
+    Args:
+        initial: the weights of `paths.init`; None: random ones.
+    """
+    vocabulary = run_vocabulary(config, corpus, initial)
+    classes = set(vocabulary)
+    known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
+    known[:3] = False  # an <UNK> in the text itself is not known
+    max_bytes = config.bilm.max_characters - 2
+    long = np.fromiter((len(word.encode()) > max_bytes for word in corpus.types), bool, len(known))
+    words = max(len(corpus.train.ids), 1)
+    held_out = _counts(corpus.dev, len(corpus.types))
+    return Statistics(
+        vocab_size=len(vocabulary),
+        covered=int(corpus.counts[known].sum()) / words,
+        held_out_covered=int(held_out[known].sum()) / max(len(corpus.dev.ids), 1),
+        long_words=int(corpus.counts[long].sum()) / words,
+        long_sentences=float((corpus.train.lengths > config.training.max_length).mean()),
+    )
+
+
+def _counts(sentences: Sentences, types: int) -> np.ndarray:
+    counts = np.zeros(types, dtype=np.int64)
+    for ids in sentences.chunks():
+        counts += np.bincount(ids, minlength=types)
+    return counts

@@ -1,0 +1,145 @@
+"""The output folder of a run, and the rules by which a run may use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from confection import Config
+
+from ..files import atomic_file, flush_folder, remove_folder, remove_partial
+from .config import PretrainConfig
+from .corpus.prepared import Corpus
+from .stages import FolderReady
+
+# config.cfg does not count as a run: one that failed while reading its text leaves only this file.
+_FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
+_FOLDERS = ("checkpoint", "corpus")
+_CONFIG = "config.cfg"
+REPLACED = "replaced"
+"""Folder inside that of a run, with the run that it replaces, until it is complete."""
+# Settings that may differ when a run is resumed: its end, the frequency of its reports, and the number of processes of
+# `prepare`, on which nothing depends. The learning rate too, since lowering it is the remedy for a run that diverges.
+_CHANGEABLE = (
+    "max_steps", "max_epochs", "max_tokens", "max_minutes",
+    "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
+)  # fmt: skip
+
+
+def prepare_run_folder(
+    out: Path,
+    config: PretrainConfig,
+    *,
+    resume: bool = False,
+    force: bool = False,
+) -> FolderReady:
+    """Make `out` the folder of this run and write its `config.cfg`.
+
+    Args:
+        resume: continue the run in `out`, if there is one.
+        force: replace the run in `out`. The files in `out` move to `replaced` until `finish`. If `replaced` already
+            holds a run, the one in `out` was incomplete and is deleted.
+
+    Raises:
+        FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
+        FileNotFoundError: the text or corpus of the config does not exist.
+        ValueError: the run to resume has other settings, and the message names each; or `force` would replace what the
+            run starts from. Nothing is deleted before all checks.
+    """
+    present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
+    if present and not (resume or force):
+        raise FileExistsError(
+            f"{out} already contains a run ({', '.join(present)}). To continue it, set resume (`--resume`); to replace"
+            " it, force (`--force`)"
+        )
+    if present and resume and (out / _CONFIG).exists():
+        _check_same(out / _CONFIG, config)
+    to_replace = [out / name for name in present] if force else []
+    _check_sources(out, config, to_replace, resume=resume)
+    out.mkdir(parents=True, exist_ok=True)
+    remove_partial(out)
+    if force and (present or (out / REPLACED).exists()):
+        _set_aside(out)
+    with atomic_file(out / _CONFIG) as partial:
+        Config(config.model_dump()).to_disk(partial)
+    return FolderReady(
+        has_checkpoint=resume and (out / "checkpoint").exists(),
+        replaced=out / REPLACED if (out / REPLACED).exists() else None,
+    )
+
+
+def corpus_folder(config: PretrainConfig, out: Path) -> Path:
+    """Return the folder of the prepared corpus of a run, which exists if it has been prepared."""
+    return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
+
+
+def finish(out: Path) -> None:
+    """Delete the run that the complete run in `out` has replaced, if there is one."""
+    if (out / REPLACED).exists():
+        remove_folder(out / REPLACED)
+
+
+def _set_aside(out: Path) -> None:
+    """Move the run in `out` to `replaced`; delete those of its files of which there is one already."""
+    replaced = out / REPLACED
+    replaced.mkdir(exist_ok=True)
+    for name in (*_FILES, *_FOLDERS, _CONFIG):
+        path = out / name
+        if not (replaced / name).exists():
+            if path.exists():
+                path.rename(replaced / name)
+        elif path.is_dir():
+            remove_folder(path)
+        else:
+            path.unlink(missing_ok=True)
+    flush_folder(replaced)
+    flush_folder(out)
+
+
+def _check_sources(
+    out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
+) -> None:
+    """Check that the text or corpus of the run exists, and that the run starts from nothing that it replaces."""
+    paths = config.paths
+    for name, source in (("corpus", paths.corpus), ("init", paths.init)):
+        if source is not None and any(
+            Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
+        ):
+            raise ValueError(
+                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy it"
+                " elsewhere, or choose another folder for the run"
+            )
+    if paths.corpus is not None:
+        Corpus.open(paths.corpus)
+    elif not (resume and (out / "corpus").exists()):
+        paths.text_files()
+
+
+def _check_same(path: Path, config: PretrainConfig) -> None:
+    try:
+        before = _flat(PretrainConfig.of(Config().from_disk(path)).model_dump())
+    except ValueError as error:
+        raise ValueError(
+            f"{path}, the config of the run to resume, cannot be read: {error}"
+        ) from error
+    now = _flat(config.model_dump())
+    changed = [
+        f"{name} = {now.get(name)!r}, was {before.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name) and name.rpartition(".")[2] not in _CHANGEABLE
+    ]
+    if changed:
+        raise ValueError(
+            f"{path.parent} contains a run with other settings; restore them, or choose another folder:\n  "
+            + "\n  ".join(changed)
+        )
+
+
+def _flat(sections: dict[str, dict[str, object]]) -> dict[str, object]:
+    # Through JSON, so that a tuple equals the list that is read from a file.
+    sections = json.loads(json.dumps(sections))
+    return {
+        f"{section}.{key}": value
+        for section, keys in sections.items()
+        for key, value in keys.items()
+    }

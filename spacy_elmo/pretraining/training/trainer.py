@@ -1,0 +1,280 @@
+"""State of a training run: a network, its optimizers, a position in the corpus and the limits that end the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...bilm.weights import Weights
+from ..config import PretrainConfig, Training
+from ..corpus.prepared import Corpus, Epoch
+from ..objective import Batcher
+from ..scoring.perplexity import Perplexity, perplexity
+from . import checkpoint
+from .distributed import Ranks
+from .gradient import Gradient, reproducible
+from .initial_weights import initial_model
+from .log import Progress
+from .optimization import learn_rate, optimizers, take_step
+
+
+@dataclass
+class Position:
+    """Progress of a run, which a checkpoint contains."""
+
+    step: int = 0
+    """Number of steps taken."""
+    epoch: int = 0
+    """Number of complete passes over the corpus."""
+    batch: int = 0
+    """Number of the next batch in the current pass."""
+    tokens: int = 0
+    """Number of training words processed."""
+    seconds: float = 0.0
+    """Seconds spent in training steps, summed over all resumed parts of the run."""
+    best: float = math.inf
+    """Best held-out perplexity."""
+    best_step: int = 0
+    """Number of steps at which `best` was measured."""
+
+    def is_at_end(self, settings: Training) -> bool:
+        """Return True if a limit (steps, epochs, tokens, minutes, patience) ends the run here."""
+        limits = (
+            (settings.max_steps, self.step),
+            (settings.max_epochs, self.epoch),
+            (settings.max_tokens, self.tokens),
+            (settings.max_minutes, self.seconds / 60),
+            (settings.patience, self.step - self.best_step),
+        )
+        return any(limit is not None and value >= limit for limit, value in limits)
+
+
+@dataclass
+class LogInterval:
+    """Measurements since the last row of the log."""
+
+    losses: list[float] = dataclasses.field(default_factory=list)
+    """Mean loss per target of each step, in nats."""
+    tokens: int = 0
+    seconds: float = 0.0
+    grad_norm: float = 0.0
+    """Gradient norm of the last step, before clipping."""
+
+
+class Trainer:
+    """A network in training. It writes nothing; `loop.py` does.
+
+    Args:
+        ranks: the processes that train together.
+        initial: the weights of `paths.init`; None: random ones.
+
+    Raises:
+        ValueError: see `initial_model`.
+    """
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        corpus: Corpus,
+        device: torch.device,
+        ranks: Ranks,
+        initial: Weights | None,
+    ) -> None:
+        self.config, self._corpus, self._ranks = config, corpus, ranks
+        settings = self._settings = config.training
+        self._sentences = corpus.train.cut(settings.max_length)
+        with reproducible(device):
+            model = initial_model(config, corpus, initial)
+        self._vocabulary, self._init_card = model.vocabulary, model.card
+        self._bilm, self._head = model.bilm.to(device), model.head.to(device)
+        self._batcher = Batcher(self._bilm, corpus.types, self._vocabulary)
+        self._gradient = Gradient(
+            self._bilm, self._head, self._batcher, self._sentences, settings, ranks
+        )
+        self._optimizers = optimizers(
+            self._bilm, self._head, settings, getattr(torch, self._gradient.dtype)
+        )
+        self._digests = checkpoint.digests(corpus, self._vocabulary)
+        self.position, self._interval = Position(), LogInterval()
+        self._batches = self._epoch()
+        self._steps = total_steps(
+            settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
+        )
+
+    def _epoch(self) -> Epoch:
+        settings = self._settings
+        return Epoch(
+            self._sentences,
+            batch_tokens=settings.batch_tokens,
+            seed=settings.seed,
+            epoch=self.position.epoch,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """True if a limit ends the run here."""
+        return self.position.is_at_end(self._settings)
+
+    def advance(self) -> Progress | None:
+        """Take one step, and return the row of the log if one is due, with a held-out perplexity if that is due."""
+        started = time.monotonic()
+        position, settings = self.position, self._settings
+        with reproducible(self._bilm.device):
+            rate = self._take_step()
+            # All processes must agree on when `max_minutes` are over.
+            seconds = self._ranks.sum(time.monotonic() - started) / self._ranks.size
+            position.seconds += seconds
+            self._interval.seconds += seconds
+            evaluate = self.is_finished or position.step % settings.eval_every == 0
+            if evaluate or position.step % settings.log_every == 0:
+                return self._report(rate, self._held_out_perplexity() if evaluate else None)
+        return None
+
+    def evaluate_start(self) -> Progress:
+        """Evaluate the initial weights, which are the best until others have a lower perplexity."""
+        with reproducible(self._bilm.device):
+            rate = learn_rate(self._settings, 0, self._steps)
+            return self._report(rate, self._held_out_perplexity())
+
+    def _take_step(self) -> float:
+        """Take a step and return its learning rate."""
+        position, interval = self.position, self._interval
+        rows = self._batches[position.batch]
+        loss, norm = self._gradient(rows, position.step)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._ranks.on_first_rank(functools.partial(self._raise_divergence, loss, norm))
+        rate = learn_rate(self._settings, position.step, self._steps)
+        take_step(self._optimizers, rate)
+        words = self._sentences.words(rows)
+        interval.losses.append(loss)
+        interval.grad_norm = norm
+        interval.tokens += words
+        position.tokens += words
+        position.step += 1
+        position.batch += 1
+        if position.batch == len(self._batches):
+            position.epoch, position.batch = position.epoch + 1, 0
+            self._batches = self._epoch()
+        return rate
+
+    def _raise_divergence(self, loss: float, norm: float) -> None:
+        rate = self._settings.learn_rate
+        raise ValueError(
+            f"Step {self.position.step + 1}: the loss is {loss} and the norm of its gradient {norm}. Resume from"
+            " the last checkpoint, which is from before this step: `--resume"
+            f" --training.learn_rate {rate / 3:.2g}` (now {rate})"
+        )
+
+    def _held_out_perplexity(self) -> Perplexity:
+        """Return the perplexity, which the first process computes for all."""
+        result = None
+        if self._ranks.first:
+            sentences = self._corpus.dev.first(self._settings.eval_tokens)
+            result = perplexity(self._bilm, self._head, self._batcher, sentences)
+        result = self._ranks.broadcast(result)
+        assert result is not None
+        return result
+
+    def _report(self, rate: float, dev: Perplexity | None) -> Progress:
+        position, interval = self.position, self._interval
+        progress = Progress(
+            step=position.step,
+            steps=self._steps,
+            epoch=position.epoch + position.batch / len(self._batches),
+            tokens=position.tokens,
+            loss=float(np.mean(interval.losses)) if interval.losses else None,
+            learn_rate=rate,
+            grad_norm=interval.grad_norm,
+            tokens_per_second=interval.tokens / max(interval.seconds, 1e-9),
+            minutes=position.seconds / 60,
+            dev=dev,
+            best=dev is not None and dev.mean < position.best,
+        )
+        self._interval = LogInterval()
+        if dev is not None and progress.best:
+            position.best, position.best_step = dev.mean, position.step
+        return progress
+
+    def weights(self, progress: Progress | None) -> Weights:
+        """Return a copy of the weights, with their origin and the last held-out perplexity in the card."""
+        card = {
+            "language": self._corpus.lang,
+            "tokenizer": self._corpus.tokenizer,
+            "casing": "as in the text",
+            **self._init_card,
+            **self.config.card,
+            "steps": self.position.step,
+            "tokens_seen": self.position.tokens,
+            "training_precision": self._gradient.dtype,
+        }
+        if progress is not None and progress.dev is not None:
+            card["perplexity"] = dataclasses.asdict(progress.dev)
+        return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a checkpoint. It has no random state: random numbers depend on seed and step."""
+        return {
+            "bilm": self._bilm.state_dict(),
+            "head": self._head.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "threads": torch.get_num_threads(),
+            "ranks": self._ranks.size,
+            "precision": self._gradient.dtype,
+            "since": dataclasses.asdict(self._interval),
+            **self._digests,
+            **dataclasses.asdict(self.position),
+        }
+
+    def load_state(self, state: dict[str, Any], folder: Path) -> None:
+        """Restore the state of a checkpoint; warn if the run will not end with the bits of an unbroken one.
+
+        Args:
+            folder: the folder of the checkpoint, for messages.
+
+        Raises:
+            ValueError: it belongs to another corpus or vocabulary, or an entry is missing or invalid.
+        """
+        try:
+            checkpoint.check_digests(state, self._digests, folder)
+            if self._ranks.first:
+                checkpoint.warn_of_other_rounding(state, self._ranks.size)
+            self._bilm.load_state_dict(state["bilm"])
+            self._head.load_state_dict(state["head"])
+            for optimizer, saved in zip(self._optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(saved)
+            self._gradient.dtype = state["precision"]
+            fields = dataclasses.fields(Position)
+            self.position = Position(**{field.name: state[field.name] for field in fields})
+            self._interval = LogInterval(**state["since"])
+        except ValueError:
+            raise
+        except Exception as error:  # torch raises many kinds for entries that do not fit
+            raise ValueError(
+                f"The checkpoint in {folder} is damaged, or not of this version: {error!r:.300}. Delete it to start"
+                " again"
+            ) from error
+        self._batches = self._epoch()
+
+
+def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
+    """Return the number of steps that the limits of steps, epochs and tokens allow, or 0 if there is none of them.
+
+    It is an estimate for epochs and tokens, because the number of batches differs a little between epochs.
+
+    Args:
+        epoch_steps, epoch_tokens: number of batches and words of an epoch.
+    """
+    limits = [
+        settings.max_steps,
+        settings.max_epochs and settings.max_epochs * epoch_steps,
+        settings.max_tokens and math.ceil(settings.max_tokens / (epoch_tokens / epoch_steps)),
+    ]
+    return min((limit for limit in limits if limit), default=0)

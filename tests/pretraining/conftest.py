@@ -1,0 +1,61 @@
+"""A toy corpus with a grammar, and settings small enough for tests."""
+
+import random
+
+import pytest
+
+from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
+
+MODEL = {
+    "dim": 8, "projection": 4, "char_dim": 4, "filters": [[1, 4], [3, 4]], "highways": 1, "max_characters": 12,
+}  # fmt: skip
+
+
+def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str:
+    """Return tokenized nonsense with a grammar: the next word depends on the word before."""
+    draw = random.Random(seed)
+    nouns = ["cat", "dog", "bird", "tree", "house", "river"]
+    verbs = {
+        "cat": "sleeps",
+        "dog": "barks",
+        "bird": "sings",
+        "tree": "grows",
+        "house": "stands",
+        "river": "runs",
+    }
+    lines = []
+    for number in range(sentences):
+        noun = draw.choice(nouns)
+        lines.append(
+            f"the {noun} {verbs[noun]} " + draw.choice([".", "and sleeps .", "in the rain ."])
+        )
+        if number % per_document == per_document - 1:
+            lines.append("")
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    path = tmp_path / "raw.txt"
+    path.write_text(raw_text(), encoding="utf8")
+    return path
+
+
+@pytest.fixture
+def corpus(text_file, tmp_path):
+    return prepare(Paths(raw_text=str(text_file)), Prepare(tokenized=True), tmp_path / "corpus")
+
+
+@pytest.fixture
+def make_config():
+    def make(**training) -> PretrainConfig:
+        settings = {
+            "max_steps": 20, "vocab_size": 20, "negatives": 8, "batch_tokens": 64, "log_every": 5, "eval_every": 10,
+            "save_every": 5, "warmup_steps": 2, **training,
+        }  # fmt: skip
+        return PretrainConfig.of(
+            {"model": MODEL, "training": settings, "prepare": {"tokenized": True}}
+        )
+
+    return make

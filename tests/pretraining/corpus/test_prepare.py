@@ -1,0 +1,366 @@
+"""Prepared corpora, compared with their text word by word."""
+
+import collections
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.tokens import DocBin
+
+from spacy_elmo.bilm.words.spelling import Spelling
+from spacy_elmo.pretraining.config import Paths, Prepare
+from spacy_elmo.pretraining.corpus import prepare as prepare_module
+from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.corpus.prepared import Corpus
+from tests.pretraining.conftest import raw_text
+
+
+def sentences_of(corpus: Corpus, part: str) -> list[list[str]]:
+    sentences = getattr(corpus, part)
+    ids, lengths = sentences.take(np.arange(len(sentences.lengths)))
+    words = [corpus.types[i] for i in ids]
+    return [words[end - n : end] for end, n in zip(np.cumsum(lengths), lengths, strict=True)]
+
+
+def test_every_sentence_is_in_one_part(corpus):
+    expected = [line.split() for line in raw_text().splitlines() if line]
+    train, dev = sentences_of(corpus, "train"), sentences_of(corpus, "dev")
+    assert sorted(train + dev) == sorted(expected)
+    assert len(dev) == 100  # ten documents of ten sentences: the minimum
+    # Order is kept: the train part is the text without the held-out documents.
+    remaining = iter(expected)
+    assert all(any(sentence == other for other in remaining) for sentence in train)
+
+
+def test_types_are_numbered_by_falling_count_in_the_training_part(corpus):
+    counts = collections.Counter(
+        word for sentence in sentences_of(corpus, "train") for word in sentence
+    )
+    assert corpus.types[:3] == ["<S>", "</S>", "<UNK>"]
+    assert corpus.counts.tolist() == [counts[word] for word in corpus.types]
+    assert corpus.counts[3:].tolist() == sorted(counts.values(), reverse=True)
+    assert corpus.vocabulary(5) == corpus.types[:5]
+    assert corpus.vocabulary(1000) == corpus.types
+
+
+def test_types_of_the_held_out_part_alone_are_in_no_vocabulary(tmp_path, text_file):
+    (tmp_path / "dev.txt").write_text("the unicorn sleeps .\n", encoding="utf8")
+    paths = Paths(raw_text=str(text_file), dev_text=str(tmp_path / "dev.txt"))
+    corpus = prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
+    assert sentences_of(corpus, "dev") == [["the", "unicorn", "sleeps", "."]]
+    assert corpus.types[-1] == "unicorn"
+    assert corpus.vocabulary(1000) == corpus.types[:-1]
+
+
+def test_types_are_spelled_words(tmp_path):
+    text = "a vvlgo cafe\u0301 .\n" + "b uulgo caf\u00e9 .\n" * 200
+    (tmp_path / "raw.txt").write_text(text, encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "raw.txt"))
+    rule = Spelling("NFC", (("v", "u"),))
+    corpus = prepare(paths, Prepare(tokenized=True, n_process=2), tmp_path / "corpus", rule)
+    assert corpus.spelling == Corpus.open(tmp_path / "corpus").spelling == rule
+    assert sorted(corpus.types[3:]) == [".", "a", "b", "caf\u00e9", "uulgo"]
+    assert corpus.counts[corpus.types.index("uulgo")] == 201
+    assert sentences_of(corpus, "train")[:2] == [
+        [first, "uulgo", "caf\u00e9", "."] for first in "ab"
+    ]
+
+
+def test_sentences_that_are_spelled_alike_are_repetitions(tmp_path):
+    (tmp_path / "raw.txt").write_text("vulgo .\nuulgo .\nalia .\n", encoding="utf8")
+    (tmp_path / "dev.txt").write_text("via .\n", encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
+    settings = Prepare(tokenized=True, dedup="sentences")
+    corpus = prepare(paths, settings, tmp_path / "corpus", Spelling(replace=(("v", "u"),)))
+    assert sentences_of(corpus, "train") == [["uulgo", "."], ["alia", "."]]
+
+
+def test_the_seed_decides_what_is_held_out(tmp_path, text_file):
+    def held_out(seed: int, name: str) -> list[list[str]]:
+        settings = Prepare(tokenized=True, seed=seed)
+        return sentences_of(
+            prepare(Paths(raw_text=str(text_file)), settings, tmp_path / name), "dev"
+        )
+
+    assert held_out(0, "a") == held_out(0, "b") != held_out(1, "c")
+
+
+def test_raw_text_is_tokenized_and_cut_into_sentences_like_a_doc(tmp_path):
+    paragraph = "Don't stop! It's 5 p.m. in the U.K., isn't it?  Yes \U0001f642 .\n"
+    (tmp_path / "raw.txt").write_text(("The dog barks. " * 30 + "\n\n") * 10, encoding="utf8")
+    (tmp_path / "dev.txt").write_text(paragraph, encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
+    corpus = prepare(paths, Prepare(), tmp_path / "corpus")
+    assert sentences_of(corpus, "dev") == [
+        ["Do", "n't", "stop", "!"],
+        ["It", "'s", "5", "p.m.", "in", "the", "U.K.", ",", "is", "n't", "it", "?"],
+        ["Yes", "\U0001f642", "."],
+    ]
+    assert sentences_of(corpus, "train") == [["The", "dog", "barks", "."]] * 300
+
+
+def test_every_kind_of_file_gives_the_same_corpus(tmp_path):
+    nlp = spacy.blank("en")
+    texts = [f"The {n} owls sleep. Don't\nwake them!\n" for n in range(100)]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts), encoding="utf8")
+    srsly.write_jsonl(tmp_path / "a.jsonl", ({"text": text} for text in texts))
+    docs = [*nlp.pipe(texts)]
+    srsly.write_jsonl(
+        tmp_path / "b.jsonl", ({"tokens": [token.text for token in doc]} for doc in docs)
+    )
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    corpora = []
+    for name in ("a.txt", "a.jsonl", "b.jsonl", "a.spacy"):
+        corpora.append(
+            prepare(Paths(raw_text=str(tmp_path / name)), Prepare(), tmp_path / f"{name}-corpus")
+        )
+        assert corpora[-1].types == corpora[0].types
+        for part in ("train", "dev"):
+            assert sentences_of(corpora[-1], part) == sentences_of(corpora[0], part)
+    assert ["wake", "them", "!"] in sentences_of(corpora[0], "train")
+
+
+DOCUMENTS = [["a b", "c d"], ["e f", "a b"], ["a b", "c d"], ["c d", "g h"], ["c d"]]
+
+
+@pytest.fixture
+def repeating(tmp_path):
+    """Write text that repeats sentences and documents, and held-out text that shares some of both."""
+    (tmp_path / "raw.txt").write_text(
+        "\n\n".join("\n".join(text) for text in DOCUMENTS), encoding="utf8"
+    )
+    (tmp_path / "dev.txt").write_text("c d\n\nx y\n\nx y\n", encoding="utf8")
+    return Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
+
+
+@pytest.mark.parametrize(
+    "dedup, kept",
+    [
+        ("none", ["a b", "c d", "e f", "a b", "a b", "c d", "c d", "g h", "c d"]),
+        # The third document is the first again; the fifth is one of the held-out text.
+        ("documents", ["a b", "c d", "e f", "a b", "c d", "g h"]),
+        # "c d" is held out.
+        ("sentences", ["a b", "e f", "g h"]),
+    ],
+)
+def test_repeats_are_dropped(tmp_path, repeating, dedup, kept):
+    corpus = prepare(repeating, Prepare(tokenized=True, dedup=dedup), tmp_path / "corpus")
+    assert [" ".join(sentence) for sentence in sentences_of(corpus, "train")] == kept
+    assert [" ".join(sentence) for sentence in sentences_of(corpus, "dev")] == ["c d", "x y", "x y"]
+    assert corpus.dropped == (9 - len(kept), 2 * (9 - len(kept)))
+    assert corpus.counts.sum() == 2 * len(kept)
+
+
+@pytest.mark.parametrize("dedup", ["documents", "sentences"])
+def test_no_repeat_is_held_out_and_trained_on(tmp_path, dedup):
+    draw = random.Random(0)
+    texts = [
+        [f"s {draw.randrange(600)}" for _ in range(draw.choice([1, 1, 4]))] for _ in range(900)
+    ]
+    (tmp_path / "raw.txt").write_text("\n\n".join(map("\n".join, texts)), encoding="utf8")
+    settings = Prepare(tokenized=True, dedup=dedup)
+    corpus = prepare(Paths(raw_text=str(tmp_path / "raw.txt")), settings, tmp_path / "corpus")
+    train, dev = ([*map(" ".join, sentences_of(corpus, part))] for part in ("train", "dev"))
+    assert len(dev) >= 100
+    if dedup == "sentences":
+        assert sorted(train + dev) == sorted({sentence for text in texts for sentence in text})
+    else:
+        distinct = set(map(tuple, texts))
+        assert sorted(train + dev) == sorted(sentence for text in distinct for sentence in text)
+
+
+def test_held_out_text_that_holds_all(tmp_path, repeating):
+    paths = repeating.model_copy(update={"dev_text": repeating.raw_text})
+    with pytest.raises(ValueError, match="dedup = 'sentences' "):
+        prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
+
+
+def test_too_little_text(tmp_path):
+    (tmp_path / "raw.txt").write_text("one sentence .\n", encoding="utf8")
+    with pytest.raises(ValueError, match="1 sentences .*paths.dev_text"):
+        prepare(
+            Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus"
+        )
+    (tmp_path / "raw.txt").write_text("\n \n", encoding="utf8")
+    with pytest.raises(ValueError, match="No sentence in the text"):
+        prepare(Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(), tmp_path / "corpus")
+    with pytest.raises(ValueError, match="raw_text is required"):
+        prepare(Paths(), Prepare(), tmp_path / "corpus")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
+
+
+def test_a_folder_is_made_whole_or_not_at_all(tmp_path, text_file, monkeypatch):
+    paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
+    # What a killed run leaves is swept away by the next one.
+    (tmp_path / ".corpus.1-1.partial").mkdir()
+    (tmp_path / ".corpus.1-1.partial" / "train-ids.npy").touch()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare_module.np, "save", full)
+        with pytest.raises(OSError, match="No space left on device: .*corpus"):
+            prepare(paths, settings, tmp_path / "corpus")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
+    prepare(paths, settings, tmp_path / "corpus")
+    with pytest.raises(FileExistsError, match="corpus exists.*--force"):
+        prepare(paths, settings, tmp_path / "corpus")
+
+
+def test_force_replaces_a_corpus_and_nothing_else(tmp_path, text_file):
+    paths, settings = Paths(raw_text=str(text_file)), Prepare(tokenized=True)
+    prepare(paths, settings, tmp_path / "corpus")
+    text_file.write_text("the newest sentence .\n\n" * 300, encoding="utf8")
+    corpus = prepare(paths, settings, tmp_path / "corpus", force=True)
+    assert "newest" in corpus.types
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "kept.txt").touch()
+    with pytest.raises(FileExistsError, match="letters is no prepared corpus"):
+        prepare(paths, settings, tmp_path / "letters", force=True)
+    assert (tmp_path / "letters" / "kept.txt").exists()
+
+
+def test_open_says_what_is_wrong(tmp_path, corpus):
+    with pytest.raises(FileNotFoundError, match="No prepared corpus.*prepare"):
+        Corpus.open(tmp_path)
+    folder = tmp_path / "corpus"
+    np.save(folder / "train-ids.npy", np.zeros(3, dtype=np.int32))
+    with pytest.raises(ValueError, match="train has 3 words, .*offsets"):
+        Corpus.open(folder)
+    (folder / "corpus.json").write_text('{"format": "else"}', encoding="utf8")
+    with pytest.raises(ValueError, match="corpus: .*'format': 'else'"):
+        Corpus.open(folder)
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("corpus.json", b""),
+        ("corpus.json", b"[]"),
+        ("corpus.json", b'{"format": "spacy-elmo corpus 1"}'),
+        ("types.txt", b""),
+        ("types.txt", b"<S>\n</S>\n<UNK>\nthe"),
+        ("train-ids.npy", b""),
+        ("dev-offsets.npy", b""),
+        ("counts.npy", b""),
+        ("counts.npy", b"junk"),
+    ],
+)
+def test_a_damaged_corpus_is_to_be_prepared_again(tmp_path, text_file, name, content):
+    folder = tmp_path / "corpus"
+    prepare(Paths(raw_text=str(text_file)), Prepare(tokenized=True), folder)
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match="corpus: damaged.*prepare it again"):
+        Corpus.open(folder)
+
+
+@pytest.mark.parametrize("name", ["/", "/dev/zero", "..", "absent.npy"])
+def test_digests_are_of_files_in_the_folder(tmp_path, corpus, name):
+    """No name in the description, which may be damaged, is opened."""
+    file = tmp_path / "corpus" / "corpus.json"
+    description = json.loads(file.read_text(encoding="utf8"))
+    description["digests"][name] = description["digests"].pop("types.txt")
+    file.write_text(json.dumps(description), encoding="utf8")
+    with pytest.raises(ValueError, match="types.txt has changed .*prepare it again"):
+        Corpus.open(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("entry", ["digests", "dropped", "spelling", "prepare"])
+def test_a_corpus_without_an_entry_is_to_be_prepared_again(tmp_path, corpus, entry):
+    file = tmp_path / "corpus" / "corpus.json"
+    description = json.loads(file.read_text(encoding="utf8"))
+    del description[entry]
+    file.write_text(json.dumps(description), encoding="utf8")
+    with pytest.raises(ValueError, match="corpus: damaged.*prepare it again"):
+        Corpus.open(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("value", [1000, -1])
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_a_word_of_no_type_is_damage(tmp_path, corpus, value, part):
+    folder = tmp_path / "corpus"
+    ids = np.load(folder / f"{part}-ids.npy")
+    ids[7] = value
+    np.save(folder / f"{part}-ids.npy", ids)
+    with pytest.raises(ValueError, match=f"{part} .* type {value}, .*types.txt"):
+        Corpus.open(folder)
+
+
+def test_offsets_that_are_not_ascending_are_damage(tmp_path, corpus):
+    folder = tmp_path / "corpus"
+    offsets = corpus.train.offsets.copy()
+    offsets[3] = offsets[5] + 1
+    np.save(folder / "train-offsets.npy", offsets)
+    with pytest.raises(ValueError, match="train .*offsets .*ascending"):
+        Corpus.open(folder)
+
+
+def test_no_bit_of_a_corpus_changes_unnoticed(tmp_path, corpus):
+    folder, draw = tmp_path / "corpus", random.Random(0)
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        for _ in range(40):
+            bit = draw.randrange(8 * len(content))
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            try:
+                opened = Corpus.open(folder)
+            except (ValueError, OSError) as error:
+                assert str(folder) in str(error)
+            else:  # white space in JSON
+                assert path.name == "corpus.json"
+                assert opened.types == corpus.types and opened.lang == corpus.lang
+        path.write_bytes(content)
+    Corpus.open(folder)
+
+
+def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
+    (tmp_path / "raw.txt").write_text(
+        "\n".join(f"sentence {number} ." for number in range(2000)), encoding="utf8"
+    )
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"))
+    corpus = prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
+    assert (len(corpus.train.lengths), len(corpus.dev.lengths)) == (1900, 100)
+
+
+@pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True, dedup="sentences")])
+def test_tasks_and_processes_change_nothing(tmp_path, monkeypatch, settings):
+    """A corpus from many small tasks in several processes equals that from one task, byte for byte."""
+    text = "\n\n".join(f"The {n} owls of {n % 20} . They sleep!\nBirds {n % 9}" for n in range(600))
+    (tmp_path / "raw.txt").write_text(text, encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"))
+    prepare(paths, settings, tmp_path / "one")
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [
+        "corpus.json", "counts.npy", "dev-ids.npy", "dev-offsets.npy", "train-ids.npy", "train-offsets.npy",
+        "types.txt",
+    ]  # fmt: skip
+    monkeypatch.setattr(prepare_module, "_SENTENCES_PER_CHUNK", 7)
+    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_TASK", 1000)
+    for n_process in (1, 2):
+        many = tmp_path / f"many-{n_process}"
+        prepare(paths, settings.model_copy(update={"n_process": n_process}), many)
+        for name in names:
+            assert (tmp_path / "one" / name).read_bytes() == (many / name).read_bytes()
+
+
+def test_mistakes_are_found_before_the_text_is_read(tmp_path, text_file, monkeypatch):
+    monkeypatch.setattr(prepare_module, "tokenize_files", None)
+    raw = str(text_file)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        prepare(Paths(raw_text=raw, dev_text="nowhere"), Prepare(), tmp_path / "corpus")
+    with pytest.raises(ValueError, match="prepare.lang = 'zz'.*Choose another"):
+        prepare(Paths(raw_text=raw), Prepare(lang="zz"), tmp_path / "corpus")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
+
+
+def test_a_language_whose_tokenizer_is_not_installed(tmp_path, text_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)
+    with pytest.raises(ValueError, match=r"prepare\.lang = 'th'.*\n.*PyThaiNLP"):
+        prepare(Paths(raw_text=str(text_file)), Prepare(lang="th"), tmp_path / "corpus")

@@ -1,0 +1,130 @@
+"""Tokenized sentences of documents, compared with spaCy's own component and a plain implementation of the rule."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokenizer import Tokenizer
+from spacy.tokens import Doc
+
+from spacy_elmo.pretraining.config import Prepare
+from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
+from spacy_elmo.pretraining.corpus.tokenize import DocumentTokenizer, TokenizedText
+from spacy_elmo.text.documents import Document
+
+NLP = spacy.blank("en")
+NLP.add_pipe("sentencizer")
+WHITESPACE = {"@tokenizers": "tests.whitespace.v1"}
+PLAIN, TOKENIZED = DocumentTokenizer(Prepare()), DocumentTokenizer(Prepare(tokenized=True))
+
+
+@spacy.registry.tokenizers("tests.whitespace.v1")
+def make_whitespace_tokenizer():
+    return lambda nlp: Tokenizer(nlp.vocab)
+
+
+WORDS = st.sampled_from(
+    ["a", "Mr.", ".", "!", '"', "(", "b", "don't", "\u2028", " ", "\n", "end.", "-", "é"]
+)
+texts = st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=6)
+made = st.lists(
+    st.one_of(
+        texts.map(lambda lines: Document([" ".join(line) for line in lines], is_tokenized=False)),
+        texts.map(lambda lines: Document(sum(lines, []), is_tokenized=True)),
+    ),
+    max_size=5,
+)
+
+
+def sentences_of(text: TokenizedText) -> list[list[list[str]]]:
+    """Return documents of sentences of words."""
+    words = [text.types[word] for word in text.words]
+    sentences = [
+        words[end - n : end] for end, n in zip(np.cumsum(text.lengths), text.lengths, strict=True)
+    ]
+    return [
+        sentences[end - n : end]
+        for end, n in zip(np.cumsum(text.documents), text.documents, strict=True)
+    ]
+
+
+def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]]:
+    actual = []
+    for document in documents:
+        sentences: list[list[str]] = []
+        docs = (
+            [Doc(NLP.vocab, words=document.parts)]
+            if document.is_tokenized
+            else [NLP.make_doc(line) for line in document.parts]
+        )
+        if tokenized and not document.is_tokenized:
+            sentences = [line.split() for line in document.parts]
+        else:
+            for doc in docs:
+                start = True
+                for token in NLP.get_pipe("sentencizer")(doc):
+                    if token.is_sent_start or start:
+                        sentences.append([])
+                    # A newline ends a sentence as well; whitespace is no word.
+                    start = token.is_space and "\n" in token.text
+                    sentences[-1] += [] if token.is_space else [token.text]
+        if sentences := [sentence for sentence in sentences if sentence]:
+            actual.append(sentences)
+    return actual
+
+
+@pytest.mark.parametrize("tokenized", [False, True])
+@settings(max_examples=50)
+@given(made)
+def test_as_spacy_cuts(tokenized, documents):
+    text = (TOKENIZED if tokenized else PLAIN)(documents)
+    actual = sentences_of(text)
+    assert actual == expected(documents, tokenized)
+    # Types by first sight, each once.
+    flat = [word for document in actual for sentence in document for word in sentence]
+    assert text.types == list(dict.fromkeys(flat))
+
+
+def test_digests_are_equal_for_equal_text():
+    a, b, c = ([word] for word in ("a .", "b .", "c ."))
+    documents = [Document(text, is_tokenized=False) for text in (a + b, b, a + b, a, a + c)]
+    text = TOKENIZED(documents)
+    where = {digest: first for first, digest in [*enumerate(text.document_digests)][::-1]}
+    assert [where[digest] for digest in text.document_digests] == [0, 1, 0, 3, 4]
+    where = {digest: first for first, digest in [*enumerate(text.sentence_digests)][::-1]}
+    # a b, b, a b, a, a c
+    assert [where[digest] for digest in text.sentence_digests] == [0, 1, 1, 0, 1, 0, 0, 7]
+
+
+def test_nothing():
+    text = PLAIN([Document([" "], is_tokenized=True)])
+    assert (text.types, sentences_of(text)) == ([], [])
+    assert sentences_of(TOKENIZED([])) == []
+
+
+def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
+    """Words that the vocabulary forgets are tokenized as before."""
+    tokenizer = DocumentTokenizer(Prepare())
+    text = [Document([f"word{number} runs, again!"], is_tokenized=False) for number in range(50)]
+    whole = tokenizer(text)
+    monkeypatch.setattr(tokenize_module, "_MAX_STRINGS", 0)
+    known = len(tokenizer._nlp.vocab.strings)
+    new = [Document([f"other{number} runs, again!"], is_tokenized=False) for number in range(50)]
+    actual = sentences_of(tokenizer(new))
+    assert actual == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
+    assert len(tokenizer._nlp.vocab.strings) == known
+    assert sentences_of(tokenizer(text)) == sentences_of(whole)
+
+
+def test_a_tokenizer_as_in_the_config_of_a_pipeline():
+    # Pickled, as another process gets it.
+    tokenizer = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
+    text = [Document(["It's here."], is_tokenized=False)]
+    assert sentences_of(tokenizer(text)) == [[["It's", "here."]]]
+    with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}"):
+        DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
+    with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
+        DocumentTokenizer(Prepare(lang="zz"))

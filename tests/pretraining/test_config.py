@@ -1,0 +1,130 @@
+"""All problems of a config are reported at once."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from spacy.util import load_config
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretraining.config import PretrainConfig, Training
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def test_all_problems_at_once():
+    with pytest.raises(ValueError) as error:
+        PretrainConfig.of(
+            {
+                "training": {"max_steps": 10, "learn_rat": 0.1, "batch_tokens": -3},
+                "model": {"dim": 0, "layers": 2},
+                "pathes": {},
+            }
+        )
+    message = str(error.value)
+    for part in (
+        "[training] learn_rat = 0.1",
+        "[training] batch_tokens = -3",
+        "dim = 0",
+        "[pathes]",
+    ):
+        assert part in message
+
+
+def test_a_config_of_a_pipeline():
+    """Unknown sections are named without their contents."""
+    with pytest.raises(ValueError) as error:
+        PretrainConfig.of({"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}})
+    dropout, components = str(error.value).split("\n")[1:]
+    assert dropout.startswith("  [training] dropout = 'yyyy") and "valid number" in dropout
+    assert components == (
+        "  [components]: not a section of a pretraining config, which has paths, prepare, model, training, card"
+    )
+    assert len(dropout) < 250
+
+
+def test_a_limit_is_needed():
+    with pytest.raises(ValueError, match="at least one of max_steps"):
+        PretrainConfig.of({})
+
+
+def test_more_negatives_than_words():
+    with pytest.raises(ValueError, match="negatives = 30: .*vocab_size = 20"):
+        PretrainConfig.of({"training": {"max_steps": 1, "negatives": 30, "vocab_size": 20}})
+
+
+def test_preparing_needs_no_limit():
+    assert PretrainConfig.of({}, training=False).training.max_steps is None
+    with pytest.raises(ValueError, match="learn_rat"):
+        PretrainConfig.of({"training": {"learn_rat": 1}}, training=False)
+
+
+@pytest.mark.parametrize(
+    "section, field",
+    [("training", "max_steps"), ("training", "max_minutes"), ("prepare", "seed"), ("paths", "raw_text")],
+)  # fmt: skip
+def test_an_option_without_its_value_is_no_one(section, field):
+    """`--training.max_steps` alone is true on spaCy's command line."""
+    sections = {"training": {"max_epochs": 1}, "prepare": {}}
+    sections.setdefault(section, {})[field] = True
+    said = rf"\[{section}\] {field} = True: true is not possible here; was the value left out"
+    with pytest.raises(ValueError, match=said):
+        PretrainConfig.of(sections)
+
+
+def test_true_is_a_value_of_a_switch():
+    config = PretrainConfig.of({"training": {"max_tokens": 1e6}, "prepare": {"tokenized": True}})
+    assert config.prepare.tokenized is True
+    assert config.training.max_tokens == 1_000_000
+
+
+def test_word_input_is_refused():
+    with pytest.raises(ValueError, match=r"\[model\] n_words = 7: "):
+        PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_words": 7}})
+
+
+def test_an_alphabet_is_refused():
+    with pytest.raises(ValueError, match=r"\[model\] n_symbols = 7: "):
+        PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_symbols": 7}})
+
+
+def test_adagrad_has_no_weight_decay():
+    with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has none"):
+        PretrainConfig.of(
+            {"training": {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}}
+        )
+
+
+# Of the biLM without its head; the last three are the numbers published for the models of these sizes.
+MILLIONS = {"smoke": 0.2, "mini": 3.0, "small": 13.6, "medium": 28.0, "original": 93.6}
+
+
+@pytest.mark.parametrize("name", MILLIONS)
+def test_shipped_configs(name):
+    sections = load_config(CONFIGS / f"pretrain_{name}.cfg")
+    config = PretrainConfig.of(sections)
+    with torch.device("meta"):
+        parameters = sum(p.numel() for p in BiLM(config.bilm).parameters())
+    assert round(parameters / 1e6, 1) == MILLIONS[name]
+    # A config says all that a run depends on; a limit that it leaves out is none.
+    limits = {"max_steps", "max_epochs", "max_tokens", "max_minutes"}
+    assert set(sections["training"]) | limits == set(Training.model_fields)
+    others = {"n_words", "n_symbols", "word_dim", "forget_bias", "square_projections"}
+    spelling = {"unicode_form", "replace"}
+    assert set(sections["model"]) >= set(BiLMConfig().to_dict()) - others - spelling
+
+
+def test_the_original_is_the_paper_s():
+    """bilm-tf's `bin/train_elmo.py`, on three GPUs, with the gradient of the mean loss: a clip of 10 / 20."""
+    config = PretrainConfig.of(load_config(CONFIGS / "pretrain_original.cfg"))
+    assert config.bilm == BiLMConfig()
+    settings = config.training
+    assert (settings.optimizer, settings.learn_rate, settings.grad_clip) == (
+        "adagrad",
+        0.2,
+        10 / 20,
+    )
+    assert (settings.vocab_size, settings.negatives) == (793471, 8192)
+    assert (settings.batch_tokens, settings.max_epochs) == (128 * 20 * 3, 10)
+    assert (settings.dropout, settings.warmup_steps, settings.cooldown) == (0.1, 0, 0)

@@ -1,0 +1,78 @@
+"""Batches, targets and the loss of a step."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from spacy_elmo.bilm import head as head_module
+from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.pretraining.objective import Batcher, loss_sum, targets
+from tests import tiny
+
+TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
+VOCAB = 6  # "rare" is <UNK> as a target, and itself as input
+
+
+@pytest.fixture
+def bilm():
+    return tiny.bilm(tiny.config())
+
+
+@pytest.fixture
+def batcher(bilm):
+    return Batcher(bilm, TYPES, TYPES[:VOCAB])
+
+
+def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
+    words = [sentence.split() for sentence in sentences]
+    flat = [TYPES.index(word) for sentence in words for word in sentence]
+    return np.array(flat, dtype=np.int32), np.array([len(sentence) for sentence in words])
+
+
+def test_batch_reads_characters_and_predicts_classes(bilm, batcher):
+    batch = batcher(*ids("a rare cat", "a cat"))
+    assert torch.equal(batch.token_ids, bilm.token_ids(["a", "cat", "rare"]))
+    assert batch.classes.tolist() == [3, 4, 2, 0, 1]
+    assert batch.words.tolist() == [0, 2, 1, 0, 1]
+
+
+def test_targets_are_the_next_words_and_the_closing_boundary(bilm, batcher):
+    batch = batcher(*ids("cat sat", "a rare cat"))
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths)
+    forward, backward = targets(reading, batch.classes)
+    # Packed: first steps of the longer and the shorter sentence, then their second steps, ...
+    assert [TYPES[i] for i in forward] == ["a", "cat", "<UNK>", "sat", "cat", "</S>", "</S>"]
+    assert [TYPES[i] for i in backward] == ["cat", "sat", "<UNK>", "cat", "a", "<S>", "<S>"]
+
+
+@pytest.mark.parametrize("number", [3, None])
+def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
+    batch = batcher(*ids("a rare cat", "cat sat"))
+    head = Head(VOCAB, 5)
+    random = np.random.default_rng(0)
+    negatives = number and [Negatives(VOCAB, number, random) for _ in range(2)]
+    reading = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths)
+    expected = 0.0
+    for direction, target in enumerate(torch.from_numpy(targets(reading, batch.classes))):
+        hidden = reading.outputs[-1][direction]
+        if negatives:
+            expected += head.sampled_loss(hidden, target, negatives[direction]).item()
+        else:
+            logits = hidden @ head.weight.t() + head.bias[:, 0]
+            expected += F.cross_entropy(logits, target, reduction="sum").item()
+    loss = loss_sum(bilm, head, batch, negatives, dropout=0.0)
+    assert loss.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_gradient_of_the_full_softmax_does_not_depend_on_its_blocks(bilm, batcher, monkeypatch):
+    """Logits that are recomputed block by block in the backward pass give the gradient of all logits together."""
+    batch, head = batcher(*ids("a rare cat", "cat sat")), Head(VOCAB, 5)
+    gradients = []
+    for rows in (3, 1000):
+        monkeypatch.setattr(head_module, "_ROWS_PER_BLOCK", rows)
+        parameters = [*bilm.parameters(), *head.parameters()]
+        loss = loss_sum(bilm, head, batch, None, dropout=0.0)
+        gradients.append(torch.autograd.grad(loss, parameters))
+    torch.testing.assert_close(*gradients)
+    assert gradients[0][-1].abs().sum() > 0

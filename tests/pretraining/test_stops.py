@@ -1,0 +1,122 @@
+"""A run that is stopped or killed at any moment, through its command, ends as if it had not been."""
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from confection import Config
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretraining.training import checkpoint
+from tests.processes import command, start
+
+DEADLINE = 120
+
+
+@pytest.fixture
+def pretrain(text_file, make_config, tmp_path):
+    """Start the command, with a constant learning rate, so that the end of a run can be chosen while it runs."""
+    config = make_config(
+        max_steps=1_000_000, cooldown=0.0, dropout=0.1, log_every=3, eval_every=20, save_every=4
+    )
+    config = config.model_copy(
+        update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})}
+    )
+    Config(config.model_dump()).to_disk(tmp_path / "run.cfg")
+
+    def pretrain(out: Path, *options: str):
+        args = ["pretrain", str(tmp_path / "run.cfg"), str(out), "--resume", *options]
+        return start(command, args, tmp_path / f"{out.name}.txt")
+
+    return pretrain
+
+
+def step(out: Path) -> int:
+    state = checkpoint.load(out / "checkpoint")
+    return state["step"] if state else 0
+
+
+def wait_for_checkpoint(out: Path, process, number: int = 1) -> None:
+    """Return once `number` checkpoints have been written from now on."""
+    newest, seen, deadline = out / "checkpoint" / "current.pt", 0, time.monotonic() + DEADLINE
+    before = newest.stat().st_ino if newest.exists() else None
+    while seen < number:
+        assert process.is_alive() and time.monotonic() < deadline
+        try:
+            now = newest.stat().st_ino
+        except FileNotFoundError:  # between the two renames
+            continue
+        seen, before = seen + (now != before), now
+        time.sleep(0.001)
+
+
+def finish(process) -> None:
+    process.join(DEADLINE)
+    assert process.exitcode == 0
+
+
+def assert_same_run(left: Path, right: Path) -> None:
+    for name in ("model-last.safetensors", "model-best.safetensors"):
+        mine, theirs = (Weights.load(out / name) for out in (left, right))
+        assert mine.card == theirs.card
+        assert mine.tensors.keys() == theirs.tensors.keys()
+        for tensor, other in mine.tensors.items():
+            assert torch.equal(other, theirs.tensors[tensor])
+    clock = {"minutes", "tokens_per_second", "steps"}
+    mine, theirs = (
+        [
+            {key: value for key, value in json.loads(line).items() if key not in clock}
+            for line in (out / "log.jsonl").read_text().splitlines()
+        ]
+        for out in (left, right)
+    )
+    assert mine == theirs
+
+
+@pytest.mark.slow
+def test_twenty_kills(pretrain, tmp_path):
+    """SIGKILL at random moments: while the text is prepared, in a step, in an evaluation, in any write."""
+    draw, broken = random.Random(0), tmp_path / "broken"
+    steps = []
+    for _ in range(20):
+        process = pretrain(broken)
+        wait_for_checkpoint(broken, process, draw.randrange(3))
+        time.sleep(draw.uniform(0, 0.1))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        steps.append(step(broken))
+    assert steps == sorted(steps) and len(set(steps)) > 10
+    # The newest checkpoint may also have been torn by a machine that lost its power: the one before stands in.
+    newest = broken / "checkpoint" / "current.pt"
+    newest.write_bytes(newest.read_bytes()[:-1000])
+    assert 0 < step(broken) < steps[-1]
+
+    end = ["--training.max_steps", str(steps[-1] + 10)]
+    finish(pretrain(broken, *end))
+    finish(pretrain(tmp_path / "unbroken", *end))
+    assert_same_run(broken, tmp_path / "unbroken")
+
+
+def test_signals_save_a_checkpoint_and_say_so(pretrain, tmp_path):
+    out = tmp_path / "broken"
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        process = pretrain(out)
+        wait_for_checkpoint(out, process)
+        os.kill(process.pid, number)
+        process.join(DEADLINE)
+        message = " ".join((tmp_path / "broken.txt").read_text().split())
+        assert process.exitcode == code, message
+        assert (
+            f"{number.name}: Stopped after step {step(out):,}" in message and "--resume" in message
+        )
+        assert not (out / "model-last.safetensors").exists()
+    end = ["--training.max_steps", str(step(out) + 10)]
+    finish(pretrain(out, *end))
+    finish(pretrain(tmp_path / "unbroken", *end))
+    assert_same_run(out, tmp_path / "unbroken")

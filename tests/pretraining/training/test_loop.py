@@ -1,0 +1,317 @@
+"""Training learns, and can be stopped at any moment."""
+
+import dataclasses
+import json
+import math
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretraining.stages import PretrainingStopped
+from spacy_elmo.pretraining.training import checkpoint, gradient, loop, trainer
+from spacy_elmo.pretraining.training.loop import train
+
+
+def tensors(path) -> dict[str, torch.Tensor]:
+    return Weights.load(path).tensors
+
+
+def equal(left, right) -> bool:
+    return left.keys() == right.keys() and all(
+        torch.equal(left[name], right[name]) for name in left
+    )
+
+
+def test_learns_the_grammar(corpus, make_config, tmp_path):
+    """Each noun determines its verb, which a trained model predicts, as it does the end of a sentence."""
+    config = make_config(max_steps=300, learn_rate=0.03, eval_every=100, batch_tokens=128)
+    rows = list(train(config, corpus, tmp_path / "run"))
+    dev = [row.dev for row in rows if row.dev is not None]
+    # A sentence has 6 2/3 targets on average, and hides one of 6 nouns and one of 3 ends: no model can be below this.
+    entropy = (math.log(6) + math.log(3)) / (20 / 3)
+    assert 0.95 * math.exp(entropy) < dev[-1].forward < 1.3 * math.exp(entropy)
+    assert dev[-1].vocab_size == len(corpus.vocabulary(20))
+    assert rows[-1].step == rows[-1].steps == 300
+    written = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in written] == [row.step for row in rows]
+    best = Weights.load(tmp_path / "run/model-best.safetensors")
+    assert best.card["perplexity"]["mean"] == min(d.mean for d in dev)
+    assert best.vocabulary == corpus.vocabulary(20)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"dropout": 0.2, "accumulate_gradient": 3},
+        {"negatives": None},
+        {"optimizer": "adagrad", "precision": "float32"},
+        {"optimizer": "adagrad", "negatives": None},
+    ],
+    ids=str,
+)
+def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, settings):
+    unbroken = list(train(make_config(**settings), corpus, tmp_path / "unbroken"))
+    # Stopped between two checkpoints, in the middle of a log interval, twice.
+    for resume, rows in ((False, 1), (True, 2)):
+        run = train(make_config(**settings), corpus, tmp_path / "broken", resume=resume)
+        for _ in range(rows):
+            next(run)
+        run.close()
+    list(train(make_config(**settings), corpus, tmp_path / "broken", resume=True))
+    for name in ("model-last.safetensors", "model-best.safetensors"):
+        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
+    log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in log] == [row.step for row in unbroken]
+    assert [row["loss"] for row in log] == [row.loss for row in unbroken]
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(corpus, make_config, tmp_path, monkeypatch):
+    run = train(make_config(), corpus, tmp_path / "run")
+    next(run), next(run)
+    monkeypatch.setattr(
+        torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
+    with pytest.raises(OSError, match="No space left"):
+        list(run)
+    monkeypatch.undo()
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 10
+    list(train(make_config(), corpus, tmp_path / "run", resume=True))
+    list(train(make_config(), corpus, tmp_path / "unbroken"))
+    assert equal(
+        *(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken"))
+    )
+
+
+def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypatch):
+    next(train(make_config(), corpus, tmp_path / "run"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
+    with pytest.warns(UserWarning, match="continues with 99"):
+        next(train(make_config(), corpus, tmp_path / "run", resume=True))
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
+    corpus, make_config, tmp_path, monkeypatch
+):
+    run = train(make_config(), corpus, tmp_path / "run")
+    next(run)
+    loss_sum = gradient.loss_sum
+    monkeypatch.setattr(gradient, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
+    with pytest.raises(ValueError, match="Step 6: .*nan.*--training.learn_rate 0.001"):
+        list(run)
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
+
+
+@pytest.mark.parametrize(
+    "limit, expected",
+    [
+        ({"max_tokens": 300}, "tokens"),
+        ({"max_epochs": 1}, "epoch"),
+        ({"max_minutes": 1e-9}, "minutes"),
+    ],
+)
+def test_limits(corpus, make_config, tmp_path, limit, expected):
+    row = list(train(make_config(**{"max_steps": 1000, **limit}), corpus, tmp_path / "run"))[-1]
+    assert row.step < 1000
+    value = {"tokens": row.tokens, "epoch": row.epoch, "minutes": row.minutes}[expected]
+    assert value >= next(iter(limit.values()))
+
+
+class Stop(Exception):
+    """Simulated kill."""
+
+
+def stopping(write, when):
+    """Return a function that writes, or raises `Stop` for certain arguments."""
+
+    def stopped(*args, **kwargs):
+        if when(*args):
+            raise Stop
+        return write(*args, **kwargs)
+
+    return stopped
+
+
+@pytest.mark.parametrize("moment", ["log", "best", "checkpoint", "last"])
+def test_a_stop_between_any_two_writes_loses_nothing(
+    corpus, make_config, tmp_path, monkeypatch, moment
+):
+    """Files that were not yet written when the run was stopped at its last step are written when it is resumed."""
+    unbroken = list(train(make_config(), corpus, tmp_path / "unbroken"))
+
+    with monkeypatch.context() as patch:
+        if moment == "log":
+            patch.setattr(
+                loop.log.json,
+                "dumps",
+                stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
+            )
+        elif moment == "checkpoint":
+            save = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
+            patch.setattr(checkpoint, "save", save)
+        else:
+            name = f"model-{moment}.safetensors"
+            write = stopping(
+                loop._write_weights,
+                lambda run, path, _: run.position.step == 20 and path.name == name,
+            )
+            patch.setattr(loop, "_write_weights", write)
+        with pytest.raises(Stop):
+            list(train(make_config(), corpus, tmp_path / "broken"))
+    list(train(make_config(), corpus, tmp_path / "broken", resume=True))
+    for name in ("model-last.safetensors", "model-best.safetensors"):
+        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
+    log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in log] == [row.step for row in unbroken]
+
+
+def test_gradients_are_the_same_with_several_threads(corpus, make_config, tmp_path):
+    """Adding up the gradients of repeated words races between threads unless the order is fixed."""
+    config = make_config(max_steps=1, batch_tokens=2000)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        weights = []
+        for run in range(4):
+            list(train(config, corpus, tmp_path / str(run)))
+            weights.append(tensors(tmp_path / str(run) / "model-last.safetensors"))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(equal(weights[0], other) for other in weights[1:])
+
+
+def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
+    corpus, make_config, tmp_path, monkeypatch
+):
+    run = train(make_config(), corpus, tmp_path / "run")
+    next(run)
+    monkeypatch.setattr(gradient, "clip_gradients", lambda *_: float("inf"))
+    with pytest.raises(ValueError, match="Step 6.* inf.*--training.learn_rate 0.001"):
+        list(run)
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
+
+
+def test_another_corpus_is_refused(corpus, make_config, tmp_path):
+    next(train(make_config(), corpus, tmp_path / "run"))
+    other = dataclasses.replace(corpus, types=[*corpus.types[:3], *reversed(corpus.types[3:])])
+    with pytest.raises(ValueError, match="belongs to another corpus"):
+        next(train(make_config(), other, tmp_path / "run", resume=True))
+
+
+@pytest.mark.parametrize("name, value", [("bilm", None), ("since", {"else": 1}), ("step", None)])
+def test_a_checkpoint_with_a_damaged_entry_is_refused(corpus, make_config, tmp_path, name, value):
+    next(train(make_config(), corpus, tmp_path / "run"))
+    (path,) = (tmp_path / "run" / "checkpoint").glob("current.pt")
+    state = torch.load(path, weights_only=True)
+    del state[name]
+    torch.save({**state, name: value} if value is not None else state, path)
+    with pytest.raises(ValueError, match="checkpoint is damaged"):
+        next(train(make_config(), corpus, tmp_path / "run", resume=True))
+
+
+def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    list(train(make_config(max_steps=3), corpus, tmp_path / "run"))
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_other_gpus_are_left_alone(corpus, make_config, tmp_path, monkeypatch):
+    """On a machine with several, torch would otherwise ask each of them for its random state."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail(f"asked {device}"))
+    list(train(make_config(max_steps=1), corpus, tmp_path / "run"))
+
+
+def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
+    rows = list(train(make_config(), corpus, tmp_path / "run"))
+    log = tmp_path / "run/log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text(lines[0] + "\0\0\0")
+    list(train(make_config(max_steps=25), corpus, tmp_path / "run", resume=True))
+    assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [rows[0].step, 25]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"negatives": None}, {"batch_tokens": 10, "optimizer": "adagrad"}], ids=str
+)
+def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, settings):
+    """There may be more parts than sentences."""
+    rows = []
+    for parts in (1, 5):
+        config = make_config(precision="float32", accumulate_gradient=parts, **settings)
+        rows.append(list(train(config, corpus, tmp_path / str(parts))))
+    for key in ("loss", "grad_norm"):
+        whole, summed = ([getattr(row, key) for row in run] for run in rows)
+        assert summed == pytest.approx(whole, rel=1e-5)
+    assert rows[0][-1].dev.mean == pytest.approx(rows[1][-1].dev.mean, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"negatives": None, "learn_rate": 0.03}, {"optimizer": "adagrad", "learn_rate": 0.2}],
+    ids=str,
+)
+def test_other_objectives_and_optimizers_learn(corpus, make_config, tmp_path, settings):
+    config = make_config(max_steps=60, eval_every=60, batch_tokens=128, **settings)
+    assert list(train(config, corpus, tmp_path / "run"))[-1].dev.mean < 9
+    # What the words' frequencies alone would give:
+    counts = corpus.counts[corpus.counts > 0] / corpus.counts.sum()
+    assert math.exp(-(counts * np.log(counts)).sum()) > 9
+
+
+def test_patience(corpus, make_config, tmp_path, monkeypatch):
+    """The run ends after that many steps without an improvement, and can be resumed with more patience."""
+    figures = iter([9.0, 8.0, 8.5, 8.0, 7.0, 7.5, 7.5, 7.5])
+
+    def perplexity(*args):
+        return dataclasses.replace(right(*args), mean=next(figures))
+
+    right = trainer.perplexity
+    monkeypatch.setattr(trainer, "perplexity", perplexity)
+    config = make_config(max_steps=1000, eval_every=2, log_every=2, save_every=2, patience=4)
+    rows = list(train(config, corpus, tmp_path / "run"))
+    assert [(row.step, row.best) for row in rows] == [(2, True), (4, True), (6, False), (8, False)]
+    assert (tmp_path / "run/model-last.safetensors").exists()
+    assert list(train(config, corpus, tmp_path / "run", resume=True)) == []
+    longer = make_config(max_steps=1000, eval_every=2, log_every=2, save_every=2, patience=6)
+    rows = list(train(longer, corpus, tmp_path / "run", resume=True))
+    assert [(row.step, row.best) for row in rows] == [
+        (10, True), (12, False), (14, False), (16, False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fast", ["bfloat16", "float32"])
+def test_auto_is_what_the_machine_is_fast_in_and_stays(
+    corpus, make_config, tmp_path, monkeypatch, fast
+):
+    def on_a_machine_for(name: str) -> None:
+        known = {"avx512_bf16": name == "bfloat16"}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+
+    on_a_machine_for(fast)
+    list(train(make_config(precision=fast), corpus, tmp_path / "said"))
+    next(train(make_config(), corpus, tmp_path / "auto"))
+    on_a_machine_for("float32" if fast == "bfloat16" else "bfloat16")
+    list(train(make_config(), corpus, tmp_path / "auto", resume=True))
+    mine, theirs = (
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
+    )
+    assert mine.card["training_precision"] == theirs.card["training_precision"] == fast
+    assert equal(mine.tensors, theirs.tensors)
+
+
+def test_stop(corpus, make_config, tmp_path):
+    """The checkpoint is from the step after which `stop` was set, although none was due."""
+    stop = threading.Event()
+    run = train(make_config(save_every=1000, log_every=3), corpus, tmp_path / "run", stop=stop)
+    assert next(run).step == 3
+    stop.set()
+    with pytest.raises(PretrainingStopped, match="after step 4"):
+        next(run)
+    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4

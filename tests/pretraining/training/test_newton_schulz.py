@@ -1,0 +1,69 @@
+"""Nearly orthogonal matrices, beside the same polynomial in float64."""
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.pretraining.training.newton_schulz import nearly_orthogonal
+
+BOTH = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+SHAPES = [(64, 64), (64, 90), (64, 100), (64, 256), (256, 64), (96, 1024)]
+
+
+def polynomial(matrix: torch.Tensor) -> torch.Tensor:
+    x = matrix.double() / matrix.double().norm()
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x
+
+
+def with_singular_values(shape: tuple[int, int], values: torch.Tensor) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    left, right = (
+        torch.linalg.qr(torch.randn(size, min(shape), generator=generator))[0] for size in shape
+    )
+    return left * values @ right.T
+
+
+def error(result: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((result.double() - expected).norm() / expected.norm())
+
+
+@BOTH
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_it_is_the_polynomial(shape, power, dtype):
+    values = torch.arange(1.0, min(shape) + 1) ** -power
+    matrix = with_singular_values(shape, values)
+    result = nearly_orthogonal(matrix, dtype)
+    assert result.dtype == dtype
+    assert error(result, polynomial(matrix)) < {torch.bfloat16: 0.08, torch.float32: 1e-4}[dtype]
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(64, 64), (64, 256), (256, 64)])
+def test_singular_values_are_near_one_and_vectors_stay(shape, dtype):
+    matrix = with_singular_values(shape, torch.linspace(0.05, 1, 64))
+    left, values, right = np.linalg.svd(matrix.numpy(), full_matrices=False)
+    inner = left.T @ nearly_orthogonal(matrix, dtype).float().numpy() @ right.T
+    assert 0.65 < inner.diagonal().min() < inner.diagonal().max() < 1.25
+    assert np.abs(inner - np.diag(inner.diagonal())).max() < 0.05
+
+
+@BOTH
+@pytest.mark.parametrize("decay", [5.0, 20.0, 80.0])
+def test_rounding_is_small_or_no_worse_than_in_torch(decay, dtype):
+    """The Gram matrix of so steep a spectrum has eigenvalues far below its rounding, which must not grow."""
+    muon = pytest.importorskip("torch.optim._muon", reason="torch 2.9 was the first to have it")
+    matrix = with_singular_values((256, 1024), torch.exp(-torch.arange(256.0) / decay))
+    expected = polynomial(matrix)
+    theirs = muon._zeropower_via_newtonschulz(matrix, (3.4445, -4.7750, 2.0315), 5, 1e-7)
+    assert error(nearly_orthogonal(matrix, dtype), expected) < max(
+        0.05, 1.1 * error(theirs, expected)
+    )
+
+
+@BOTH
+def test_zero_stays_zero(dtype):
+    assert not nearly_orthogonal(torch.zeros(64, 128), dtype).any()
