@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
     from .pretraining.run import pretrain
-    from .pretraining.stages import PretrainingStopped
+    from .pretraining.training.stopped import PretrainingStopped
     from .search.index import SearchIndex
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
 
 _MODULES = {
     "LanguageModel": ".analysis.language_model",
-    "PretrainingStopped": ".pretraining.stages",
+    "PretrainingStopped": ".pretraining.training.stopped",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",

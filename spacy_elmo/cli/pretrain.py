@@ -21,8 +21,9 @@ from .settings import config_overrides
 from .signals import StopSignal
 
 if TYPE_CHECKING:
-    from ..pretraining.stages import PretrainingStopped, Stage
+    from ..pretraining.stages import Stage
     from ..pretraining.training.log import Progress
+    from ..pretraining.training.stopped import PretrainingStopped
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -56,7 +57,7 @@ def pretrain_cli(
         import_code(code)
         overrides = config_overrides(ctx.args)
         from ..pretraining.run import pretrain
-        from ..pretraining.stages import PretrainingStopped
+        from ..pretraining.training.stopped import PretrainingStopped
 
         stop = StopSignal()
         with _Screen(out, resume) as screen:

@@ -1,4 +1,4 @@
-"""Stages that a run tells its caller of, besides its progress, and the exception of a run that was stopped."""
+"""Stages that a run tells its caller of, besides its progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,3 @@ class Finished:
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
-
-
-class PretrainingStopped(Exception):
-    """End of a run on request. Its checkpoint is that of the last step, so nothing is lost."""

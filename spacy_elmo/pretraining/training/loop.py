@@ -12,10 +12,10 @@ import torch
 from ...bilm.weights import Weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
-from ..stages import PretrainingStopped
 from . import checkpoint, log
 from .distributed import Ranks
 from .log import Progress
+from .stopped import PretrainingStopped
 from .trainer import Trainer
 
 _CPU = torch.device("cpu")

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.stages import PretrainingStopped
 from spacy_elmo.pretraining.training import checkpoint, gradient, loop, trainer
 from spacy_elmo.pretraining.training.loop import train
+from spacy_elmo.pretraining.training.stopped import PretrainingStopped
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
