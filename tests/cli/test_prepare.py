@@ -106,7 +106,7 @@ def test_an_empty_model_is_that_of_the_weights_to_start_from(files):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (("--paths.init", "nowhere"), "No weights file at nowhere"),
+        (("--paths.init", "nowhere"), "nowhere"),
         (("--paths.dev_text", "nowhere"), "No text at 'nowhere'"),
         (("--prepare.tokenized", "false", "--prepare.lang", "zz"), "prepare.lang = 'zz'"),
         (("--prepare.seed",), "[prepare] seed = True"),

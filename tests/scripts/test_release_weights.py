@@ -10,7 +10,8 @@ from scripts import release_weights
 from scripts.release_weights import release, shorten
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.config import Prepare
+from spacy_elmo.pretraining.config import Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.scoring.evaluate import evaluate
 from tests import tiny
 
@@ -43,6 +44,8 @@ def test_the_file_has_the_score_that_its_card_names(tmp_path, monkeypatch):
     paths = {"raw_text": str(text), "dev_text": str(text)}
     settings = {"paths": paths, "prepare": {"tokenized": True}, "training": {"max_steps": 1}}
     Config(settings).to_disk(run / "config.cfg")
+    config = PretrainConfig.of(settings)
+    prepare(config.paths, config.prepare, run / "corpus")
     torch.manual_seed(0)
     bilm, head = tiny.bilm(tiny.config()), Head(len(VOCABULARY), 5)
     best = Weights.from_bilm(bilm, head, vocabulary=VOCABULARY, card={"language": "en"})
