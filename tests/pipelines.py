@@ -110,9 +110,16 @@ def parameters(nlp: Language, name: str = "elmo") -> dict[str, np.ndarray]:
 
 def gradients(nlp: Language) -> dict[str, np.ndarray]:
     """Return the accumulated gradients of the biLM, including those of the present batch."""
-    nlp.get_pipe("elmo")._run_backward()
+    nlp.get_pipe("elmo").source.backward()
     named = bilm(nlp).named_parameters()
     return {name: p.grad.numpy().copy() for name, p in named if p.grad is not None}
+
+
+def training_layers(nlp: Language, docs: list[Doc]) -> list[np.ndarray]:
+    """Return the layers that a listener gets for the Docs of an update."""
+    source = nlp.get_pipe("elmo").source
+    source.begin(docs)
+    return source.train(docs)[0]
 
 
 def changed(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> set[str]:

@@ -109,7 +109,7 @@ class LanguageModel:
         classes = softmax_classes(sequences.words, self._rows, spelling)
         words = np.full((2, len(doc)), np.nan, dtype=np.float32)
         unknown = np.zeros(len(doc), dtype=bool)
-        unknown[sequences.places] = classes[sequences.rows] == self._rows[UNK]
+        unknown[sequences.tokens] = classes[sequences.rows] == self._rows[UNK]
         closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
         starts = np.cumsum(sequences.lengths) - sequences.lengths
         for lengths, batch in sequences.batches(self._max_batch_tokens):
@@ -117,7 +117,7 @@ class LanguageModel:
                 self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
                 max_words=self._max_batch_tokens,
             )  # fmt: skip
-            words[:, sequences.places[batch]] = scores.words
+            words[:, sequences.tokens[batch]] = scores.words
             # Batches are sorted by length, not in the order of the text.
             spans = np.searchsorted(starts, batch[np.cumsum(lengths) - lengths])
             closing[:, spans] = scores.closing
@@ -182,20 +182,20 @@ class LanguageModel:
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
         """Return (2, n, P), the output of each direction at n tokens before it has processed the token."""
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
-        spans = np.unique(span_of_token[np.isin(sequences.places, positions)])
+        spans = np.unique(span_of_token[np.isin(sequences.tokens, positions)])
         is_needed = np.isin(span_of_token, spans)
         sequences = dataclasses.replace(
             sequences,
             lengths=sequences.lengths[spans],
             rows=sequences.rows[is_needed],
-            places=sequences.places[is_needed],
+            tokens=sequences.tokens[is_needed],
         )
         token_ids = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.n_tokens, -1)
         slots[positions] = np.arange(len(positions))
         contexts = self._opening_states[:, None].repeat(1, len(positions), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
-            targets = _next_slots(slots[sequences.places[batch]], lengths)
+            targets = _next_slots(slots[sequences.tokens[batch]], lengths)
             chunks = self._bilm.forward_chunks(
                 token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )

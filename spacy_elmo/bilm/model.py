@@ -164,7 +164,6 @@ class BiLM(nn.Module):
         final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
         return PackedOutput(tokens, sequence, packing, outputs, final)
 
-    @torch.no_grad()
     def forward_chunks(
         self,
         token_ids: Tensor,
@@ -177,7 +176,7 @@ class BiLM(nn.Module):
         """Compute the layers of every word of a batch, a few steps at a time, each direction from its own end.
 
         Every chunk starts with the final states of the one before, so a sentence of any length takes the memory of a
-        chunk, and its layers are exact. There is no graph: no gradient flows out of a state.
+        chunk, and its layers are exact. No gradient flows out of a state: to train, take one chunk.
 
         Args:
             token_ids, words, lengths, state: see `forward_packed`; each word is encoded once a chunk.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from spacy.language import Language
@@ -14,29 +14,17 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from ..catalogue.weight_names import AUTO
-from .encode.encoder import averages, layers_and_width, shim_of
 from .forks import guard_forks
-from .listen.batch import ListenerBatch
+from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import state_of
 from .listen.tok2vec import ReplaceListenerConfig, replace_listener
 from .listen.upstream import Upstream
 from .options import BiLMOptions, ElmoOptions, default_options
 from .pipeline_meta import credit_and_check_language
 from .pipeline_ref import PipelineRef
-from .store.cache import LayerCache
-from .store.extensions import install_extensions, store_layers, stored_layers
-from .store.hooks import set_hooks
-from .store.mapped_arrays import mapped_copy
+from .store.extensions import install_extensions
 
 _DEFAULTS = ElmoOptions()
-
-
-class ComputedLayers(list[Any]):
-    """The layers of some Docs, and the version of the weights that computed them (`BiLMShim.version`)."""
-
-    def __init__(self, layers: Iterable[Any], version: str) -> None:
-        super().__init__(layers)
-        self.version = version
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
@@ -47,6 +35,8 @@ def _could_listen(nlp: Language, name: str) -> bool:
 
 class Elmo(Upstream, TrainablePipe):
     """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
+
+    Its `source` has the layers and does all of this; the component is what spaCy expects around it.
 
     Args:
         vocab: the pipeline's vocabulary.
@@ -66,11 +56,9 @@ class Elmo(Upstream, TrainablePipe):
         pipeline: PipelineRef | None = None,
     ) -> None:
         super().__init__(vocab, model, name)
-        self._batch: ListenerBatch | None = None
-        self._losses: dict[str, float] = {}
+        self.source = LayerSource(model, options, name, pipeline)
         self._options = options
-        self._pipeline = pipeline or PipelineRef()
-        self._cache = LayerCache(options.cache_mb, options.cache_dir)
+        self._losses: dict[str, float] = {}
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
         self.listener_map = {}
@@ -84,92 +72,17 @@ class Elmo(Upstream, TrainablePipe):
     @property
     def frozen(self) -> bool:
         """True if the present step leaves the biLM unchanged."""
-        return shim_of(self.model).trainable is None
-
-    def layers_and_width(self) -> tuple[int, int]:
-        """Return the number of layers, L + 1, and their width. Loads the weights if necessary."""
-        return layers_and_width(self.model)
+        return self.source.frozen
 
     # Prediction
 
-    def __call__(self, doc: Doc) -> Doc:
-        install_extensions()
-        return super().__call__(doc)
-
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Store the layers on a stream of Docs. No vector depends on `batch_size`."""
-        install_extensions()
-        yield from super().pipe(stream, batch_size=batch_size)
-
     def predict(self, docs: Iterable[Doc]) -> ComputedLayers:
-        """Compute the layers of each Doc, (layers, n_tokens, width); with `store = "average"` their average,
-        (n_tokens, width). After training has begun, cached layers are used, and layers are cached from the second
-        time on that a Doc is predicted: so the Docs of the dev part are computed twice, and not in every evaluation."""
-        # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
-        docs, version = list(docs), self._version()
-        if self._options.store == "average":
-            return ComputedLayers(averages(self.model, docs), version)
-        if not self._cache.in_use:
-            return ComputedLayers(self.model.predict(docs), version)
-        cached = self._cache.get_or_compute(self.model, docs, keep=False)
-        return ComputedLayers(map(mapped_copy, cached), version)
+        """Compute the layers of each Doc; see `LayerSource.compute`."""
+        return self.source.compute(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store the result of `predict` on its Docs, with hooks and extra annotations if the options say so.
-
-        Layers from elsewhere have no version, so training computes its own.
-        """
-        docs, version = list(docs), getattr(scores, "version", None)
-        for doc, layers in zip(docs, scores, strict=True):
-            store_layers(doc, self.name, layers, version)
-            if self._options.hooks:
-                set_hooks(doc)
-        if self._options.set_extra_annotations is not None:
-            self._options.set_extra_annotations(docs, list(scores))
-
-    def stored_layers(self, doc: Doc, *, train: bool = False) -> Floats3d | None:
-        """Return the layers that this component, or a user, has stored on a Doc, if they match its tokens.
-
-        Args:
-            train: only layers that this component has computed with the present weights, or that a user has set.
-        """
-        return stored_layers(doc, self.name, shim_of(self.model).version if train else None)
-
-    def compute_missing(self, docs: list[Doc], *, train: bool, warn: bool = True) -> list[Floats3d]:
-        """Compute the layers of Docs that a listener requires and that have none, and store them there.
-
-        Args:
-            train: the Docs are training data, so the layers are cached.
-            warn: If False, warn only when this component is disabled. A warning is given once.
-        """
-        if warn or self.is_disabled():
-            self.warn_once(
-                "on demand",
-                f"{self.name!r} did not run on Docs whose layers a later component uses, so they are computed on"
-                " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
-                " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
-            )
-        version = self._version()
-        # Copies, because a user may change the arrays on a Doc.
-        layers = (
-            ComputedLayers(map(mapped_copy, self._cached(docs)), version)
-            if train
-            else self.predict(docs)
-        )
-        self.set_annotations(docs, layers)
-        return layers
-
-    def _version(self) -> str:
-        shim = shim_of(self.model)
-        shim.ensure_loaded()  # which is a change of version
-        return shim.version
-
-    def mark_training(self, docs: list[Doc]) -> None:
-        """Mark Docs as training data, so that the cache keeps their layers between epochs.
-
-        Listeners do so for Docs with stored layers, because `pipe` cannot know that it runs for annotating_components.
-        """
-        self._cache.mark_training(self.model, docs)
+        """Store the result of `predict` on its Docs; see `LayerSource.store`."""
+        self.source.store(list(docs), scores)
 
     # Training
 
@@ -182,7 +95,7 @@ class Elmo(Upstream, TrainablePipe):
             OSError, ValueError: the weights cannot be loaded.
         """
         self.model.initialize()
-        self._end_batch()
+        self.source.reset()
         if nlp is not None and not self.listeners:
             self._warn_of_no_listener(nlp)
 
@@ -215,52 +128,27 @@ class Elmo(Upstream, TrainablePipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        self._run_backward()
-        self._batch = self.new_batch([example.predicted for example in examples])
+        self._add_loss(self.source.begin([example.predicted for example in examples]))
         self._losses = losses
-        for listener in self.listeners:
-            state = state_of(listener)
-            state.batch, state.zeros = self._batch, None
         if sgd is not None and sgd is not False:
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Run the backward pass and let the optimizer take a step. A batch that no listener has used yet is kept."""
-        if self._batch is not None and self._batch.was_read:
-            self._run_backward()
-            self._end_batch()
+        self._add_loss(self.source.backward())
         self.model.finish_update(sgd)
 
-    def new_batch(self, docs: list[Doc]) -> ListenerBatch:
-        """Make a batch for the listeners, with a backward pass if the biLM is trained."""
-        if not self.frozen:
-            return ListenerBatch(docs, self.model.begin_update)
-        return ListenerBatch(docs, lambda docs: (self._cached(docs), None))
-
-    def _cached(self, docs: list[Doc]) -> list[Floats3d]:
-        """Return the layers of training Docs from the cache, which computes and stores those it does not contain.
-        Layers stored on the Docs are not used: they may be those of other weights."""
-        return self._cache.get_or_compute(self.model, docs, keep=True)
-
-    def _run_backward(self) -> None:
-        if self._batch is not None:
-            loss = self._batch.backprop()
+    def _add_loss(self, loss: float) -> None:
+        if loss:
             self._losses[self.name] = self._losses.get(self.name, 0.0) + loss
-            self._batch = None
-
-    def _end_batch(self) -> None:
-        self._batch = None
-        for listener in self.listeners:
-            state = state_of(listener)
-            state.batch = state.zeros = None
 
     def resolve_config(self) -> None:
         """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
         pipeline before it first links the component, but after the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
-        nlp = self._pipeline.nlp
+        nlp = self.source.pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
             if config.get("weights") == AUTO:
@@ -286,10 +174,3 @@ class Elmo(Upstream, TrainablePipe):
         super().add_listener(listener, component_name)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
-
-    def is_disabled(self) -> bool:
-        """Return True if it is a disabled component of its pipeline, which is unknown after sourcing or unpickling."""
-        nlp = self._pipeline.nlp
-        return nlp is not None and any(
-            pipe is self and name in nlp.disabled for name, pipe in nlp.components
-        )

@@ -2,7 +2,7 @@
 
 `BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `encode/shim.py`
 (weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
-of the component alone, which take effect in `component.py`. How a listener mixes layers is in
+of the component alone, which take effect in `layer_source.py`. How a listener mixes layers is in
 `listen/mix_options.py`.
 
 If no vector depends on a new option, `corpora.pipelines.fingerprint` must remove it, so that vectors and indexes that
@@ -63,7 +63,7 @@ class BiLMOptions(ConfigOnly):
     Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
     """Largest number of words that the biLM processes at once, a bound on memory. No vector depends on it: a longer
-    span is processed in chunks, except when the biLM is being trained."""
+    span is processed in chunks. While the biLM is being trained, it processes all words of a batch at once."""
     get_spans: SpanGetter | None = None
     """Spans of a Doc that are processed as sequences; null: sentences, by a rule that uses no annotation, so that
     training and prediction process the same sequences."""

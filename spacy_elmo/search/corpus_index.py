@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 
 from ..corpora.docs import read_docs
 from ..corpora.pipelines import elmo_and_later, find_elmo, fingerprint, load_pipeline
-from ..pipeline.encode.sequences import spans_of
+from ..pipeline.encode.spans import spans_of
 from .index import SearchIndex
 
 

@@ -204,5 +204,5 @@ def test_place_of_elmo(variant, sides, corpus):
     nlp = initialized(Config(config), corpus)
     tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
     assert [side for side in ("input", "output") if tok2vec.maybe_get_ref(side)] == sides
-    _, width = nlp.get_pipe("elmo").layers_and_width()
+    width = nlp.get_pipe("elmo").model.get_dim("nO")
     assert tok2vec.get_dim("nO") == 96 + (width if "output" in sides else 0)

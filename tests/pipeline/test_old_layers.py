@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
 from spacy.training import Example
 
@@ -127,6 +128,48 @@ def test_layers_set_by_the_user_are_used(weights):
     assert np.ptp(vectors) < 1e-6 and abs(vectors[0, 0] - 1) < 0.1
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("update", [{}, {"exclude": ["elmo"]}], ids=["updated", "excluded"])
+def test_layers_set_by_the_user_are_used_by_update(weights, mixed, frozen, update):
+    """Without computing anything for this Doc, and so without a warning."""
+    nlp = listening(weights, frozen=frozen)
+    pipelines.trained(nlp, 1)
+    example = pipelines.examples(nlp)[0]
+    example.predicted._.elmo_layers = np.full_like(expected(nlp), 2)
+    nlp.update([example], sgd=False, **update)
+    assert_array_equal(mixed[-1], np.full((3, len(WORDS), 10), 2, dtype="f"))
+
+
+def test_layers_set_by_the_user_are_used_in_prediction(weights):
+    """elmo must not run, because it would replace them."""
+    nlp = listening(weights)
+    pipelines.trained(nlp, 1)
+    (listener,) = nlp.get_pipe("elmo").listeners
+    doc = fresh(nlp)
+    doc._.elmo_layers = np.ones_like(expected(nlp))
+    with nlp.select_pipes(disable="elmo"):
+        doc = nlp(doc)
+    assert (doc._.elmo == 1).all() and np.ptp(listener.predict([doc])[0]) < 1e-6
+    assert_close(nlp(doc)._.elmo_layers, expected(nlp))
+
+
+def test_layers_set_by_the_user_have_no_gradient(weights):
+    """The other Docs of the batch have theirs."""
+    found = []
+    for number in (0, 1):
+        nlp = listening(weights)
+        pipelines.trained(nlp, 0)
+        pipelines.awaken(nlp, "tagger")
+        batch = pipelines.examples(nlp)
+        batch[0].predicted._.elmo_layers = np.ones_like(expected(nlp))
+        nlp.update(batch[number:], sgd=False)
+        found.append(pipelines.gradients(nlp))
+    both, without = found
+    assert both.keys() == without.keys() and both
+    for name, gradient in without.items():
+        np.testing.assert_allclose(both[name], gradient, atol=1e-6)
+
+
 def add(bilm):
     with torch.no_grad():
         bilm.lstm[0].bias.add_(1.0)
@@ -154,8 +197,7 @@ def test_parameters_changed_from_outside(weights, change):
     assert_close(nlp(fresh(nlp))._.elmo_layers, layers)
     batch = pipelines.examples(nlp)
     pipelines.step(nlp, optimizer, batch)
-    elmo = nlp.get_pipe("elmo")
-    assert_close(elmo.new_batch([batch[0].predicted]).layers_of(batch[0].predicted), layers)
+    assert_close(pipelines.training_layers(nlp, [batch[0].predicted])[0], layers)
 
 
 def test_prediction_alone_keeps_the_version(weights):

@@ -33,7 +33,7 @@ def test_config_has_every_option_with_its_default():
     "name, others, classes",
     [
         ("spacy-elmo.ElmoListener.v1", {"width", "upstream"}, [MixOptions]),
-        ("spacy-elmo.ElmoTok2Vec.v1", {"bilm"}, [BiLMOptions, MixOptions]),
+        ("spacy-elmo.ElmoTok2Vec.v1", {"bilm", "cache_mb"}, [BiLMOptions, MixOptions]),
     ],
 )
 def test_architectures_take_every_option(name, others, classes):

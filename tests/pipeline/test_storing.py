@@ -132,7 +132,7 @@ def test_training_sees_what_prediction_sees(weights, frozen):
         elmo.update(batch)
         docs = [example.predicted for example in batch]
         in_training, _ = tok2vec.begin_update(docs)
-        elmo._end_batch()
+        elmo.source.backward()
         in_prediction = tok2vec.predict([elmo(doc) for doc in docs])
         for one, other, doc in zip(in_training, in_prediction, docs, strict=True):
             assert one.dtype == np.float32

@@ -19,6 +19,7 @@ from ...corpora.passages import Passage
 from ...corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ...corpora.senses import SenseInstance
 from ...pipeline.component import Elmo
+from ...pipeline.encode.encoder import layers_and_width
 from ...pipeline.encode.spans import rule_spans
 from ...search.normalize import normalize
 
@@ -226,7 +227,7 @@ def _select(layers: np.ndarray, selection: LayerSelection) -> np.ndarray:
 def _view_names(elmo: Elmo, selection: LayerSelection) -> list[str]:
     if selection == "average":
         return ["average of the layers"]
-    names = [f"layer {layer}" for layer in range(elmo.layers_and_width()[0])]
+    names = [f"layer {layer}" for layer in range(layers_and_width(elmo.model)[0])]
     return names[-1:] if selection == "top" else names
 
 

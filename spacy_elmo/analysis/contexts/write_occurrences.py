@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 
 from ...corpora.docs import read_docs
 from ...corpora.pipelines import elmo_and_later, find_elmo
+from ...pipeline.encode.encoder import layers_and_width
 from ...pipeline.encode.spans import rule_spans
 from ...search.index_files import written_index
 from .occurrence_index import MAX_OCCURRENCES, OCCURRENCES, numpy_layers
@@ -46,7 +47,7 @@ def write_occurrences(
         OSError, ValueError: see `read_docs` and `find_elmo`; the text has no words.
     """
     later = elmo_and_later(nlp)
-    layers, width = find_elmo(nlp)[1].layers_and_width()
+    layers, width = layers_and_width(find_elmo(nlp)[1].model)
     counts: Counter[str] = Counter()
     for shard in read_docs(nlp, text, disable=later, tokenized=tokenized):
         for _, doc in shard:

@@ -5,15 +5,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from spacy.tokens import Doc
-from thinc.api import Model, torch2xp, xp2torch
-from thinc.types import Floats2d, Floats3d
-from torch import Tensor
+from thinc.api import Model, xp2torch
+from thinc.types import ArgsKwargs, Floats2d, Floats3d
 
 from ...bilm.is_finite import is_finite
-from ...bilm.model import BiLM
 from ..options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .sequences import Sequences
@@ -54,7 +50,14 @@ def BiLM_v1(
         n: None if n.endswith("_clip") and value == 0 else value for n, value in stated.items()
     }
     shim = BiLMShim(shape)
-    return Model("elmo-bilm", forward, init=init, shims=[shim], attrs={"options": shim.options})
+    return Model(
+        "elmo-bilm",
+        forward,
+        init=init,
+        dims={"nO": None},
+        shims=[shim],
+        attrs={"options": shim.options},
+    )
 
 
 def configure(
@@ -81,32 +84,34 @@ def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
 
 
 def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]:
-    """Return the number of layers, L + 1, and their width, 2P. Loads the weights if necessary."""
+    """Return the number of layers, L + 1, and their width, 2P, the model's dim "nO". Loads the weights if necessary."""
     config = shim_of(model).config
+    model.set_dim("nO", config.width, force=True)
     return config.layers + 1, config.width
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
     """Read the weights file, or draw random weights."""
     shim_of(model).initialize()
+    layers_and_width(model)
 
 
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Compute the layers of each Doc, in arrays that share no memory with those of other Docs. The backward pass takes
-    float32 gradients of the same shapes and ignores the rounding to `dtype`."""
-    options: BiLMOptions = model.attrs["options"]
+    """Compute the layers of each Doc. In prediction, their arrays share no memory with those of other Docs. The
+    backward pass takes float32 gradients of the same shapes and ignores the rounding to `dtype`."""
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:
-        return _begin_update(model, docs, options)
-    return _predict(model, docs, options, average=False), _no_gradient
+        flat, backprop = _compute(model, docs, train=True)
+        return [flat[:, start:end] for start, end in _bounds(docs)], backprop
+    return _predict(model, docs, average=False), _no_gradient
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
     """Compute the average of the layers of each Doc, (n_tokens, width). All layers of a Doc are never in memory at
     once."""
-    return _predict(model, docs, model.attrs["options"], average=True)
+    return _predict(model, docs, average=True)
 
 
 def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
@@ -127,12 +132,10 @@ def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
         yield group
 
 
-def _predict(
-    model: Model, docs: Sequence[Doc], options: BiLMOptions, *, average: bool
-) -> list[Any]:
+def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
     outputs: list[Any] = []
-    for group in _groups(docs, options.max_batch_tokens * _BATCHES_PER_GROUP):
-        flat = _predict_group(model, group, options, average)
+    for group in _groups(docs, model.attrs["options"].max_batch_tokens * _BATCHES_PER_GROUP):
+        flat, _ = _compute(model, group, average=average)
         if len(group) == 1:
             outputs.append(flat)
         else:
@@ -140,95 +143,40 @@ def _predict(
     return outputs
 
 
-def _predict_group(model: Model, docs: list[Doc], options: BiLMOptions, average: bool) -> Any:
-    """Compute (layers, T, width) for the T tokens of some Docs; or (T, width), their average."""
+def _compute(
+    model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
+) -> tuple[Any, Callable]:
+    """Compute (layers, T, width) for the T tokens of some Docs, or (T, width), their average; and the backward pass.
+
+    Args:
+        train: with a graph.
+    """
+    options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
-    # A word in several spans gets the mean of its vectors there, which is rounded only when it is complete.
-    dtype = "float32" if sequences.overlap else options.dtype
+    # A word in several spans gets the mean of its vectors there, which is rounded only when it is complete; and no
+    # gradient passes through the rounding.
+    dtype = "float32" if train or sequences.overlap else options.dtype
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
-    shim = shim_of(model)
-
-    def compute(bilm: BiLM) -> Tensor:
-        target = torch.from_dlpack(flat)  # the same memory
-        for words, layers in _chunks(shim, bilm, sequences, options.max_batch_tokens):
-            if average:
-                _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
-            else:
-                _write(target, layers, sequences, words)
-        return target
-
-    if not is_finite(shim.predict(compute)):
+    max_words = len(sequences.rows) if train else options.max_batch_tokens
+    inputs = ArgsKwargs((flat, sequences, max_words), {"average": average})
+    if train:
+        output, backprop_inputs = shim.begin_update(inputs)
+    elif not is_finite(shim.predict(inputs)):
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are: numbers in between were too"
             f" large for precision {options.precision!r} and dtype {options.dtype!r}. Its weights are those of a"
             " training that diverged, or are damaged",
             stacklevel=2,
         )
-    return flat.astype(options.dtype, copy=False)
-
-
-def _chunks(
-    shim: BiLMShim, bilm: BiLM, sequences: Sequences, max_words: int
-) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Yield (2, m) indices of the words that each direction has processed, and (2, m, P) outputs for each layer."""
-    token_ids = bilm.token_ids(sequences.words)
-    for lengths, batch in sequences.batches(max_words):
-        state = shim.first_state(len(lengths))
-        for chunk in bilm.forward_chunks(
-            token_ids, sequences.rows[batch], lengths, max_words, state=state
-        ):
-            yield batch[chunk.words], chunk.layers
-
-
-def _write(
-    target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
-) -> None:
-    """Write the outputs of each direction, for the words that it has processed, into its half of their vectors."""
-    halves = target.split(target.shape[2] // 2, dim=2)
-    for direction, half in enumerate(halves):
-        places = torch.from_numpy(sequences.places[words[direction]]).to(target.device)
-        for target_layer, layer in zip(half, layers, strict=True):
-            values = layer[direction].to(target)
-            if sequences.overlap:
-                counts = torch.from_numpy(sequences.counts[words[direction]])
-                target_layer.index_add_(0, places, values / counts.to(values)[:, None])
-            else:
-                target_layer.index_copy_(0, places, values)
-
-
-def _begin_update(
-    model: Model, docs: list[Doc], options: BiLMOptions
-) -> tuple[list[Floats3d], Callable]:
-    sequences = Sequences.of(docs, options.get_spans)
-    shim = shim_of(model)
-
-    def compute(bilm: BiLM) -> Tensor:
-        n_layers, width = bilm.config.layers + 1, bilm.config.width
-        target = torch.zeros((n_layers, sequences.n_tokens, width), device=bilm.device)
-        token_ids = bilm.token_ids(sequences.words)
-        for lengths, batch in sequences.batches(options.max_batch_tokens):
-            # A long span is not divided into chunks here: no gradient flows out of the final state of a chunk, and with
-            # the graph of the whole span, which is what fills the memory, chunks would save nothing.
-            rows, words = torch.from_numpy(sequences.rows[batch]).unique(return_inverse=True)
-            state = shim.first_state(len(lengths))
-            layers = bilm(token_ids[rows], words.numpy(), lengths, state).layers
-            if sequences.overlap:
-                layers = layers / torch.from_numpy(sequences.counts[batch]).to(layers)[:, None]
-            places = torch.from_numpy(sequences.places[batch]).to(bilm.device)
-            target = target.index_add(1, places, layers)
-        return target
-
-    output, backprop_flat = shim.begin_update(compute)
-    flat: Any = torch2xp(output, ops=model.ops).astype(options.dtype, copy=False)
 
     def backprop(d_layers: list[Floats3d]) -> list[Doc]:
-        gradient = model.ops.xp.concatenate(d_layers, axis=1)
-        backprop_flat(xp2torch(gradient, device=output.device))
+        gradient = xp2torch(model.ops.xp.concatenate(d_layers, axis=1), device=output.device)
+        backprop_inputs(ArgsKwargs(((output,),), {"grad_tensors": (gradient,)}))
         return []
 
-    return [flat[:, start:end] for start, end in _bounds(docs)], backprop
+    return flat.astype(options.dtype, copy=False), backprop if train else _no_gradient
 
 
 def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:

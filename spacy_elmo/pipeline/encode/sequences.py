@@ -1,18 +1,24 @@
-"""Docs in the form that a biLM takes: distinct words, and for each span the rows of its words."""
+"""Docs in the form that a biLM takes: distinct words, and for each span the rows of its words; the run over them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from spacy.tokens import Doc, Span
+import torch
+from spacy.tokens import Doc
+from thinc.types import Floats2d, Floats3d
+from torch import Tensor
 
+from ...bilm.model import BiLM
 from ...text.sentences import SPACE, word_kinds
 from ..options import SpanGetter
-from .distinct_words import distinct_words
-from .spans import rule_spans
+from .spans import distinct_words, spans_of
+
+FirstState = Callable[[int], tuple[Tensor, Tensor] | None]
+"""Number of sequences -> their state before the first word, as `BiLM.forward_chunks` takes it."""
 
 
 @dataclass
@@ -25,7 +31,7 @@ class Sequences:
     """(S,) number of words of each span, at least 1."""
     rows: np.ndarray
     """(N,) row in `words` of every word, span after span."""
-    places: np.ndarray
+    tokens: np.ndarray
     """(N,) index of each of these words in the concatenated tokens of the Docs. Overlapping spans repeat an index."""
     n_tokens: int
     """T, the number of tokens of the Docs, whitespace included."""
@@ -39,15 +45,15 @@ class Sequences:
         """
         words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
-        spans, places = _ranges(starts, ends)
-        is_word = (word_kinds(words) & SPACE == 0)[rows[places]]
+        spans, tokens = _ranges(starts, ends)
+        is_word = (word_kinds(words) & SPACE == 0)[rows[tokens]]
         lengths = np.bincount(spans[is_word], minlength=len(starts))
-        return cls(words, lengths[lengths > 0], rows[places[is_word]], places[is_word], len(rows))
+        return cls(words, lengths[lengths > 0], rows[tokens[is_word]], tokens[is_word], len(rows))
 
     @functools.cached_property
     def counts(self) -> np.ndarray:
-        """(N,) how often the index of each word occurs in `places`."""
-        return np.bincount(self.places, minlength=self.n_tokens)[self.places]
+        """(N,) how often the index of each word occurs in `tokens`."""
+        return np.bincount(self.tokens, minlength=self.n_tokens)[self.tokens]
 
     @functools.cached_property
     def overlap(self) -> bool:
@@ -64,22 +70,8 @@ class Sequences:
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
         for group in _cut(order, self.lengths, max_tokens):
-            _, places = _ranges(ends[group] - self.lengths[group], ends[group])
-            yield self.lengths[group], places
-
-
-def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
-    """Return the spans of each Doc by a getter, which may be a user's; None: by `rule_spans`.
-
-    Raises:
-        ValueError: the getter does not return one list of spans per Doc.
-    """
-    spans = list((get_spans or rule_spans)(list(docs)))
-    if len(spans) != len(docs):
-        raise ValueError(
-            f"get_spans gave spans for {len(spans)} of {len(docs)} Docs; it must give one list per Doc"
-        )
-    return spans
+            _, indices = _ranges(ends[group] - self.lengths[group], ends[group])
+            yield self.lengths[group], indices
 
 
 def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndarray, np.ndarray]:
@@ -108,3 +100,61 @@ def _cut(order: np.ndarray, lengths: np.ndarray, max_tokens: int) -> Iterator[np
         total += length
     if total:
         yield order[start:]
+
+
+def write_layers(
+    bilm: BiLM,
+    array: Floats2d | Floats3d,
+    sequences: Sequences,
+    max_words: int,
+    *,
+    first_state: FirstState,
+    average: bool = False,
+) -> Tensor:
+    """Compute the layers of every word and write them into an array of zeros. Return a tensor in its memory.
+
+    Args:
+        bilm: the network. The tensor gets a graph if gradients are enabled and parameters have some.
+        array: (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. Words in several
+            sequences get the mean of their vectors.
+        sequences: the words.
+        max_words: words that are processed at once. A graph needs all at once (the number of words): no gradient flows
+            out of the final state of a chunk, and the graph, not the chunk, is what fills the memory.
+        first_state: the start of every sequence.
+        average: write the average of the layers.
+    """
+    target = torch.from_dlpack(array)
+    for words, layers in _chunks(bilm, sequences, max_words, first_state):
+        if average:
+            _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
+        else:
+            _write(target, layers, sequences, words)
+    return target
+
+
+def _chunks(
+    bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
+) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
+    """Yield (2, m) indices of the words that each direction has processed, and (2, m, P) outputs for each layer."""
+    token_ids = bilm.token_ids(sequences.words)
+    for lengths, batch in sequences.batches(max_words):
+        state = first_state(len(lengths))
+        rows = sequences.rows[batch]
+        for chunk in bilm.forward_chunks(token_ids, rows, lengths, max_words, state=state):
+            yield batch[chunk.words], chunk.layers
+
+
+def _write(
+    target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
+) -> None:
+    """Write the outputs of each direction, for the words that it has processed, into its half of their vectors."""
+    half = target.shape[2] // 2
+    for direction, numbers in enumerate(words):
+        rows = torch.from_numpy(sequences.tokens[numbers]).to(target.device)
+        columns = target[:, :, direction * half : (direction + 1) * half]
+        values = torch.stack([layer[direction] for layer in layers]).to(target)
+        if sequences.overlap:
+            counts = torch.from_numpy(sequences.counts[numbers]).to(values)
+            columns.index_add_(1, rows, values / counts[:, None])
+        else:
+            columns.index_copy_(1, rows, values)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
-from thinc.shims import Shim
+from thinc.api import Optimizer, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
+from thinc.types import ArgsKwargs
 from torch import Tensor
 
 from ...bilm.config import BiLMConfig
@@ -30,6 +30,7 @@ from .parameters import (
     new_version,
     require_gradients,
 )
+from .sequences import write_layers
 
 # One lock for all shims, because an attribute that is a lock cannot be copied.
 _LOADING = threading.RLock()
@@ -39,13 +40,14 @@ _RANDOM = BiLMOptions(weights=None)
 _outside_inference_mode = torch.inference_mode(False)
 
 
-class BiLMShim(Shim):
+class BiLMShim(PyTorchShim):
     """A biLM that is loaded at its first use, as a thinc shim.
 
-    thinc's own `PyTorchShim` keeps its id when it is copied, so that a copy and its original share the optimizer's
-    moments; it looks up averages under keys that the optimizer does not write; and it switches the module to training
-    mode and back while other threads use it. This class does none of that: the module always stays in evaluation
-    mode, because no layer of a biLM behaves differently in training.
+    Its inputs are the arguments of `write_layers` after the network. A plain `PyTorchShim` keeps its id when it is
+    copied, so that a copy and its original share the optimizer's moments; it looks up averages under keys that the
+    optimizer does not write; and it switches the module to training mode and back while other threads use it. This
+    class does none of that: the module always stays in evaluation mode, because no layer of a biLM behaves differently
+    in training.
 
     Args:
         shape: the numbers of `BiLMConfig` that the config states; the weights must agree with them.
@@ -85,6 +87,11 @@ class BiLMShim(Shim):
                     self._load()
 
     @property
+    def device(self) -> torch.device:
+        """The device of the network, which is loaded if necessary."""
+        return self.bilm.device
+
+    @property
     def config(self) -> BiLMConfig:
         """The shape of the network, which is loaded if necessary."""
         return self.bilm.config
@@ -104,9 +111,9 @@ class BiLMShim(Shim):
 
     @property
     def version(self) -> str:
-        """Identifier of the current parameter values; a new one after any change, in-place changes by other code
-        included."""
-        counters = [] if self._model is None else change_counters(self._model)
+        """Identifier of the current parameter values, which are loaded if necessary; a new one after any change,
+        in-place changes by other code included."""
+        counters = change_counters(self.bilm)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
         return self._version
@@ -160,41 +167,37 @@ class BiLMShim(Shim):
             else:
                 self._load()
 
-    def begin_update(
-        self, compute: Callable[[BiLM], Tensor]
-    ) -> tuple[Tensor, Callable[[Tensor], None]]:
-        """Run the network with a graph. The callback adds to the gradients of the parameters.
-
-        Args:
-            compute: the forward pass, given the network.
-        """
+    def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
+        """Run the network with a graph. The callback takes the arguments of `torch.autograd.backward`, and adds to the
+        gradients of the parameters."""
         with torch.enable_grad():
-            output = compute(self.bilm)
+            output = self._run(self.bilm, inputs)
 
-        def backprop(gradient: Tensor) -> None:
+        def backprop(grads: ArgsKwargs) -> None:
             # Without words, or when the graph ends above everything that is trained, there is no backward pass.
             if output.requires_grad:
-                output.backward(gradient)
+                torch.autograd.backward(*grads.args, **grads.kwargs)
 
-        return output.detach(), backprop
+        return output, backprop
 
-    def predict(self, compute: Callable[[BiLM], Tensor]) -> Tensor:
+    def predict(self, inputs: ArgsKwargs) -> Tensor:
         """Run the network without a graph, with weights that are prepacked once for these values of the parameters."""
         # The caller's inference mode or autocast must neither round the cached tokens nor make them unusable outside.
         with torch.inference_mode(False), torch.no_grad():
-            bilm = self._bilm_for_inference()
+            bilm = self.bilm_for_inference()
             with torch.autocast(bilm.device.type, enabled=False):
-                return compute(bilm)
+                return self._run(bilm, inputs)
 
-    def _bilm_for_inference(self) -> BiLM:
-        self.ensure_loaded()
+    def _run(self, bilm: BiLM, inputs: ArgsKwargs) -> Tensor:
+        return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)
+
+    def bilm_for_inference(self) -> BiLM:
+        """Return the network with prepacked weights, for inference alone."""
         # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
-        version, bilm, ready = self.version, self.bilm, self._inference_bilm
+        version, ready = self.version, self._inference_bilm
         if ready is None or ready[0] != version:
-            ready = self._inference_bilm = (
-                version,
-                bilm.prepare_for_inference(self.options.precision),
-            )
+            bilm = self._model.prepare_for_inference(self.options.precision)
+            ready = self._inference_bilm = version, bilm
         return ready[1]
 
     def clear_cache(self) -> None:
@@ -229,16 +232,19 @@ class BiLMShim(Shim):
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
         ]
+        if not changed:
+            yield
+            return
         kept, version = [param.data for param, _ in changed], self.version
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-                self._version, self._inference_bilm = new_version(), None
+            self._version, self._inference_bilm = new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self._version, self._inference_bilm = version, None if changed else self._inference_bilm
+            self._version, self._inference_bilm = version, None
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -274,25 +280,19 @@ class BiLMShim(Shim):
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self
 
-    def copy(self) -> BiLMShim:
-        """Return an independent copy under a new id, so that the optimizer keeps separate moments for it."""
-        return copy.deepcopy(self)
-
     def __getstate__(self) -> dict[str, Any]:
         if self.options.weights is not None:
             # A copy or a pickle contains the weights, not a path that may be gone.
             self.ensure_loaded()
-        return {
-            n: value for n, value in self.__dict__.items() if n not in ("id", "_inference_bilm")
-        }
+        return {n: v for n, v in self.__dict__.items() if n not in ("id", "_inference_bilm")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__init__(None)
+        super().__init__(None)  # with a new id, under which the optimizer keeps other moments
         self.__dict__.update(state)
         self._version, self._inference_bilm = new_version(), None
 
     def __copy__(self) -> BiLMShim:
-        return self.copy()
+        return copy.deepcopy(self)
 
     @_outside_inference_mode
     def _load(self) -> None:

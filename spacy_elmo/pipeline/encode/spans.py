@@ -2,14 +2,14 @@
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 
 from ...text.sentences import starts_of_kinds, word_kinds
 from ..options import SpanGetter
-from .distinct_words import distinct_words
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
@@ -70,3 +70,29 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
         )
     # Not a nested function, because it could not be pickled.
     return functools.partial(window_spans, size=size, stride=stride)
+
+
+def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
+    """Return the spans of each Doc by a getter, which may be a user's; None: by `rule_spans`.
+
+    Raises:
+        ValueError: the getter does not return one list of spans per Doc.
+    """
+    spans = list((get_spans or rule_spans)(list(docs)))
+    if len(spans) != len(docs):
+        raise ValueError(
+            f"get_spans gave spans for {len(spans)} of {len(docs)} Docs; it must give one list per Doc"
+        )
+    return spans
+
+
+def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
+    """Return the K distinct words of some Docs, and for each of their T tokens, Doc after Doc, the row of its word."""
+    ends = np.cumsum([len(doc) for doc in docs])
+    empty = np.zeros(0, dtype=np.uint64)
+    orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])
+    # Hashes are equal in every vocabulary; a string is looked up in the vocabulary of a Doc that contains it.
+    hashes, first, rows = np.unique(orths, return_index=True, return_inverse=True)
+    owners = np.searchsorted(ends, first, side="right")
+    strings = [doc.vocab.strings for doc in docs]
+    return [strings[o][h] for o, h in zip(owners.tolist(), hashes.tolist(), strict=True)], rows

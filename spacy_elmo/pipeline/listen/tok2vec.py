@@ -9,11 +9,10 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..config_only import ConfigOnly
-from ..encode.encoder import configure, layers_and_width, shim_of
-from ..options import BiLMOptions, flatten_options
-from .batch import ListenerBatch
-from .listener import mix_of
+from ..encode.encoder import configure, layers_and_width
+from ..layer_source import LayerSource
+from ..options import BiLMOptions, ElmoOptions, flatten_options
+from .listener import mix_layers
 from .mix_options import MixOptions
 from .scalar_mix import scalar_mix
 
@@ -23,7 +22,11 @@ _LISTENER = "spacy-elmo.ElmoListener.v1"
 
 @flatten_options
 def ElmoTok2Vec_v1(
-    *, bilm: Model[list[Doc], list[Floats3d]], bilm_options: BiLMOptions, mix_options: MixOptions
+    *,
+    bilm: Model[list[Doc], list[Floats3d]],
+    bilm_options: BiLMOptions,
+    mix_options: MixOptions,
+    cache_mb: float = 0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a layer with a biLM of its own and a mix: (n_tokens, width) per Doc, from the Doc's words alone.
 
@@ -32,26 +35,21 @@ def ElmoTok2Vec_v1(
         bilm_options: every field is an argument, as in the `elmo` component. `unfreeze_at` counts the consumer's steps;
             a biLM that `replace_listeners` copies keeps its count until the pipeline is saved and loaded.
         mix_options: every field is an argument, as in `ElmoListener_v1`.
+        cache_mb: megabytes for the layers of training Docs while the biLM is frozen, as in the `elmo` component; none
+            by default, because every replaced listener would have its own.
     """
     configure(bilm, bilm_options)
-    return _chain(bilm, scalar_mix(mix_options))
+    return _chain(bilm, scalar_mix(mix_options), cache_mb)
 
 
-@dataclass
-class Initialization(ConfigOnly):
-    """The Docs of `initialize`, until the first step of training: their layers are zeros."""
-
-    zeros: ListenerBatch | None = None
-
-
-def _chain(bilm: Model, mix: Model) -> Model[list[Doc], list[Floats2d]]:
+def _chain(bilm: Model, mix: Model, cache_mb: float) -> Model[list[Doc], list[Floats2d]]:
     return Model(
         "elmo-tok2vec",
         forward,
         init=init,
         dims={"nO": mix.maybe_get_dim("nO")},
         layers=[bilm, mix],
-        attrs={"initializing": Initialization()},
+        attrs={"source": LayerSource(bilm, ElmoOptions(cache_mb=cache_mb))},
     )
 
 
@@ -62,36 +60,25 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
     layers, width = layers_and_width(bilm)
     model.set_dim("nO", width)
     mix.initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    zeros = ListenerBatch.zeros(X, model.ops, layers, width) if X else None
-    model.attrs["initializing"].zeros = zeros
+    _source(model).zeros(X or [])
 
 
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the layers and mix them."""
-    bilm, mix = model.layers
-    initialization = model.attrs["initializing"]
-    if initialization.zeros is not None and not is_train:
-        zeros = [initialization.zeros.layers_of(doc) for doc in docs]
-        if all(layers is not None for layers in zeros):
-            return mix.predict(zeros), lambda d_mixed: []
-    initialization.zeros = None
-    layers, backprop_bilm = bilm(docs, is_train)
-    mixed, unmix = mix(layers, is_train)
+    """Compute the layers and mix them. The backward pass runs through the biLM at once, if it is trained."""
+    return mix_layers(_source(model), model.layers[1], docs, is_train)
 
-    def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
-        d_layers = unmix(d_mixed, inputs=shim_of(bilm).trainable is not None)
-        if d_layers:
-            backprop_bilm(d_layers)
-        return []
 
-    return mixed, backprop
+def _source(model: Model) -> LayerSource:
+    source: LayerSource = model.attrs["source"]
+    source.model = model.layers[0]  # because thinc copies attributes apart from layers
+    return source
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
     """Build what replaces a listener (`model.attrs["replace_listener"]`): the copied biLM and the listener's mix."""
-    return _chain(copied, mix_of(listener).copy())
+    return _chain(copied, listener.layers[0].copy(), cache_mb=0)
 
 
 @dataclass

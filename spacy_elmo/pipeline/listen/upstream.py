@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ..layer_source import LayerSource
 from .listener import is_listener, state_of
 
 
@@ -17,13 +18,10 @@ class Upstream:
     """Base class of a component that listeners are linked to (spaCy's protocol `ListenedToComponent`)."""
 
     name: str
+    source: LayerSource
 
     def resolve_config(self) -> None:
         """Update what depends on the pipeline. Called whenever spaCy links the pipeline."""
-
-    def is_disabled(self) -> bool:
-        """Return True if it is a disabled component of its pipeline, as far as is known."""
-        return False
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
@@ -34,6 +32,7 @@ class Upstream:
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._nearer: list[str] = []
+        self.source.link(self.name)
         self.resolve_config()
 
     @property
@@ -127,6 +126,6 @@ def _is_kept_by(component: Any, listener: Model) -> bool:
     """Return True if a listener is linked to a disabled component, which was not removed from the pipeline."""
     return (
         isinstance(component, Upstream)
-        and component.is_disabled()
+        and component.source.is_disabled()
         and any(listener is known for known in component.listeners)
     )

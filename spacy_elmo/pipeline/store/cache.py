@@ -15,8 +15,7 @@ from thinc.types import Floats3d
 
 from ...digest import Digest
 from ..encode.encoder import shim_of
-from ..encode.sequences import spans_of
-from ..encode.spans import rule_spans
+from ..encode.spans import rule_spans, spans_of
 from ..options import SpanGetter
 from .layer_files import LayerFiles
 
@@ -70,18 +69,18 @@ class LayerCache:
         keys = self._keys(model, docs)
         self.in_use = self.in_use or keep
         layers: list[Any] = [self._find(key, model) for key in keys]
-        missing = [place for place, array in enumerate(layers) if array is None]
-        computed = model.predict([docs[place] for place in missing])
-        for place, array in zip(missing, computed, strict=True):
-            layers[place] = array
-            trained = keep or keys[place] in self._entries
-            if trained or keys[place] in self._asked:
+        missing = [row for row, array in enumerate(layers) if array is None]
+        computed = model.predict([docs[row] for row in missing])
+        for row, array in zip(missing, computed, strict=True):
+            layers[row] = array
+            trained = keep or keys[row] in self._entries
+            if trained or keys[row] in self._asked:
                 # The dev part takes only the space that training leaves.
-                self._store(keys[place], array, evict=trained)
+                self._store(keys[row], array, evict=trained)
                 if self._files is not None:
-                    self._files.write(keys[place], model.ops.to_numpy(array))
+                    self._files.write(keys[row], model.ops.to_numpy(array))
             elif self.in_use and len(self._asked) < _MOST_ASKED:
-                self._asked.add(keys[place])
+                self._asked.add(keys[row])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
@@ -94,7 +93,6 @@ class LayerCache:
     def _keys(self, model: Model, docs: Sequence[Doc]) -> list[bytes]:
         """Return the key of each Doc. If the weights have changed, all entries are removed first."""
         shim, options = shim_of(model), model.attrs["options"]
-        shim.ensure_loaded()
         if self._version != shim.version:
             with self._lock:
                 self._entries.clear()

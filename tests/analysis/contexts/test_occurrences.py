@@ -79,9 +79,9 @@ def test_only_passages_with_the_word_are_read(nlp, monkeypatch):
     shim = type(shim_of(nlp.get_pipe("elmo").model))
     predict = shim.predict
 
-    def spy(self, function):
+    def spy(self, inputs):
         read.append(1)
-        return predict(self, function)
+        return predict(self, inputs)
 
     made = []
     make_doc = nlp.make_doc

@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
-from thinc.api import data_validation
+from thinc.api import PyTorchShim, data_validation
 
 from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
@@ -199,7 +199,7 @@ def steps_of(model):
     """A list that takes down what the network is asked to read: in each call, how many sentences at each step."""
     steps: list[list[int]] = []
     shim = shim_of(model)
-    for bilm in (shim.bilm, shim.predict(lambda ready: ready)):
+    for bilm in (shim.bilm, shim.bilm_for_inference()):
         bilm.lstm[0].register_forward_pre_hook(lambda _, args: steps.append(args[1]))
     return steps
 
@@ -285,6 +285,25 @@ def test_numbers_of_the_config(weights):
     configure(model, BiLMOptions(weights=str(weights)))
     with pytest.raises(ValueError, match=r"cell_clip = None \(not 0.3\)"):
         model.predict(docs_of())
+
+
+def test_width_is_a_dim_of_the_model(weights):
+    """It is known as soon as the weights are loaded."""
+    model = build(weights)
+    assert model.has_dim("nO") is None
+    model.predict([doc_of("a")])
+    assert model.get_dim("nO") == 10
+    assert build(weights).from_bytes(model.to_bytes()).get_dim("nO") == 10
+    random = BiLM_v1(projection=3)
+    configure(random, BiLMOptions(weights=None))
+    random.initialize()
+    assert random.get_dim("nO") == 6
+
+
+def test_it_looks_like_a_pytorch_model(model):
+    shim = model.shims[0]
+    assert isinstance(shim, PyTorchShim)
+    assert shim.device == torch.device("cpu")
 
 
 def test_impossible_options(weights):

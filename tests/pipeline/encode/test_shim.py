@@ -9,11 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from thinc.api import Adam
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Adam, ArgsKwargs
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encode import shim as module
+from spacy_elmo.pipeline.encode.sequences import Sequences
 from spacy_elmo.pipeline.encode.shim import BiLMShim
+from spacy_elmo.pipeline.encode.spans import whole_docs
 from spacy_elmo.pipeline.options import BiLMOptions
 from tests import tiny
 
@@ -38,9 +42,21 @@ def equal(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+SENTENCES = [["a", "cat"], ["sat"]]
+
+
 def read(bilm):
-    types, words, lengths = tiny.batch(bilm, [["a", "cat"], ["sat"]])
-    return bilm(types, words, lengths).layers
+    return bilm(*tiny.batch(bilm, SENTENCES)).layers
+
+
+def inputs():
+    """Return the arguments that let a shim compute what `read` computes."""
+    docs = [Doc(Vocab(), words=words) for words in SENTENCES]
+    return ArgsKwargs((np.zeros((3, 3, 10), dtype="f"), Sequences.of(docs, whole_docs), 3), {})
+
+
+def gradient_of(output, gradient):
+    return ArgsKwargs(((output,),), {"grad_tensors": (gradient,)})
 
 
 def give_gradients(shim, value=1.0):
@@ -116,9 +132,7 @@ def test_word_input_keeps_its_vocabulary(tmp_path):
     shim = BiLMShim()
     shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
     for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
-        assert torch.equal(
-            other.predict(read), bilm(*tiny.batch(bilm, [["a", "cat"], ["sat"]])).layers
-        )
+        assert torch.equal(other.predict(inputs()), read(bilm))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -209,9 +223,9 @@ def test_optimizer_steps_are_those_of_torch(shim):
     torch_adam = torch.optim.Adam(reference.parameters(), lr=0.01)
     ours = Adam(0.01, L2=0.0, grad_clip=0.0)
     for _ in range(3):
-        output, backprop = shim.begin_update(read)
+        output, backprop = shim.begin_update(inputs())
         reference_output = read(reference)
-        backprop(2e6 * output)
+        backprop(gradient_of(output, 2e6 * output.detach()))
         (1e6 * reference_output**2).sum().backward()
         shim.finish_update(ours)
         torch_adam.step()
@@ -248,22 +262,24 @@ def test_module_stays_in_evaluation_mode(shim):
     """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
     train(shim, "all")
     modes = []
-    for call in (shim.predict, shim.begin_update):
-        call(lambda bilm: modes.append(bilm.training) or read(bilm))
+    networks = (shim.bilm, shim.bilm_for_inference())
+    for bilm, call in zip(networks, (shim.begin_update, shim.predict), strict=True):
+        bilm.lstm[0].register_forward_pre_hook(lambda *_, bilm=bilm: modes.append(bilm.training))
+        call(inputs())
         modes.append(shim.bilm.training)
-    assert not any(modes)
+    assert modes == [False] * 4
 
 
 def test_predict_builds_no_graph(shim):
     train(shim, "all")
-    assert not shim.predict(read).requires_grad
+    assert not shim.predict(inputs()).requires_grad
 
 
 def test_begin_update_works_where_gradients_are_off(shim):
     train(shim, "top")
     with torch.no_grad():
-        output, backprop = shim.begin_update(read)
-    backprop(torch.ones_like(output))
+        output, backprop = shim.begin_update(inputs())
+    backprop(gradient_of(output, torch.ones(3, 3, 10)))
     grads = {name for name, p in shim.bilm.named_parameters() if p.grad is not None}
     assert grads and all(name.startswith("lstm.1.") for name in grads)
 

@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_not_kept(nlp, read, entries):
     cache = LayerCache(entries * ENTRY_MB)
     for _ in range(2):
         cache.get_or_compute(model, docs(nlp)[:1], keep=True)
-    assert computed == [1, 1] and not cache._entries
+    assert computed == [1, 1]
 
 
 def test_layers_of_other_weights_are_forgotten(nlp, read):
@@ -102,7 +102,7 @@ def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
     elmo, doc = nlp.get_pipe("elmo"), nlp.make_doc("A cat.")
     get_spans = Mock(wraps=whole_docs)
     configure(elmo.model, replace(elmo.model.attrs["options"], get_spans=get_spans))
-    elmo.new_batch([doc]).layers_of(doc)
+    pipelines.training_layers(nlp, [doc])
     assert get_spans.call_count == 1 + cache_mb
 
 
@@ -141,7 +141,7 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
     with pytest.warns(UserWarning, match="did not run"):
         for _ in range(3):
             doc = nlp.make_doc("A cat.")
-            elmo.compute_missing([doc], train=True)
+            elmo.source.train([doc])
             assert_array_equal(doc._.elmo_layers, expected)
             doc._.elmo_layers[:] = 0
     assert computed == [1, 1, 0, 0]
@@ -187,23 +187,21 @@ def test_prediction_without_training_is_not_cached(weights, monkeypatch):
     computed = counted(elmo.model, monkeypatch)
     for _ in range(3):
         nlp("Something else altogether.")
-    assert sum(computed) == 3 and not elmo._cache.in_use
+    assert sum(computed) == 3
 
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
 def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatch, cache_mb):
     """Training keeps its place in memory, and the folder has both."""
     nlp, elmo = in_training(weights, tmp_path, cache_mb=cache_mb)
-    for doc in (batch := docs(nlp)[:2]):
-        elmo.new_batch(batch).layers_of(doc)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
     computed = counted(elmo.model, monkeypatch)
     dev = ["Something", "else", "altogether"]
     for seen in (1, 2, 2):
         elmo.predict([Doc(nlp.vocab, words=dev)])
         assert sum(computed) == seen
     assert len(files(tmp_path)) == 3
-    for doc in (batch := docs(nlp)[:2]):
-        elmo.new_batch(batch).layers_of(doc)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
     assert sum(computed) == 2
 
 
@@ -246,9 +244,7 @@ def in_training(weights, folder, **config):
 
 
 def train_on(nlp, elmo):
-    batch = docs(nlp)
-    shared = elmo.new_batch(batch)
-    return [shared.layers_of(doc) for doc in batch]
+    return pipelines.training_layers(nlp, docs(nlp))
 
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])

@@ -1,0 +1,228 @@
+"""The source of layers: the batch of an update, what it computes and when, and the gradient of several listeners."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from spacy.tokens import Doc
+
+from tests import pipelines
+from tests.pipelines import assert_close
+
+WORDS = (["a", "b"], [], ["a", "b"])
+
+
+@pytest.fixture
+def docs(nlp):
+    return [Doc(nlp.vocab, words=words) for words in WORDS]
+
+
+@pytest.fixture
+def trained(weights):
+    return pipelines.blank(weights, frozen=False).get_pipe("elmo").source
+
+
+@pytest.fixture
+def computed(trained, monkeypatch):
+    """Return a list of how many Docs are computed at a time."""
+    return counted(trained, monkeypatch)
+
+
+def counted(source, monkeypatch):
+    computed, forward = [], source.model._func
+
+    def count(model, docs, is_train):
+        computed.append(len(docs))
+        return forward(model, docs, is_train)
+
+    monkeypatch.setattr(source.model, "_func", count)
+    return computed
+
+
+def gradients(source):
+    """Return the gradients of the biLM, and remove them."""
+    named = dict(source.model.shims[0].bilm.named_parameters())
+    found = {n: p.grad.numpy().copy() for n, p in named.items() if p.grad is not None}
+    for parameter in named.values():
+        parameter.grad = None
+    return found
+
+
+def ones(layers, factor=1.0):
+    return [np.full(array.shape, factor, dtype="f") for array in layers]
+
+
+def test_computes_once_and_late(trained, docs, computed):
+    trained.begin(docs)
+    assert computed == []
+    for order in (docs, docs[::-1]):
+        layers, add_gradient = trained.train(order)
+        assert [array.shape for array in layers] == [(3, len(doc), 10) for doc in order]
+        assert add_gradient is not None
+    for doc in docs:  # for a consumer that predicts in the middle of a step
+        (array,) = trained.read([doc])
+        assert array.shape == (3, len(doc), 10)
+    assert computed == [3]
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_knows_its_docs_by_identity(trained, docs, computed):
+    """Hazard 6: equal words make no equal Doc. A Doc with other tokens than before is computed, too."""
+    trained.begin(docs)
+    trained.train(docs)
+    other = Doc(docs[0].vocab, words=WORDS[0])
+    with docs[2].retokenize() as retokenizer:
+        retokenizer.merge(docs[2][0:2])
+    (_, one, two), add_gradient = trained.train([docs[0], other, docs[2]])
+    assert computed == [3, 2] and (one.shape[1], two.shape[1]) == (2, 1)
+    add_gradient(ones([trained.train(docs[:1])[0][0], one, two]))
+    assert trained.backward() == 3 * 2 * 10  # of docs[0] alone
+
+
+def test_copies_are_known_by_their_words(trained, docs, computed):
+    """EntityLinker trains on copies of the Docs of the update."""
+    whole = Doc(docs[0].vocab, words=["a", "cat", "sat"])
+    trained.begin([whole])
+    copied = Doc(docs[0].vocab, words=["a", "cat", "sat"])
+    layers, add_gradient = trained.train([copied], copies=True)
+    add_gradient(ones(layers))
+    assert computed == [1] and trained.backward() == 3 * 3 * 10
+    assert gradients(trained)
+
+
+def test_gradients_add_up_and_run_once(trained, docs):
+    trained.begin(docs)
+    for factor in (1, 2):
+        layers, add_gradient = trained.train(docs[:1])
+        add_gradient(ones(layers, factor))
+    assert trained.backward() == 60 * 9
+    found = gradients(trained)
+    assert trained.backward() == 0 and not gradients(trained)
+    trained.begin(docs)
+    layers, add_gradient = trained.train(docs)
+    add_gradient([*ones(layers[:1], 3), *ones(layers[1:], 0)])
+    assert trained.begin([]) == 60 * 9
+    expected = gradients(trained)
+    assert found.keys() == expected.keys() and expected
+    for name, gradient in expected.items():
+        assert_allclose(found[name], gradient, atol=1e-6)
+
+
+def test_gradients_of_float16_layers_add_up_in_float32(weights, docs):
+    source = pipelines.blank(weights, frozen=False, dtype="float16").get_pipe("elmo").source
+    source.begin(docs)
+    for factor in (2048, 0.5):  # float16 has no room for their sum
+        layers, add_gradient = source.train(docs[:1])
+        assert layers[0].dtype == np.float16
+        add_gradient(ones(layers, factor))
+    assert source.backward() == pytest.approx(60 * 2048.5**2, rel=1e-6)
+
+
+def test_a_batch_that_was_not_read_goes_on(trained, docs, computed):
+    """`nlp.update(examples, sgd=sgd)` calls `finish_update` before any listener has read it."""
+    trained.begin(docs)
+    assert trained.backward() == 0
+    layers, add_gradient = trained.train(docs)
+    add_gradient(ones(layers))
+    assert trained.backward() == 120 and computed == [3]
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_nobody_adds_a_gradient(trained, docs):
+    """A gradient of zeros would let the optimizer decay the parameters. Docs outside of the batch have none."""
+    trained.begin(docs)
+    trained.train(docs)
+    layers, add_gradient = trained.train([Doc(docs[0].vocab, words=["cat"])])
+    add_gradient(ones(layers))
+    assert trained.backward() == 0 and not gradients(trained)
+
+
+def test_frozen(nlp, docs, monkeypatch):
+    source = nlp.get_pipe("elmo").source
+    computed = counted(source, monkeypatch)
+    source.begin(docs)
+    for _ in range(2):
+        layers, add_gradient = source.train(docs)
+        assert add_gradient is None
+    assert sum(computed) == 3 and source.backward() == 0
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_frozen_uses_layers_of_the_present_weights_on_a_doc(weights, monkeypatch, cache_mb):
+    """With annotating_components, nothing is computed twice, with a cache or without."""
+    nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    computed = counted(nlp.get_pipe("elmo").source, monkeypatch)
+    pipelines.step(nlp, optimizer, annotates=["elmo"])
+    assert sum(computed) == 3
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda source: pickle.loads(pickle.dumps(source))]
+)
+def test_copies_have_no_batch(trained, docs, duplicate):
+    trained.begin(docs)
+    layers, add_gradient = trained.train(docs)
+    add_gradient(ones(layers))
+    copied = duplicate(trained)
+    assert copied.backward() == 0 and not gradients(copied)
+    assert trained.backward() == 120 and gradients(trained)
+    assert_close(copied.compute(docs)[0], layers[0])
+
+
+def test_errors_in_a_step_do_not_reach_the_next_one(trained, docs, monkeypatch):
+    """Out of memory in the forward pass or in the backward pass, and again with a smaller batch."""
+    forward = trained.model._func
+    monkeypatch.setattr(trained.model, "_func", lambda model, docs, is_train: 1 / 0)
+    trained.begin(docs)
+    with pytest.raises(ZeroDivisionError):
+        trained.train(docs)
+
+    def fails_later(model, docs, is_train):
+        return forward(model, docs, is_train)[0], lambda d_layers: 1 / 0
+
+    monkeypatch.setattr(trained.model, "_func", fails_later)
+    trained.begin(docs)
+    layers, add_gradient = trained.train(docs)
+    add_gradient(ones(layers))
+    with pytest.raises(ZeroDivisionError):
+        trained.backward()
+    monkeypatch.undo()
+    assert trained.begin(docs[:1]) == 0
+    layers, add_gradient = trained.train(docs[:1])
+    add_gradient(ones(layers))
+    assert trained.backward() == 60
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_step_leaves_nothing_behind(weights, docs, frozen):
+    """Neither Docs nor arrays stay in memory after it, but the cache's."""
+    source = pipelines.blank(weights, frozen=frozen, cache_mb=0).get_pipe("elmo").source
+    source.begin(docs)
+    layers, add_gradient = source.train(docs)
+    kept = [weakref.ref(array) for array in layers]
+    source.backward()
+    del layers, add_gradient
+    gc.collect()
+    assert [array() for array in kept] == [None] * 3
+
+
+@pytest.mark.parametrize("end", ["training", "other Docs"])
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_zeros_end(nlp, docs, end):
+    """They are the layers of the Docs of `initialize`, as long as it runs."""
+    source = nlp.get_pipe("elmo").source
+    source.zeros(docs)
+    for _ in range(2):
+        assert not any(array.any() for array in source.read(docs))
+    if end == "training":
+        source.train([])
+    else:
+        source.read([Doc(nlp.vocab, words=["cat"])])
+    (found,) = source.read(docs[:1])
+    assert found.any()
+    assert_array_equal(found, docs[0]._.elmo_layers)
