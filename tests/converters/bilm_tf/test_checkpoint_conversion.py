@@ -205,7 +205,7 @@ def test_old_format(tmp_path, model, name):
             convert(path)
         assert recognize(path) == "a TensorFlow checkpoint of the old format V1"
         with pytest.raises(ValueError, match=r"format V1(?s:.*) bilm-tf"):
-            formats.convert(path)
+            formats.detect(path)
 
 
 def test_bfloat16_and_float16_checkpoints(tmp_path, model):
