@@ -8,7 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters import formats
+from spacy_elmo.converters.api import read_model
 from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
@@ -205,7 +205,7 @@ def test_old_format(tmp_path, model, name):
             convert(path)
         assert recognize(path) == "a TensorFlow checkpoint of the old format V1"
         with pytest.raises(ValueError, match=r"format V1(?s:.*) bilm-tf"):
-            formats.detect(path)
+            read_model(path)
 
 
 def test_bfloat16_and_float16_checkpoints(tmp_path, model):
