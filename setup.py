@@ -18,8 +18,9 @@ from setuptools.command.build_ext import build_ext
 KERNELS = Path("spacy_elmo/bilm/kernels")
 LIBRARY = "spacy_elmo.bilm.kernels._native"
 
-# No -ffast-math: not-a-number has to stay one, because training stops at it.
-FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
+# No -ffast-math: not-a-number has to stay one, because training stops at it. No contraction, which compilers do
+# differently: what is multiplied and added in one rounding is written so.
+FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 
 
 class BuildLibrary(build_ext):

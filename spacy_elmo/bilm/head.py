@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from .kernels.matmul import matmul
-from .kernels.softmax_terms import softmax_terms
+from .kernels.softmax_terms import row_products, softmax_terms
 
 # A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
@@ -62,7 +62,7 @@ class Head(nn.Module):
         weight = F.embedding(torch.cat([targets, drawn]), self.weight, sparse=True)
         bias = F.embedding(torch.cat([targets, drawn]), self.bias, sparse=True).squeeze(1)
         m = len(targets)
-        true = (hidden * weight[:m]).sum(1) + bias[:m] - negatives.log_count(targets)
+        true = row_products(hidden, weight[:m]) + bias[:m] - negatives.log_count(targets)
         hits = negatives.hits(targets)
         others = _LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, hits)
         return (torch.logaddexp(true, others) - true).sum()
@@ -77,7 +77,7 @@ class Head(nn.Module):
         rows = self.rows_per_block
         losses = [
             _LogSumExp.apply(block, self.weight, self.bias[:, 0], None)
-            - (block * F.embedding(block_targets, self.weight)).sum(1)
+            - row_products(block, F.embedding(block_targets, self.weight))
             - self.bias[block_targets, 0]
             for block, block_targets in zip(hidden.split(rows), targets.split(rows), strict=True)
         ]
@@ -85,7 +85,8 @@ class Head(nn.Module):
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
         """Return (M, V) the log-probability of every word for each row of `hidden` (M, P), in nats, for a small M."""
-        return F.log_softmax(matmul(hidden, self.weight.t()).float() + self.bias[:, 0], dim=1)
+        logits, bias = matmul(hidden, self.weight.t()).float(), self.bias[:, 0]
+        return logits + bias - softmax_terms(logits.clone(), bias)[2][:, None]
 
 
 class _LogSumExp(torch.autograd.Function):
@@ -108,9 +109,9 @@ class _LogSumExp(torch.autograd.Function):
             logits = matmul(h, w.t())
             if hits is not None:
                 logits[hits.unbind(1)] = -math.inf
-            exponentials, largest, sums = softmax_terms(logits, bias.contiguous())
+            exponentials, sums, log_sums = softmax_terms(logits, bias.contiguous())
         ctx.save_for_backward(hidden, w, exponentials, sums)
-        return largest + sums.log()
+        return log_sums
 
     @staticmethod
     @once_differentiable

@@ -1,16 +1,28 @@
 """The element-wise half of a step of the LSTM, forward and backward.
 
-Used where there is no AVX512 kernel; `fused_lstm` computes the gates there.
+Used where `fused_lstm` has no kernel: for int8, and where there are no kernels in C.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import torch
 from torch import Tensor
 
-from .native import address, native_function
+from .native import address, float32_function
+
+_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+
+
+class _Step(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("threads", "rows", "dim")),
+        *((name, _POINTER) for name in ("inputs", "recurrent", "bias")),
+        ("clip", _NUMBER),
+        *((name, _POINTER) for name in ("state", "hidden")),
+    ]
 
 
 def forward(
@@ -34,13 +46,10 @@ def forward(
         gates, cells: (n, 4C), in the type of `inputs`, and (n, C), written: the activated gates and the new c, for
             `backward`. Both or neither.
     """
-    same = inputs.dtype == recurrent.dtype == hidden.dtype
-    if same and (function := native_function("cell_forward", inputs, c, bias)):
-        changed = map(address, (c, gates, cells, hidden))
-        threads = torch.get_num_threads()
-        function(
-            threads, *c.shape, *map(address, (inputs, recurrent, bias)), _limit(clip), *changed
-        )
+    if gates is None and (function := float32_function("step", inputs, recurrent, bias, c, hidden)):
+        given, changed = map(address, (inputs, recurrent, bias)), map(address, (c, hidden))
+        limit = math.inf if clip is None else clip
+        function(_Step(torch.get_num_threads(), *c.shape, *given, limit, *changed))
         return
     z = inputs.to(c.dtype) + recurrent + bias
     i, j, f, o = z.chunk(4, 1)
@@ -77,11 +86,6 @@ def backward(
         dgates: (n, 4C), written, in the type of `dhidden`: the gradients before the activations.
         dbias: (4C,), to which those of all rows are added.
     """
-    same = gates.dtype == dhidden.dtype == dgates.dtype
-    if same and (function := native_function("cell_backward", dhidden, cells, before, dc, dbias)):
-        saved = map(address, (gates, cells, before, dhidden))
-        function(*dc.shape, *saved, _limit(clip), *map(address, (dc, dgates, dbias)))
-        return
     i, j, f, o = gates.to(dc.dtype).chunk(4, 1)
     dhidden, squashed = dhidden.to(dc.dtype), cells.tanh()
     dc.add_(dhidden * o * (1 - squashed * squashed))
@@ -99,7 +103,3 @@ def backward(
     dgates.copy_(z)
     dbias.add_(z.sum(0))
     dc.mul_(f)
-
-
-def _limit(clip: float | None) -> float:
-    return math.inf if clip is None else clip

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import address, avx512_functions
+from .native import address, functions
 from .panels import pack, padded
 
-_PANEL = 64
+_PANEL = 16
+_ACTIVATIONS = ("none", "relu", "tanh")
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -25,6 +26,7 @@ class _Convolution(ctypes.Structure):
             for name in ("widths", "filters_per_group", "lengths", "ids", "characters")
         ),
         *((name, _POINTER) for name in ("weights", "biases", "scratch", "maxima", "winners")),
+        ("activation", _SIZE),
     ]
 
 
@@ -44,7 +46,7 @@ class _Gradient(ctypes.Structure):
 def has_kernel(compute_dtype: torch.dtype, characters: Tensor) -> bool:
     """Return True if `maxima` can be computed on this processor, for parameters of the type and device of these."""
     usual = characters.is_cpu and characters.dtype == torch.float32
-    return usual and compute_dtype in avx512_functions("convolution")
+    return usual and compute_dtype in functions("convolution")
 
 
 def maxima(
@@ -53,9 +55,11 @@ def maxima(
     characters: Tensor,
     filters: Sequence[Tensor],
     biases: Sequence[Tensor],
+    activation: str,
     compute_dtype: torch.dtype,
 ) -> Tensor:
-    """Return the (K, n) float32 maxima of all filters over the positions of K words, with the biases. Differentiable.
+    """Return the (K, n) float32 maxima of all filters over the positions of K words, with the biases, after their
+    activation. Differentiable.
 
     Args:
         ids: (K, columns) int32 rows of `characters`.
@@ -63,9 +67,13 @@ def maxima(
         characters: (rows, D) float32.
         filters: (width, D, number) float32 each.
         biases: (number,) float32 each.
+        activation: "relu", "tanh" or "none".
         compute_dtype: of the products.
     """
-    return _Maxima.apply(ids, lengths, compute_dtype, len(filters), characters, *filters, *biases)
+    number = _ACTIVATIONS.index(activation)
+    return _Maxima.apply(
+        ids, lengths, number, compute_dtype, len(filters), characters, *filters, *biases
+    )
 
 
 class _Maxima(torch.autograd.Function):
@@ -74,6 +82,7 @@ class _Maxima(torch.autograd.Function):
         ctx: Any,
         ids: Tensor,
         lengths: Tensor,
+        activation: int,
         compute_dtype: torch.dtype,
         count: int,
         characters: Tensor,
@@ -93,19 +102,25 @@ class _Maxima(torch.autograd.Function):
         winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
         low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
         scratch = low_table.new_empty((words, columns, table.shape[1]))
-        avx512_functions("convolution")[compute_dtype](
+        functions("convolution")[compute_dtype](
             _Convolution(
                 torch.get_num_threads(), words, columns, table.shape[1], count, features,
                 *map(address, (widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners)),
+                activation,
             )
         )  # fmt: skip
-        ctx.save_for_backward(ids, lengths, characters, winners, *filters)
+        ctx.activation = _ACTIVATIONS[activation]
+        ctx.save_for_backward(ids, lengths, characters, pooled, winners, *filters)
         return pooled
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        ids, lengths, characters, winners, *filters = ctx.saved_tensors
+        ids, lengths, characters, pooled, winners, *filters = ctx.saved_tensors
+        if ctx.activation == "relu":
+            gradient = gradient * (pooled > 0)
+        elif ctx.activation == "tanh":
+            gradient = gradient * (1 - pooled * pooled)
         table = _padded_columns(characters[..., None])[..., 0].contiguous()
         wide = [_padded_columns(weight).flatten(0, 1).t().flatten() for weight in filters]
         weights, gradient = torch.cat(wide), gradient.contiguous()
@@ -116,7 +131,7 @@ class _Maxima(torch.autograd.Function):
             table.new_zeros((parts, *table.shape)),
             table.new_zeros((parts, len(weights))),
         )
-        avx512_functions("convolution_gradient")[torch.float32](
+        functions("convolution_gradient")[torch.float32](
             _Gradient(
                 parts, words, columns, dim, len(filters), gradient.shape[1],
                 *map(address, (widths, numbers, lengths, ids, table, weights, gradient, winners, scratch)),
@@ -131,7 +146,16 @@ class _Maxima(torch.autograd.Function):
             for gradients, weight in zip(dweights.sum(0).split(sizes), filters, strict=True)
         ]
         dbiases = gradient.sum(0).split(numbers.tolist())
-        return None, None, None, None, dtable.sum(0)[:, : characters.shape[1]], *dfilters, *dbiases
+        return (
+            None,
+            None,
+            None,
+            None,
+            None,
+            dtable.sum(0)[:, : characters.shape[1]],
+            *dfilters,
+            *dbiases,
+        )
 
 
 def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -140,5 +164,5 @@ def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _padded_columns(weight: Tensor) -> Tensor:
-    """(a, D, b) with zeros, so that D is a multiple of the lanes of AVX512."""
+    """(a, D, b) with zeros, so that D is a multiple of the columns of a panel."""
     return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

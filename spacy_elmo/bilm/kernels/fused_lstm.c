@@ -1,22 +1,18 @@
 /* Many steps of one direction of an LSTM layer in one call, forward and backward; see fused_lstm.py.
 
-   A matrix is packed into panels of 64 columns (of the gates: 4 x 16, those of sixteen cells), which lie row after row, and
-   in bfloat16 the rows two and two: what a product reads lies end to end. The gates are applied to the sums of a panel
-   before they have left the cache. Sequences do not depend on each other, so every thread takes its own through all
-   steps and waits for nobody. The code is in fused_lstm_template.h, which is included once per number type.
+   A matrix is packed into panels of 16 columns (of the gates: a panel of each for the same sixteen cells), which lie row
+   after row, and in bfloat16 the rows two and two: what a product reads lies end to end. The gates are applied to the sums of
+   four panels before they have left the cache. Sequences do not depend on each other, so every thread takes its own through
+   all steps and waits for nobody. The code is in fused_lstm_template.h, which is included once per kind of processor.
 
    Packed rows: those of a step lie end to end in the order of the sequences' ranks, one step behind the other. The gates of
    a row lie in the order i, j (the candidate), f, o. M: all rows; B: sequences. */
 
-#include <stddef.h>
+#include <stdint.h>
 
-#include "threads.h"
-
-/* Rows of sums at a time: with their left rows they fit into a second-level cache of 1 MB (Zen 4 and 5, Sapphire Rapids).
-   Inner numbers at a time: 512 of a panel are 64 KB in bfloat16 and 128 KB in float32 there. */
-enum { CHUNK = 96, INNER = 512 };
-
-enum { GATES = 4 };
+/* Rows of sums at a time, which fit into a second-level cache with their left rows, and inner numbers, of which a panel
+   takes half of a first-level cache. */
+enum { CHUNK = 96, INNER = 256 };
 
 typedef struct {
     int64_t parts, steps;
@@ -53,7 +49,15 @@ typedef struct {
     float *dbias;             /* (parts, 4 dim), to which the gradients are added */
 } FusedBackward;
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+/* One step of `rows` sequences whose products are known. */
+typedef struct {
+    int64_t threads, rows, dim;
+    const float *inputs, *recurrent; /* (rows, 4 dim) */
+    const float *bias;               /* (4 dim,) */
+    float clip;
+    float *state;  /* (rows, dim) c, of the step before and then of this one */
+    float *hidden; /* (rows, dim) */
+} Step;
 
 /* The first sequence of a part; all parts have about as many rows. */
 static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t parts) {
@@ -67,6 +71,4 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
 }
 
 #define TEMPLATE "fused_lstm_template.h"
-#include "for_each_type_avx512.h"
-
-#endif
+#include "for_each_processor.h"

@@ -2,10 +2,10 @@
 
 `plain_lstm` and `plain_lstm_gradient` call a matrix product and a pass over the gates for every step. This kernel
 computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left
-the cache. It requires AVX512, and AVX512-BF16 for bfloat16; those two modules are the plain version, which runs
-everywhere else.
+the cache. In float32 it computes the same bits on every processor, for a sequence alone and beside others. Those two
+modules are the plain version, which runs everywhere else. For bfloat16 it requires AVX512-BF16.
 
-In what is kept between forward and backward, sizes are padded to multiples of 16, the lanes of AVX512: P to P' and
+In what is kept between forward and backward, sizes are padded to multiples of 16, the columns of a panel: P to P' and
 C to C'.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .native import address, avx512_functions
+from .native import address, functions
 from .panels import pack, padded
 from .plain_lstm import Clips, blocks
 
@@ -83,7 +83,7 @@ def has_kernel(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
     """Return True if there is a kernel for products in `compute_dtype`, and the tensors are what it takes: float32
     numbers on the CPU."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
-    return usual and compute_dtype in avx512_functions("fused_forward")
+    return usual and compute_dtype in functions("fused_forward")
 
 
 class FusedWeights(NamedTuple):
@@ -154,7 +154,7 @@ def forward(
     outputs = x.new_empty((m, wide_width))
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
-    avx512_functions("fused_forward")[compute_dtype](
+    functions("fused_forward")[compute_dtype](
         _Forward(
             torch.get_num_threads(), len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, (*weights, own_bias)), *map(_limit, clips),
@@ -239,7 +239,7 @@ def backward(
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
     dgiven = _widened(dgiven, wide_width).contiguous()
     first_cells = _widened(first_cells, wide_dim).contiguous()
-    avx512_functions("fused_backward")[weights.gates.dtype](
+    functions("fused_backward")[weights.gates.dtype](
         _Backward(
             threads, len(batch_sizes), address(steps), wide_dim, wide_width,
             *map(address, weights), *map(_limit, clips),

@@ -2,43 +2,61 @@
 
    `dim` and `width` are multiples of the lanes; what is not there is zero. */
 
-/* (rows, 64) sums <- start + left (rows, inner) right (inner, 64): the rows of `left` lie `stride` apart, `right` is a
-   panel, and `start` (64,) is that of every row. */
-TARGET static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, const NUMBER *right,
-                                  float *sums, const float *start) {
+DECLARE_TILES(NAMED(tiles), NUMBER);
+
+/* (rows, 16 panels) sums <- start + left (rows, inner) right: the rows of `left` lie `stride` apart, and `start` (64,) is
+   that of every row. */
+static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, int64_t panels,
+                           const NUMBER *right, float *sums, const float *start) {
     for (int64_t k = 0; k < inner; k += INNER)
-        NAMED(tiles)(rows, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL, sums, PANEL,
-                     k == 0 ? start : NULL);
+        NAMED(tiles)(rows, panels, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL, inner * PANEL,
+                     sums, COLUMNS, k == 0 ? start : NULL);
+}
+
+/* The gates of one vector of cells, and their h before a projection; z is what the activations of each are applied to. */
+typedef struct {
+    Lanes i, j, f, o, c, hidden;
+} NAMED(Cells);
+
+INLINE NAMED(Cells) NAMED(cells)(const Lanes z[GATES], Lanes state, Lanes clip) {
+    const Lanes one = SPREAD(1.0f);
+    Lanes power_i = NAMED(exponential)(z[0], -1.0f, 40.0f, COARSE);
+    Lanes power_j = NAMED(exponential)(z[1], -2.0f, 40.0f, COARSE);
+    Lanes power_f = NAMED(exponential)(z[2], -1.0f, 40.0f, COARSE);
+    Lanes power_o = NAMED(exponential)(z[3], -1.0f, 40.0f, COARSE);
+    /* One division for three gates: yz times 1 / xyz is 1 / x. */
+    Lanes below_i = one + power_i, below_j = one + power_j, below_f = one + power_f;
+    Lanes all = RECIPROCAL(below_i * below_j * below_f);
+    NAMED(Cells) cells;
+    cells.i = all * (below_j * below_f), cells.f = all * (below_i * below_j);
+    cells.j = (one - power_j) * (all * (below_i * below_f));
+    cells.c = NAMED(clipped)(FMA(cells.f, state, cells.i * cells.j), clip);
+    Lanes power_c = NAMED(exponential)(cells.c, -2.0f, 40.0f, COARSE), below_c = one + power_c;
+    Lanes both = RECIPROCAL((one + power_o) * below_c);
+    cells.o = both * below_c;
+    cells.hidden = (one - power_c) * both;
+    return cells;
 }
 
 /* The gates of sixteen cells of some rows, and their states; z (rows, 4 x 16) is what the activations are applied to. */
 TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, int64_t row, int64_t rank,
                                         int64_t cell, const float *z) {
     const int64_t dim = args->dim;
-    const Lanes one = all_lanes(1.0f), clip = all_lanes(args->cell_clip);
-    for (int64_t r = 0; r < rows; r++, z += PANEL) {
-        float *state = args->state + (rank + r) * dim + cell;
-        Lanes power_i = exponential_lanes(_mm512_loadu_ps(z), -1.0f, COARSE);
-        Lanes power_j = exponential_lanes(_mm512_loadu_ps(z + LANES), -2.0f, COARSE);
-        Lanes power_f = exponential_lanes(_mm512_loadu_ps(z + 2 * LANES), -1.0f, COARSE);
-        Lanes power_o = exponential_lanes(_mm512_loadu_ps(z + 3 * LANES), -1.0f, COARSE);
-        /* One division for three gates: yz times 1 / xyz is 1 / x. */
-        Lanes below_i = one + power_i, below_j = one + power_j, below_f = one + power_f;
-        Lanes all = reciprocal_lanes(below_i * below_j * below_f, COARSE);
-        Lanes i = all * (below_j * below_f), f = all * (below_i * below_j);
-        Lanes j = (one - power_j) * (all * (below_i * below_f));
-        Lanes c = clipped_lanes(f * _mm512_loadu_ps(state) + i * j, clip);
-        Lanes power_c = exponential_lanes(c, -2.0f, COARSE), below_c = one + power_c;
-        Lanes both = reciprocal_lanes((one + power_o) * below_c, COARSE);
-        _mm512_storeu_ps(state, c);
-        STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * dim + cell, (one - power_c) * both);
-        if (args->gates == NULL) continue;
-        NUMBER *gates = (NUMBER *)args->gates + (row + r) * GATES * dim + cell;
-        STORE_NUMBERS(gates, i);
-        STORE_NUMBERS(gates + dim, j);
-        STORE_NUMBERS(gates + 2 * dim, f);
-        STORE_NUMBERS(gates + 3 * dim, both * below_c);
-    }
+    const Lanes clip = SPREAD(args->cell_clip);
+    for (int64_t r = 0; r < rows; r++, z += COLUMNS)
+        for (int64_t k = 0; k < PANEL; k += WIDTH) {
+            float *state = args->state + (rank + r) * dim + cell + k;
+            const Lanes sums[GATES] = {LOAD(z + k), LOAD(z + PANEL + k), LOAD(z + 2 * PANEL + k), LOAD(z + 3 * PANEL + k)};
+            NAMED(Cells) cells = NAMED(cells)(sums, LOAD(state), clip);
+            STORE(state, cells.c);
+            STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * dim + cell + k, cells.hidden);
+            if (args->gates == NULL) continue;
+            NUMBER *gates = (NUMBER *)args->gates + (row + r) * GATES * dim + cell + k;
+            STORE_NUMBERS(gates, cells.i);
+            STORE_NUMBERS(gates + dim, cells.j);
+            STORE_NUMBERS(gates + 2 * dim, cells.f);
+            STORE_NUMBERS(gates + 3 * dim, cells.o);
+        }
 }
 
 /* The outputs of some rows. The first `continuing` of them are inputs of the next step, from row `next` on. */
@@ -46,18 +64,20 @@ TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_
                                   int64_t next, float *sums) {
     const int64_t dim = args->dim, width = args->width;
     const NUMBER *hidden = (const NUMBER *)args->hiddens + row * dim;
-    const Lanes clip = all_lanes(args->out_clip);
-    const float zeros[PANEL] = {0};
-    for (int64_t column = 0; column < width; column += PANEL) {
+    const Lanes clip = SPREAD(args->out_clip);
+    const float zeros[COLUMNS] = {0};
+    for (int64_t column = 0; column < width; column += COLUMNS) {
+        const int64_t columns = least(COLUMNS, width - column);
         if (args->projection != NULL)
-            NAMED(product)(rows, dim, hidden, dim, (const NUMBER *)args->projection + column * dim, sums, zeros);
+            NAMED(product)(rows, dim, hidden, dim, columns / PANEL, (const NUMBER *)args->projection + column * dim, sums,
+                           zeros);
         for (int64_t r = 0; r < rows; r++)
-            for (int64_t k = column; k < least(width, column + PANEL); k += LANES) {
-                Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * dim + k)
-                                                 : _mm512_loadu_ps(sums + r * PANEL + k - column);
-                h = clipped_lanes(h, clip);
-                _mm512_storeu_ps(args->outputs + (row + r) * width + k, h);
-                if (r < continuing) STORE_NUMBERS((NUMBER *)args->xh + ((next + r) * 2 + 1) * width + k, h);
+            for (int64_t k = 0; k < columns; k += WIDTH) {
+                Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * dim + column + k)
+                                                   : LOAD(sums + r * COLUMNS + k);
+                h = NAMED(clipped)(h, clip);
+                STORE(args->outputs + (row + r) * width + column + k, h);
+                if (r < continuing) STORE_NUMBERS((NUMBER *)args->xh + ((next + r) * 2 + 1) * width + column + k, h);
             }
     }
 }
@@ -65,18 +85,18 @@ TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_
 /* All steps of the sequences from `first` to `last`. */
 TARGET static void NAMED(forward_sequences)(const FusedForward *args, int64_t first, int64_t last) {
     const int64_t dim = args->dim, width = args->width, inner = 2 * width;
-    float sums[CHUNK * PANEL], bias[PANEL];
+    float sums[CHUNK * COLUMNS], bias[COLUMNS];
     int64_t offset = 0;
     for (int64_t step = 0; step < args->steps && args->rows[step] > first; step++) {
         int64_t row = offset + first, rows = least(args->rows[step], last) - first, next = row + args->rows[step];
         int64_t continuing = step + 1 < args->steps ? least(args->rows[step + 1], last) - first : 0;
-        for (int64_t cell = 0; cell < dim; cell += LANES) {
+        for (int64_t cell = 0; cell < dim; cell += PANEL) {
             const NUMBER *panel = (const NUMBER *)args->weights + cell * GATES * inner;
             for (int gate = 0; gate < GATES; gate++)
-                memcpy(bias + gate * LANES, args->bias + gate * dim + cell, LANES * sizeof *bias);
+                memcpy(bias + gate * PANEL, args->bias + gate * dim + cell, PANEL * sizeof *bias);
             for (int64_t start = 0; start < rows; start += CHUNK) {
                 const NUMBER *x = (const NUMBER *)args->xh + (row + start) * inner;
-                NAMED(product)(least(CHUNK, rows - start), inner, x, inner, panel, sums, bias);
+                NAMED(product)(least(CHUNK, rows - start), inner, x, inner, GATES, panel, sums, bias);
                 NAMED(gates_forward)(args, least(CHUNK, rows - start), row + start, first + start, cell, sums);
             }
         }
@@ -94,46 +114,47 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
                                          const float *previous_cells, const float *dhidden, int64_t stride,
                                          float *dbias) {
     const int64_t dim = args->dim;
-    const Lanes one = all_lanes(1.0f), clip = all_lanes(args->cell_clip);
-    Lanes sum[GATES];
-    for (int gate = 0; gate < GATES; gate++)
-        sum[gate] = _mm512_loadu_ps(dbias + gate * dim + cell);
-    for (int64_t r = 0; r < rows; r++) {
-        const NUMBER *gates = (const NUMBER *)args->gates + (row + r) * GATES * dim + cell;
-        float *dstate = args->dstate + (rank + r) * dim + cell;
-        Lanes i = LOAD_NUMBERS(gates), j = LOAD_NUMBERS(gates + dim);
-        Lanes f = LOAD_NUMBERS(gates + 2 * dim), o = LOAD_NUMBERS(gates + 3 * dim);
-        Lanes c = _mm512_loadu_ps(args->cells + (row + r) * dim + cell);
-        Lanes previous = _mm512_loadu_ps(previous_cells + r * dim + cell), dh = _mm512_loadu_ps(dhidden + r * stride);
-        Lanes power_c = exponential_lanes(c, -2.0f, COARSE);
-        Lanes tanh_c = (one - power_c) * reciprocal_lanes(one + power_c, COARSE);
-        Lanes dc = _mm512_loadu_ps(dstate) + dh * o * (one - tanh_c * tanh_c);
-        dc = unless_reached(dc, c, clip);
-        _mm512_storeu_ps(dstate, dc * f);
-        const Lanes gradients[GATES] = {
-            dc * j * i * (one - i),
-            dc * i * (one - j * j),
-            dc * previous * f * (one - f),
-            dh * tanh_c * o * (one - o),
-        };
-        for (int gate = 0; gate < GATES; gate++) {
-            STORE_NUMBERS((NUMBER *)args->dgates + ((row + r) * GATES + gate) * dim + cell, gradients[gate]);
-            sum[gate] += gradients[gate];
+    const Lanes one = SPREAD(1.0f), clip = SPREAD(args->cell_clip);
+    for (int64_t k = 0; k < PANEL; k += WIDTH, cell += WIDTH) {
+        Lanes sum[GATES];
+        for (int gate = 0; gate < GATES; gate++)
+            sum[gate] = LOAD(dbias + gate * dim + cell);
+        for (int64_t r = 0; r < rows; r++) {
+            const NUMBER *gates = (const NUMBER *)args->gates + (row + r) * GATES * dim + cell;
+            float *dstate = args->dstate + (rank + r) * dim + cell;
+            Lanes i = LOAD_NUMBERS(gates), j = LOAD_NUMBERS(gates + dim);
+            Lanes f = LOAD_NUMBERS(gates + 2 * dim), o = LOAD_NUMBERS(gates + 3 * dim);
+            Lanes c = LOAD(args->cells + (row + r) * dim + cell);
+            Lanes previous = LOAD(previous_cells + r * dim + cell), dh = LOAD(dhidden + r * stride + k);
+            Lanes tanh_c = NAMED(tanh)(c, COARSE);
+            Lanes dc = FMA(dh * o, FMA(-tanh_c, tanh_c, one), LOAD(dstate));
+            dc = NAMED(unless_reached)(dc, c, clip);
+            STORE(dstate, dc * f);
+            const Lanes gradients[GATES] = {
+                dc * j * i * (one - i),
+                dc * i * FMA(-j, j, one),
+                dc * previous * f * (one - f),
+                dh * tanh_c * o * (one - o),
+            };
+            for (int gate = 0; gate < GATES; gate++) {
+                STORE_NUMBERS((NUMBER *)args->dgates + ((row + r) * GATES + gate) * dim + cell, gradients[gate]);
+                sum[gate] += gradients[gate];
+            }
         }
+        for (int gate = 0; gate < GATES; gate++)
+            STORE(dbias + gate * dim + cell, sum[gate]);
     }
-    for (int gate = 0; gate < GATES; gate++)
-        _mm512_storeu_ps(dbias + gate * dim + cell, sum[gate]);
 }
 
 /* The gradients of some outputs: those given, and those through the next step. Where outputs were clipped there is none. */
 TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t rows, int64_t row, int64_t rank) {
     const int64_t width = args->width;
-    const Lanes clip = all_lanes(args->out_clip);
-    for (int64_t k = 0; k < rows * width; k += LANES) {
+    const Lanes clip = SPREAD(args->out_clip);
+    for (int64_t k = 0; k < rows * width; k += WIDTH) {
         float *dhidden = args->dhidden + rank * width + k;
-        Lanes d = _mm512_loadu_ps(args->dgiven + row * width + k) + _mm512_loadu_ps(dhidden);
-        d = unless_reached(d, _mm512_loadu_ps(args->outputs + row * width + k), clip);
-        _mm512_storeu_ps(dhidden, d);
+        Lanes d = LOAD(args->dgiven + row * width + k) + LOAD(dhidden);
+        d = NAMED(unless_reached)(d, LOAD(args->outputs + row * width + k), clip);
+        STORE(dhidden, d);
         STORE_NUMBERS((NUMBER *)args->doutputs + row * width + k, d);
     }
 }
@@ -142,24 +163,22 @@ TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t ro
 TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t rows, int64_t row, const NUMBER *weights,
                                           float *out, float *sums) {
     const int64_t inner = GATES * args->dim, width = args->width;
-    const float zeros[PANEL] = {0};
-    for (int64_t column = 0; column < width; column += PANEL)
+    const float zeros[COLUMNS] = {0};
+    for (int64_t column = 0; column < width; column += COLUMNS)
         for (int64_t start = 0; start < rows; start += CHUNK) {
-            int64_t some = least(CHUNK, rows - start);
+            int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, width - column);
             const NUMBER *dgates = (const NUMBER *)args->dgates + (row + start) * inner;
-            NAMED(product)(some, inner, dgates, inner, weights + column * inner, sums, zeros);
+            NAMED(product)(some, inner, dgates, inner, columns / PANEL, weights + column * inner, sums, zeros);
             for (int64_t r = 0; r < some; r++)
-                memcpy(out + (start + r) * width + column, sums + r * PANEL,
-                       least(PANEL, width - column) * sizeof *out);
+                memcpy(out + (start + r) * width + column, sums + r * COLUMNS, columns * sizeof *out);
         }
 }
 
 /* All steps of the sequences from `first` to `last`, the last step first. */
 TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t first, int64_t last, float *dbias) {
     const int64_t dim = args->dim, width = args->width, inner = GATES * dim;
-    const int64_t recurrent_offset = (width + PANEL - 1) / PANEL * PANEL * inner;
-    const float zeros[PANEL] = {0};
-    float sums[CHUNK * PANEL];
+    const float zeros[COLUMNS] = {0};
+    float sums[CHUNK * COLUMNS];
     int64_t offset = 0;
     for (int64_t step = 0; step < args->steps; step++)
         offset += args->rows[step];
@@ -171,21 +190,21 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
         const float *previous_cells =
             step == 0 ? args->first_cells + first * dim : args->cells + (row - args->rows[step - 1]) * dim;
         NAMED(output_gradients)(args, rows, row, first);
-        for (int64_t panel = 0; panel < dim; panel += PANEL)
+        for (int64_t column = 0; column < dim; column += COLUMNS)
             for (int64_t start = 0; start < rows; start += CHUNK) {
                 const NUMBER *doutputs = (const NUMBER *)args->doutputs + (row + start) * width;
-                const float *dhidden = args->dhidden + (first + start) * width + panel;
-                int64_t some = least(CHUNK, rows - start), stride = width;
+                const float *dhidden = args->dhidden + (first + start) * width + column;
+                int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, dim - column), stride = width;
                 if (args->projection != NULL) {
-                    NAMED(product)(some, width, doutputs, width, (const NUMBER *)args->projection + panel * width, sums,
-                                   zeros);
-                    dhidden = sums, stride = PANEL;
+                    NAMED(product)(some, width, doutputs, width, columns / PANEL,
+                                   (const NUMBER *)args->projection + column * width, sums, zeros);
+                    dhidden = sums, stride = COLUMNS;
                 }
-                for (int64_t cell = panel; cell < least(dim, panel + PANEL); cell += LANES)
-                    NAMED(gates_backward)(args, some, row + start, first + start, cell,
-                                          previous_cells + start * dim, dhidden + cell - panel, stride, dbias);
+                for (int64_t k = 0; k < columns; k += PANEL)
+                    NAMED(gates_backward)(args, some, row + start, first + start, column + k,
+                                          previous_cells + start * dim, dhidden + k, stride, dbias);
             }
-        NAMED(through_weights)(args, rows, row, (const NUMBER *)args->weights + recurrent_offset,
+        NAMED(through_weights)(args, rows, row, (const NUMBER *)args->weights + width * inner,
                                args->dhidden + first * width, sums);
         if (args->dx != NULL)
             NAMED(through_weights)(args, rows, row, args->weights, args->dx + row * width, sums);
@@ -214,3 +233,32 @@ void NAMED(fused_forward)(const FusedForward *args) {
 void NAMED(fused_backward)(const FusedBackward *args) {
     spacy_elmo_share_rows(args->parts, args->parts, args->dim * args->steps, NAMED(backward_parts), args);
 }
+
+#if PAIR == 1
+TARGET static void NAMED(step_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Step *args = arguments;
+    const int64_t dim = args->dim;
+    for (int64_t row = first; row < last; row++)
+        for (int64_t cell = 0; cell < dim; cell += WIDTH) {
+            const size_t bytes = least(WIDTH, dim - cell) * sizeof(float);
+            float numbers[2 * GATES + 1][WIDTH] = {{0}}, state[WIDTH] = {0};
+            for (int gate = 0; gate < GATES; gate++) {
+                memcpy(numbers[gate], args->inputs + (row * GATES + gate) * dim + cell, bytes);
+                memcpy(numbers[GATES + gate], args->recurrent + (row * GATES + gate) * dim + cell, bytes);
+            }
+            memcpy(state, args->state + row * dim + cell, bytes);
+            Lanes z[GATES];
+            for (int gate = 0; gate < GATES; gate++) {
+                memcpy(numbers[2 * GATES], args->bias + gate * dim + cell, bytes);
+                z[gate] = LOAD(numbers[gate]) + LOAD(numbers[GATES + gate]) + LOAD(numbers[2 * GATES]);
+            }
+            NAMED(Cells) cells = NAMED(cells)(z, LOAD(state), SPREAD(args->clip));
+            memcpy(args->state + row * dim + cell, &cells.c, bytes);
+            memcpy(args->hidden + row * dim + cell, &cells.hidden, bytes);
+        }
+}
+
+void NAMED(step)(const Step *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim, NAMED(step_rows), args);
+}
+#endif

@@ -1,8 +1,18 @@
 /* Rows of float32 as bytes with a scale each, and back; see int8.py. */
 
-#include "scalar_math.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "compiler.h"
 #include "symbol_names.h"
 #include "threads.h"
+
+INLINE uint32_t to_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 
 /* Numbers that take as long here as the gates of one LSTM cell, the unit of spacy_elmo_share_rows. */
 enum { NUMBERS_PER_CELL = 2 };
@@ -39,7 +49,7 @@ VARIANTS static void quantize_rows(const void *arguments, int64_t first, int64_t
     }
 }
 
-void OF_FLOAT32(quantize)(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
+void OF_VARIANT(quantize, float32)(int64_t threads, int64_t rows, int64_t dim, const float *numbers, int8_t *bytes,
                           float *scales) {
     const Quantized args = {dim, numbers, bytes, scales};
     spacy_elmo_share_rows(threads, rows, dim / NUMBERS_PER_CELL, quantize_rows, &args);
@@ -64,7 +74,7 @@ VARIANTS static void dequantize_rows(const void *arguments, int64_t first, int64
 }
 
 /* sums (rows, dim) become float32 numbers; scales (rows,), columns (dim,). */
-void OF_FLOAT32(dequantize)(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
+void OF_VARIANT(dequantize, float32)(int64_t threads, int64_t rows, int64_t dim, int32_t *sums, const float *scales,
                             const float *columns) {
     const Rescaled args = {dim, sums, scales, columns};
     spacy_elmo_share_rows(threads, rows, dim / NUMBERS_PER_CELL, dequantize_rows, &args);

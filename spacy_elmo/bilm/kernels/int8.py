@@ -7,7 +7,7 @@ import functools
 import torch
 from torch import Tensor
 
-from .native import address, native_function
+from .native import address, byte_function
 
 LARGEST = 127
 
@@ -32,7 +32,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (n, k) int8, and (n,) float32 the scale of each row: the value of 1.
     """
-    if function := native_function("quantize", x):
+    if x.is_cpu and x.dtype == torch.float32 and (function := byte_function("quantize")):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
         function(torch.get_num_threads(), *x.shape, *map(address, (x, whole, scales)))
         return whole, scales
@@ -53,7 +53,7 @@ def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     Returns:
         (n, m) float32.
     """
-    if function := native_function("dequantize", rows, columns):
+    if sums.is_cpu and (function := byte_function("dequantize")):
         function(torch.get_num_threads(), *sums.shape, *map(address, (sums, rows, columns)))
         return sums.view(torch.float32)
     return sums.float().mul_(rows[:, None]).mul_(columns)

@@ -1,16 +1,27 @@
-"""Matrix products, by the library that is fastest on the device."""
+"""Matrix products: of float32 on a CPU by a kernel whose sums have a fixed order, and by torch elsewhere."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-ONEDNN = torch.backends.mkldnn.is_available()
-# Below that, a product of float32 is bound by reading the matrix, and oneDNN's preparations cost more than they save.
-FEWEST_ROWS = 4
+from .native import address, float32_function
+from .weight_gradient import weight_gradient
+
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Arguments(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("threads", "rows", "inner", "columns")),
+        *(("left", _POINTER), ("row_step", _SIZE)),
+        *(("right", _POINTER), ("inner_step", _SIZE), ("column_step", _SIZE)),
+        *(("start", _POINTER), ("sums", _POINTER), ("sum_step", _SIZE)),
+    ]
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
@@ -19,46 +30,58 @@ def matmul_dtype(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
-def matmul(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply (n, k) @ (k, m) -> (n, m) of one type; under autocast, in its type. Differentiable.
+def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m) of one type; under autocast the product has its type.
+    Differentiable.
 
-    torch computes float32 products with MKL, which on AMD processors is half as fast as oneDNN: oneDNN chooses its
-    kernels by the features of a processor, not by its vendor. torch computes bfloat16 products with oneDNN anyway.
+    In float32 on a CPU with kernels, a number of the result depends on its row, its column and the bias alone: they are
+    multiplied and added in one order, from the bias on, however many rows, columns and threads there are.
     """
-    device = x.device.type
-    if torch.is_autocast_enabled(device):
-        compute_dtype = torch.get_autocast_dtype(device)
-        x, weight = x.to(compute_dtype), weight.to(compute_dtype)
-    if not _by_onednn(x, weight):
-        return x @ weight
-    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
-        return _Product.apply(x, weight)
-    return _onednn(x, weight)
+    compute_dtype = matmul_dtype(x)
+    x, weight = x.to(compute_dtype), weight.to(compute_dtype)
+    if not float32_function("product", x, weight, bias):
+        return x @ weight if bias is None else x @ weight + bias
+    if torch.is_grad_enabled() and any(
+        t is not None and t.requires_grad for t in (x, weight, bias)
+    ):
+        return _Product.apply(x, weight, bias)
+    out = x.new_empty((len(x), weight.shape[1]))
+    multiply(x, weight, bias, out)
+    return out
 
 
-def _by_onednn(x: Tensor, weight: Tensor) -> bool:
-    usual = x.is_cpu and x.dtype == torch.float32 and x.shape[0] >= FEWEST_ROWS
-    return ONEDNN and usual and x.numel() > 0 and weight.numel() > 0
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
+    """out <- x W + b by the kernel, all float32 on a CPU.
 
-
-def _onednn(x: Tensor, weight: Tensor) -> Tensor:
-    # What torch.compile uses for a linear layer; it takes the matrix as a layer holds it, (m, k).
-    return torch.ops.mkldnn._linear_pointwise(x, weight.t(), None, "none", [], "")
+    Args:
+        x: (n, k).
+        weight: (k, m), with any strides.
+        bias: (m,), or None for zeros.
+        out: (n, m), the numbers of its rows side by side.
+    """
+    x = x if x.stride(1) == 1 else x.contiguous()
+    bias = None if bias is None else bias.contiguous()
+    (n, k), m = x.shape, weight.shape[1]
+    float32_function("product")(
+        _Arguments(
+            torch.get_num_threads(), n, k, m, address(x), x.stride(0),
+            address(weight), *weight.stride(), address(bias), address(out), out.stride(0),
+        )
+    )  # fmt: skip
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _onednn(x, weight)
+        return matmul(x, weight, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        with torch.autocast(
-            dy.device.type, enabled=False
-        ):  # the types are those of the forward pass
+        # The types are those of the forward pass.
+        with torch.autocast(dy.device.type, enabled=False):
             dx = matmul(dy, weight.t()) if ctx.needs_input_grad[0] else None
-            dweight = matmul(x.t(), dy) if ctx.needs_input_grad[1] else None
-        return dx, dweight
+            dweight = weight_gradient(x, dy) if ctx.needs_input_grad[1] else None
+        return dx, dweight, dy.sum(0) if ctx.needs_input_grad[2] else None

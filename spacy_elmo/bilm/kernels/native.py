@@ -1,12 +1,14 @@
 """The functions of the C files beside this one, where a compiler was there when the package was installed.
 
-Each is one pass over memory where torch's operators take many, and each has a twin in torch's operators, which is used
-for other types, on other devices, and where nothing was compiled.
+Each is compiled for several kinds of processor, and the best that this processor runs is taken. In float32 all of them
+compute the same bits (`lanes.h`). Each has a twin in torch's operators, which is used for other types, on other
+devices, and where nothing was compiled; its sums have another order.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -17,62 +19,91 @@ from torch import Tensor
 
 from .abi import ABI
 
-_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
-# Of the functions in plain C; the others take one structure. Whoever changes a list raises `ABI`.
-_ARGUMENTS = {
-    "cell_forward": [_SIZE] * 3 + [_POINTER] * 3 + [_NUMBER] + [_POINTER] * 4,
-    "cell_backward": [_SIZE] * 2 + [_POINTER] * 4 + [_NUMBER] + [_POINTER] * 3,
-    "maximum": [_SIZE] * 3 + [_POINTER] * 3,
-    "spread": [_SIZE] * 3 + [_POINTER] * 3,
-    "softmax_terms": [_SIZE] * 2 + [_POINTER] * 5,
-    "quantize": [_SIZE] * 3 + [_POINTER] * 3,
-    "dequantize": [_SIZE] * 3 + [_POINTER] * 3,
-}
-_FLOAT32_ALONE = ("quantize", "dequantize")
-_SUFFIXES = {torch.float32: f"float32_{ABI}", torch.bfloat16: f"bfloat16_{ABI}"}
+CHOICE = "SPACY_ELMO_KERNELS"
+"""Environment variable with the kind of processor for which the kernels are taken, for tests: it has to be one of
+`processors`. The bits are the same."""
+_KINDS = ("avx512", "avx2", "neon", "portable")
+"""The kinds of processor, the fastest first."""
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+_ARGUMENTS = [_SIZE] * 3 + [_POINTER] * 3
+"""Of `quantize` and `dequantize`; the other functions take one structure. Whoever changes a list raises `ABI`."""
 
 
 def active_kernels() -> str:
-    """Return in a few words which kernels compute on this machine."""
-    if not library():
-        return "torch alone: nothing was compiled when this package was installed"
-    types = avx512_functions("fused_forward")
-    if torch.bfloat16 in types:
-        return "C with AVX512, and AVX512-BF16 for bfloat16"
-    if torch.float32 in types:
-        return "C with AVX512; products in bfloat16 by torch"
-    return "C for gates and pooling, all products by torch: there is no AVX512"
+    """Return in a few words which kernels compute on this machine, and if float32 is exact."""
+    if (kind := processor()) is None:
+        why = "nothing was compiled when this package was installed"
+        why = "they need AVX2 and FMA" if library() else why
+        return f"torch alone, not exact: there are no kernels in C, because {why}"
+    more = ", and for bfloat16" if torch.bfloat16 in functions("fused_forward") else ""
+    return f"C for {kind}{more}; float32 is exact: the same bits on every processor"
 
 
-def native_function(name: str, tensor: Tensor, *sums: Tensor) -> Any:
-    """The C function of this name for the tensor's type and device; None if there is none, or if `sums`, which C takes
-    as float32, are of another type."""
-    if not tensor.is_cpu or any(t.dtype != torch.float32 for t in sums):
+def processor() -> str | None:
+    """Return the kind of processor for which the kernels are taken; None if there are none.
+
+    Raises:
+        ValueError: the variable `SPACY_ELMO_KERNELS` names a kind that this processor does not run.
+    """
+    if library() is None:
         return None
-    return library().get((name, tensor.dtype))
-
-
-def avx512_functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions of this name by the type of their products, for which this processor has the instructions:
-    AVX512, and AVX512-BF16 for bfloat16. Each takes one structure."""
-    return _avx512_functions(name) if library() else {}
+    kinds = processors()
+    if chosen := os.environ.get(CHOICE):
+        # The portable kernels run everywhere, but slowly where C multiplies and adds number by number.
+        if chosen not in (*kinds, "portable"):
+            raise ValueError(f"{CHOICE}={chosen}: this machine runs {', '.join(kinds)}, portable")
+        return chosen
+    return kinds[0] if kinds else None
 
 
 @cache
-def _avx512_functions(name: str) -> dict[torch.dtype, Any]:
-    functions, library = {}, ctypes.CDLL(str(path()))
-    for dtype, suffix in _SUFFIXES.items():
-        # GCC alone compiles them, for x86 alone.
-        here = getattr(library, f"avx512_here_{suffix}", None)
-        function = getattr(library, f"{name}_{suffix}", None)
-        if here is not None and here() and function is not None:
-            functions[dtype] = _with_structure(function)
-    return functions
+def processors() -> list[str]:
+    """Return the kinds of processor whose kernels are fast here, the fastest first."""
+    return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
+
+
+def functions(name: str) -> dict[torch.dtype, Any]:
+    """Return the C functions of this name by the type of their products. Each takes one structure."""
+    kind = processor()
+    return {} if kind is None else _functions(name, kind)
+
+
+@cache
+def _functions(name: str, kind: str) -> dict[torch.dtype, Any]:
+    found = {}
+    for dtype, variant in (
+        (torch.float32, f"float32_{kind}"),
+        (torch.bfloat16, f"bfloat16_{kind}"),
+    ):
+        function = getattr(library(), f"{name}_{variant}_{ABI}", None)
+        if function is not None and (dtype == torch.float32 or _runs(variant)):
+            function.restype = None
+            found[dtype] = _with_structure(function)
+    return found
+
+
+def _runs(variant: str) -> bool:
+    function = getattr(library(), f"here_{variant}_{ABI}", None)
+    return bool(function and function())
 
 
 def _with_structure(function: Any) -> Any:
-    function.restype = None
     return lambda structure: function(ctypes.byref(structure))
+
+
+def float32_function(name: str, *tensors: Tensor | None) -> Any:
+    """Return the C function of this name, if there is one and the tensors are what it takes: float32 on the CPU."""
+    if any(t is not None and not (t.is_cpu and t.dtype == torch.float32) for t in tensors):
+        return None
+    return functions(name).get(torch.float32)
+
+
+def byte_function(name: str) -> Any:
+    """Return `quantize` or `dequantize`; None if nothing was compiled."""
+    function = getattr(library(), f"{name}_float32_{ABI}", None)
+    if function is not None:
+        function.argtypes, function.restype = _ARGUMENTS, None
+    return function
 
 
 def address(tensor: Tensor | None) -> int | None:
@@ -86,26 +117,16 @@ def path() -> Path:
 
 
 @cache
-def library() -> dict[tuple[str, torch.dtype], Any]:
-    """All functions by name and type; empty if nothing was compiled."""
+def library() -> ctypes.CDLL | None:
+    """Return the compiled library; None if there is none, or one for another machine or with another ABI."""
     try:
         native = ctypes.CDLL(str(path()))
-        _use_torch_threads(native)
-        return _functions(native)
-    # Not built, or for another machine, or from sources with another ABI.
-    except (OSError, AttributeError):
-        return {}
-
-
-def _functions(library: ctypes.CDLL) -> dict[tuple[str, torch.dtype], Any]:
-    functions = {}
-    for name, types in _ARGUMENTS.items():
-        for dtype, suffix in _SUFFIXES.items():
-            if name in _FLOAT32_ALONE and dtype != torch.float32:
-                continue
-            function = functions[name, dtype] = getattr(library, f"{name}_{suffix}")
-            function.argtypes, function.restype = types, None
-    return functions
+    except OSError:
+        return None
+    if not hasattr(native, f"here_float32_portable_{ABI}"):
+        return None
+    _use_torch_threads(native)
+    return native
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:

@@ -1,32 +1,56 @@
-/* Weights as panels, from float32, and the products that read them; see panels.py. The code is in
-   panels_template.h, which is included once per number type. */
+/* Matrices as panels, and the products that read them; see panels.py. The code is in panels_template.h, which is
+   included once per kind of processor. */
 
 #include <stdint.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
-
 typedef struct {
     int64_t panels;
-    int64_t inner, known_inner; /* rows of a panel, and of the matrix; those beyond are zero */
+    int64_t inner, known_inner; /* rows of a panel, a multiple of sixteen, and of the matrix; those beyond are zero */
     int64_t columns;            /* of the matrix, or of each gate */
-    int64_t gates;              /* 1: a panel has sixteen columns of each of four gates */
+    int64_t gates;              /* 1, or 4: a panel of each of four gates, then the next of each */
     const float *source;        /* (known_inner, columns) or (known_inner, 4, columns), with these steps: */
     int64_t inner_step, column_step, gate_step;
-    void *packed; /* (panels, inner, 64), panels `panel_step` numbers apart */
+    void *packed; /* (panels, inner, 16), panels `panel_step` numbers apart */
     int64_t panel_step;
 } Packing;
 
+typedef struct {
+    int64_t threads, rows, inner, columns;
+    const float *left; /* (rows, inner) */
+    int64_t row_step;
+    const float *right; /* (inner, columns), with these steps: */
+    int64_t inner_step, column_step;
+    const float *start; /* (columns,), or NULL for zeros */
+    float *sums;        /* (rows, columns) */
+    int64_t sum_step;
+} Product;
+
+/* Rows of a product at a time, whose left side a second-level cache holds, and inner numbers, of which panels take half of a
+   first-level cache. */
+enum { CHUNK = 96, INNER = 256 };
+
 #define TEMPLATE "panels_template.h"
-#include "for_each_type_avx512.h"
+#include "for_each_processor.h"
 
-/* Whether this processor has the instructions. */
-int64_t OF_FLOAT32(avx512_here)(void) {
+/* Whether this processor has the instructions. The portable variant needs one that multiplies and adds in one rounding:
+   without it C does so number by number. */
+#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
+int64_t OF_VARIANT(here, float32_portable)(void) { return 1; }
+#else
+int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
+#endif
+
+#if defined(__x86_64__)
+int64_t OF_VARIANT(here, float32_avx2)(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+int64_t OF_VARIANT(here, float32_avx512)(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
 }
 
-int64_t OF_BFLOAT16(avx512_here)(void) {
-    return OF_FLOAT32(avx512_here)() && __builtin_cpu_supports("avx512bf16");
+int64_t OF_VARIANT(here, bfloat16_avx512)(void) {
+    return OF_VARIANT(here, float32_avx512)() && __builtin_cpu_supports("avx512bf16");
 }
-
+#elif defined(__aarch64__)
+int64_t OF_VARIANT(here, float32_neon)(void) { return 1; }
 #endif

@@ -1,4 +1,4 @@
-"""Weight matrices as panels of 64 columns, row after row: what the kernels for AVX512 read lies end to end.
+"""Weight matrices as panels of 16 columns, row after row: what the kernels read lies end to end.
 
 In bfloat16 the rows lie two and two, because one lane of an instruction multiplies two numbers and adds both products.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .native import address, avx512_functions
+from .native import address, functions
 
-_LANES, _PANEL = 16, 64
+_PANEL = 16
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -28,21 +28,21 @@ class _Packing(ctypes.Structure):
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
-    """Return matrices below each other in panels, each padded to a multiple of 16 rows.
+    """Return matrices below each other in panels, each padded to a multiple of 16 rows: (panels, rows, 16).
 
     Args:
-        parts: (k, 1, m) each, or (k, 4, C), whose panels hold sixteen columns of all four.
+        parts: (k, 1, m) each, or (k, 4, C), of which a panel of each of the four comes before the next of each.
     """
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
-    panels = -(-columns * blocks // _PANEL) if blocks == 1 else -(-columns // _LANES)
+    panels = -(-columns // _PANEL) * blocks
     packed = torch.empty((panels, sum(heights), _PANEL), dtype=compute_dtype)
     start = 0
     for part, height in zip(parts, heights, strict=True):
         inner, by_gate, column = part.stride()
-        avx512_functions("pack_panels")[compute_dtype](
+        functions("pack_panels")[compute_dtype](
             _Packing(
-                panels, height, len(part), columns, blocks > 1, address(part), inner, column, by_gate,
+                panels, height, len(part), columns, blocks, address(part), inner, column, by_gate,
                 address(packed[0, start:]), packed.stride(0),
             )
         )  # fmt: skip
@@ -51,5 +51,5 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def padded(size: int) -> int:
-    """Return the size rounded up to the lanes of AVX512."""
-    return -(-size // _LANES) * _LANES
+    """Return the size rounded up to the columns of a panel."""
+    return -(-size // _PANEL) * _PANEL

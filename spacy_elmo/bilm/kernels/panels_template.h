@@ -1,77 +1,163 @@
-/* Panels and products with them, in one type of numbers: panels.c. */
+/* Panels and products with them, for one kind of processor: panels.c. */
 
-/* (n, 64) sums <- start + left right, where the compiler knows n; start NULL: the sums so far. The rows of `left` lie
-   `row_step` apart and its groups of PAIR numbers `group_step`, the rows of the sums `sum_step`. */
-TARGET static inline __attribute__((always_inline)) void NAMED(tile)(const int n, int64_t groups, const NUMBER *left,
-                                                                      int64_t row_step, int64_t group_step,
-                                                                      const NUMBER *right, float *sums, int64_t sum_step,
-                                                                      const float *start) {
-    Lanes sum[TILE][VECTORS];
-    for (int row = 0; row < n; row++)
-        for (int v = 0; v < VECTORS; v++)
-            sum[row][v] = _mm512_loadu_ps((start == NULL ? sums + row * sum_step : start) + v * LANES);
-    for (int64_t k = 0; k < groups; k++, left += group_step, right += PANEL * PAIR) {
-        Group column[VECTORS];
-        for (int v = 0; v < VECTORS; v++)
-            column[v] = LOAD_GROUPS(right + v * LANES * PAIR);
-        for (int row = 0; row < n; row++) {
+DECLARE_TILES(NAMED(tiles), NUMBER);
+
+/* `tiles`, where the compiler knows how many rows and panels there are. */
+INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const NUMBER *left, int64_t row_step,
+                        int64_t group_step, const NUMBER *right, int64_t panel_step,
+                        const char *ahead, int64_t ahead_step, float *sums, int64_t sum_step, const float *start) {
+    enum { MOST = 4 * VECTORS };
+    const int vectors = panels * VECTORS;
+    Lanes sum[TILE][MOST];
+    for (int row = 0; row < rows; row++)
+        for (int v = 0; v < vectors; v++)
+            sum[row][v] = LOAD((start == NULL ? sums + row * sum_step : start) + v * WIDTH);
+    for (int64_t k = 0; k < groups; k++, left += group_step, right += PANEL * PAIR, ahead += ahead_step) {
+        __builtin_prefetch(ahead, 0, 2);
+        Group column[MOST];
+        for (int v = 0; v < vectors; v++)
+            column[v] = LOAD_GROUPS(right + v / VECTORS * panel_step + v % VECTORS * WIDTH * PAIR);
+        for (int row = 0; row < rows; row++) {
             Group x = SPREAD_GROUP(left + row * row_step);
-            for (int v = 0; v < VECTORS; v++)
-                sum[row][v] = MULTIPLY_ADD(sum[row][v], x, column[v]);
+            for (int v = 0; v < vectors; v++)
+                sum[row][v] = MULTIPLY_ADD(x, column[v], sum[row][v]);
         }
     }
-    for (int row = 0; row < n; row++)
-        for (int v = 0; v < VECTORS; v++)
-            _mm512_storeu_ps(sums + row * sum_step + v * LANES, sum[row][v]);
+    for (int row = 0; row < rows; row++)
+        for (int v = 0; v < vectors; v++)
+            STORE(sums + row * sum_step + v * WIDTH, sum[row][v]);
 }
 
-TARGET void NAMED(tiles)(int64_t rows, int64_t groups, const NUMBER *left, int64_t row_step, int64_t group_step,
-                         const NUMBER *right, float *sums, int64_t sum_step, const float *start) {
-    const int64_t count = (rows + TILE - 1) / TILE;
-    for (int64_t tile = 0; tile < count; tile++) {
-        int64_t row = rows * tile / count;
-        const NUMBER *x = left + row * row_step;
-        float *out = sums + row * sum_step;
-        switch (rows * (tile + 1) / count - row) {
-        case 1:
-            NAMED(tile)(1, groups, x, row_step, group_step, right, out, sum_step, start);
-            break;
-        case 2:
-            NAMED(tile)(2, groups, x, row_step, group_step, right, out, sum_step, start);
-            break;
-        case 3:
-            NAMED(tile)(3, groups, x, row_step, group_step, right, out, sum_step, start);
-            break;
-        case 4:
-            NAMED(tile)(4, groups, x, row_step, group_step, right, out, sum_step, start);
-            break;
-        case 5:
-            NAMED(tile)(5, groups, x, row_step, group_step, right, out, sum_step, start);
-            break;
-        default:
-            NAMED(tile)(TILE, groups, x, row_step, group_step, right, out, sum_step, start);
-        }
-    }
-}
+#define TILE_OF(n)                                                                                                     \
+    case n:                                                                                                            \
+        if (n > TILE) break;                                                                                           \
+        if (together > 1)                                                                                              \
+            NAMED(tile)(n, WIDE(n), groups, x, row_step, group_step, panels_here, panel_step, ahead, ahead_step, out, sum_step, begin);   \
+        else                                                                                                           \
+            NAMED(tile)(n, 1, groups, x, row_step, group_step, panels_here, panel_step, ahead, ahead_step, out, sum_step, begin);         \
+        break;
 
-/* Part of a packed matrix; see panels.py. */
-TARGET void NAMED(pack_panels)(const Packing *args) {
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i columns = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)args->column_step));
-    NUMBER *packed = args->packed;
-    for (int64_t panel = 0; panel < args->panels; panel++, packed += args->panel_step)
-        for (int v = 0; v < VECTORS; v++) {
-            int64_t first = args->gates ? panel * LANES : (panel * VECTORS + v) * LANES;
-            const float *source = args->source + first * args->column_step + (args->gates ? v * args->gate_step : 0);
-            __mmask16 mask = mask_of(args->columns - first);
-            for (int64_t k = 0; k < args->inner; k += PAIR) {
-                Lanes rows[PAIR];
-                for (int next = 0; next < PAIR; next++)
-                    rows[next] = k + next >= args->known_inner ? _mm512_setzero_ps()
-                                 : args->column_step == 1
-                                     ? _mm512_maskz_loadu_ps(mask, source + (k + next) * args->inner_step)
-                                     : gathered_lanes(source + (k + next) * args->inner_step, columns, mask);
-                STORE_GROUPS(packed + (k * VECTORS + v * PAIR) * LANES, rows);
+TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
+    /* Tiles of about as many rows each, because one of few rows waits for its sums. */
+    const int64_t count = (rows + TILE - 1) / TILE, wide = WIDE(count ? (rows + count - 1) / count : 0);
+    for (int64_t panel = 0, together; panel < panels; panel += together) {
+        together = panels - panel >= wide ? wide : 1;
+        const NUMBER *panels_here = right + panel * panel_step;
+        const float *begin = start == NULL ? NULL : start + panel * PANEL;
+        for (int64_t tile = 0; tile < count; tile++) {
+            int64_t row = rows * tile / count;
+            /* Each tile fetches its share of one of the panels that come next, which a processor would notice too late. */
+            const int64_t next = tile * together / count, first = (next * count + together - 1) / together;
+            const int64_t sharing = ((next + 1) * count + together - 1) / together - first;
+            const int64_t ahead_step = wide < 4 && sharing ? PANEL * PAIR * sizeof *right / sharing : 0;
+            const char *ahead = (const char *)(panels_here + (ahead_step ? together + next : 0) * panel_step) +
+                                (tile - first) * groups * ahead_step;
+            const NUMBER *x = left + row * row_step;
+            float *out = sums + row * sum_step + panel * PANEL;
+            switch (rows * (tile + 1) / count - row) {
+                TILE_OF(1)
+                TILE_OF(2)
+                TILE_OF(3)
+                TILE_OF(4)
+                TILE_OF(5)
+                TILE_OF(6)
+                TILE_OF(7)
+                TILE_OF(8)
+                TILE_OF(9)
+                TILE_OF(10)
+                TILE_OF(11)
+                TILE_OF(12)
             }
         }
+    }
 }
+#undef TILE_OF
+
+/* Sixteen rows of a panel; what lies beyond `inner` and `columns` is zero. */
+INLINE void NAMED(pack_block)(int64_t inner, int64_t columns, const float *source, int64_t inner_step,
+                              int64_t column_step, NUMBER *packed) {
+    float block[PANEL][PANEL];
+    if (inner < PANEL || columns < PANEL) memset(block, 0, sizeof block);
+    inner = least(inner, PANEL), columns = least(columns, PANEL);
+    if (column_step == 1)
+        for (int64_t k = 0; k < inner; k++)
+            memcpy(block[k], source + k * inner_step, columns * sizeof **block);
+    else
+        for (int64_t k = 0; k < inner; k++)
+            for (int64_t column = 0; column < columns; column++)
+                block[k][column] = source[k * inner_step + column * column_step];
+    for (int k = 0; k < PANEL; k += PAIR)
+        for (int v = 0; v < VECTORS; v++) {
+            Lanes rows[PAIR];
+            for (int next = 0; next < PAIR; next++)
+                rows[next] = LOAD(block[k + next] + v * WIDTH);
+            STORE_GROUPS(packed + k * PANEL + v * WIDTH * PAIR, rows);
+        }
+}
+
+/* Part of a packed matrix; see panels.py. Sixteen rows of all panels at a time, because they lie side by side. */
+TARGET void NAMED(pack_panels)(const Packing *args) {
+    for (int64_t k = 0; k < args->inner; k += PANEL)
+        for (int64_t panel = 0; panel < args->panels; panel++) {
+            const int64_t inner = args->known_inner - k, first = panel / args->gates * PANEL, columns = args->columns - first;
+            const float *source = args->source + k * args->inner_step + first * args->column_step +
+                                  panel % args->gates * args->gate_step;
+            NUMBER *packed = (NUMBER *)args->packed + panel * args->panel_step + k * PANEL;
+            if (inner >= PANEL && columns >= PANEL)
+                NAMED(pack_block)(PANEL, PANEL, source, args->inner_step, args->column_step, packed);
+            else
+                NAMED(pack_block)(inner < 0 ? 0 : inner, columns, source, args->inner_step, args->column_step, packed);
+        }
+}
+
+#if PAIR == 1
+/* Some columns of all rows of a product, at most 64, whose panels are made here. */
+TARGET static void NAMED(product_columns)(const Product *args, int64_t first_row, int64_t rows, int64_t column) {
+    const int64_t columns = least(COLUMNS, args->columns - column), panels = (columns + PANEL - 1) / PANEL;
+    float packed[INNER * COLUMNS], scratch[CHUNK * COLUMNS], start[COLUMNS] = {0};
+    if (args->start != NULL) memcpy(start, args->start + column, columns * sizeof *start);
+    for (int64_t k = 0; k == 0 || k < args->inner; k += INNER) {
+        const int64_t inner = least(INNER, args->inner - k);
+        const Packing packing = {
+            panels, (inner + PANEL - 1) / PANEL * PANEL, inner, columns, 1,
+            args->right + k * args->inner_step + column * args->column_step, args->inner_step, args->column_step, 0,
+            packed, INNER * PANEL};
+        NAMED(pack_panels)(&packing);
+        for (int64_t row = first_row; row < first_row + rows; row += CHUNK) {
+            const int64_t some = least(CHUNK, first_row + rows - row), whole = columns == panels * PANEL;
+            float *out = args->sums + row * args->sum_step + column, *sums = whole ? out : scratch;
+            const int64_t step = whole ? args->sum_step : COLUMNS;
+            if (!whole && k > 0)
+                for (int64_t r = 0; r < some; r++)
+                    memcpy(sums + r * step, out + r * args->sum_step, columns * sizeof *sums);
+            NAMED(tiles)(some, panels, inner, args->left + row * args->row_step + k, args->row_step, 1, packed,
+                         INNER * PANEL, sums, step, k == 0 ? start : NULL);
+            if (!whole)
+                for (int64_t r = 0; r < some; r++)
+                    memcpy(out + r * args->sum_step, sums + r * step, columns * sizeof *sums);
+        }
+    }
+}
+
+static void NAMED(product_by_columns)(const void *arguments, int64_t first, int64_t last) {
+    const Product *args = arguments;
+    for (int64_t block = first; block < last; block++)
+        NAMED(product_columns)(args, 0, args->rows, block * COLUMNS);
+}
+
+static void NAMED(product_by_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Product *args = arguments;
+    for (int64_t column = 0; column < args->columns; column += COLUMNS)
+        NAMED(product_columns)(args, first, last - first, column);
+}
+
+/* Threads take columns, so that each panel is made once; or rows, where there are few columns. */
+void NAMED(product)(const Product *args) {
+    const int64_t blocks = (args->columns + COLUMNS - 1) / COLUMNS;
+    if (blocks >= 2 * args->threads || blocks > args->rows / CHUNK)
+        spacy_elmo_share_rows(args->threads, blocks, args->rows * args->inner, NAMED(product_by_columns), args);
+    else
+        spacy_elmo_share_rows(args->threads, args->rows, args->columns * args->inner / COLUMNS, NAMED(product_by_rows),
+                              args);
+}
+#endif

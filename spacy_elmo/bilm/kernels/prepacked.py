@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..matmul_precision import PRECISIONS, Precision
 from . import int8
-from .matmul import FEWEST_ROWS, ONEDNN, matmul
+from .matmul import matmul
 
 # oneDNN optimizes the layout for products with this many rows; other numbers work too.
 _TYPICAL_ROWS = 32
@@ -36,23 +36,19 @@ class PlainWeight:
 
 
 class PrepackedWeight:
-    """A matrix stored in oneDNN's blocked layout once, so that oneDNN need not convert it at every product.
+    """A matrix of bfloat16 stored in oneDNN's blocked layout once, so that oneDNN need not convert it at every product.
 
     That saves a quarter to a half of the time for tens of rows, and little for hundreds.
     """
 
-    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        weight = weight.to(dtype)
-        # Too few rows for oneDNN are multiplied by the matrix itself, which costs no memory: it is the parameter.
-        self._weight = weight if dtype == torch.float32 else None
+    dtype = torch.bfloat16
+
+    def __init__(self, weight: Tensor) -> None:
         self._blocks = torch.ops.mkldnn._reorder_linear_weight(
-            weight.t().contiguous(), _TYPICAL_ROWS
+            weight.bfloat16().t().contiguous(), _TYPICAL_ROWS
         )
-        self.dtype = dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._weight is not None and x.shape[0] < FEWEST_ROWS:
-            return x @ self._weight
         return torch.ops.mkldnn._linear_pointwise(x, self._blocks, None, "none", [], "")
 
 
@@ -98,14 +94,7 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
     check_precision(precision, weight.device)
     if precision == "int8":
         return Int8Weight(weight)
-    dtype = getattr(torch, precision)
-    if weight.is_cpu and weight.numel() and _packs(dtype):
-        return PrepackedWeight(weight, dtype)
-    return PlainWeight(weight, dtype)
-
-
-def _packs(dtype: torch.dtype) -> bool:
-    """Return True if oneDNN multiplies numbers of this type on this processor."""
-    if not ONEDNN:
-        return False
-    return dtype == torch.float32 or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    onednn = torch.backends.mkldnn.is_available() and weight.is_cpu and weight.numel()
+    if precision == "bfloat16" and onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return PrepackedWeight(weight)
+    return PlainWeight(weight, getattr(torch, precision))

@@ -1,11 +1,31 @@
-"""The exponentials of logits and their sums: the expensive half of a softmax."""
+"""The exponentials of logits and their sums: the expensive half of a softmax; and the products of rows."""
 
 from __future__ import annotations
 
+import ctypes
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from .native import address, native_function
+from .native import address, float32_function, functions
+
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Softmax(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("threads", "rows", "dim")),
+        *((name, _POINTER) for name in ("logits", "bias", "sums", "log_sums")),
+    ]
+
+
+class _RowProducts(ctypes.Structure):
+    _fields_ = [
+        *((name, _SIZE) for name in ("threads", "rows", "dim")),
+        *((name, _POINTER) for name in ("left", "right", "sums")),
+    ]
 
 
 def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -16,14 +36,43 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
         bias: (S,) added to every row, float32 or float64.
 
     Returns:
-        (M, S) the exponentials, in the memory and the type of `logits`; (M,) `largest`; (M,) the sum of the
-        exponentials of each row. The largest of a row is 1 unless all its logits are -infinity.
+        (M, S) the exponentials, in the memory and the type of `logits`; (M,) their sums; (M,) the logarithms of the
+        sums of e^(logit + bias), -infinity where all logits are.
     """
-    if function := native_function("softmax_terms", logits, bias):
-        scratch, (largest, sums) = torch.empty_like(bias), bias.new_empty((2, len(logits)))
-        function(*logits.shape, *map(address, (logits, bias, scratch, largest, sums)))
-        return logits, largest, sums
+    usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
+    if usual and (function := functions("softmax_terms").get(logits.dtype)):
+        bias = bias.contiguous()
+        sums, log_sums = bias.new_empty((2, len(logits)))
+        threads = torch.get_num_threads()
+        function(_Softmax(threads, *logits.shape, *map(address, (logits, bias, sums, log_sums))))
+        return logits, sums, log_sums
     raw = logits.to(bias.dtype) + bias
     largest = raw.amax(1).clamp_min_(torch.finfo(raw.dtype).min)
     sums = raw.sub_(largest[:, None]).exp_().sum(1)
-    return logits.copy_(raw), largest, sums
+    return logits.copy_(raw), sums, largest + sums.log()
+
+
+def row_products(left: Tensor, right: Tensor) -> Tensor:
+    """Compute the sum of left times right in each row: (M, P), (M, P) -> (M,). Differentiable."""
+    if float32_function("row_products", left, right):
+        return _Products.apply(left, right)
+    return (left * right).sum(1)
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
+        left, right = left.contiguous(), right.contiguous()
+        sums = left.new_empty(len(left))
+        threads = torch.get_num_threads()
+        float32_function("row_products")(
+            _RowProducts(threads, *left.shape, *map(address, (left, right, sums)))
+        )
+        ctx.save_for_backward(left, right)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dsums: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = ctx.saved_tensors
+        return dsums[:, None] * right, dsums[:, None] * left

@@ -1,6 +1,6 @@
-/* Names of functions: what they do, the type of their numbers, and the version of their arguments (abi.py). */
+/* Names of functions: what they do, the type of their numbers and the kind of processor, and the version of their arguments
+   (abi.py). */
 
-#define JOINED(name, type, abi) name##_##type##_##abi
-#define EXPANDED(name, type, abi) JOINED(name, type, abi)
-#define OF_FLOAT32(name) EXPANDED(name, float32, ABI)
-#define OF_BFLOAT16(name) EXPANDED(name, bfloat16, ABI)
+#define JOINED(name, variant, abi) name##_##variant##_##abi
+#define EXPANDED(name, variant, abi) JOINED(name, variant, abi)
+#define OF_VARIANT(name, variant) EXPANDED(name, variant, ABI)

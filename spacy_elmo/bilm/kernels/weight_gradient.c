@@ -1,16 +1,12 @@
 /* The gradient of a weight matrix from many rows: (left columns, right columns) sums of products over the rows, in float32,
    which no library gives for bfloat16; see weight_gradient.py. The code is in weight_gradient_template.h, which is included
-   once per number type. */
+   once per kind of processor. */
 
-#include <stddef.h>
-
-#include "threads.h"
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#include <stdint.h>
 
 /* Rows that are packed at a time and columns of the right matrix: 512 KB in bfloat16, for a second-level cache of 1 MB.
    Inner rows of a panel: 32 KB in bfloat16, for a first-level cache of 48 KB. */
-enum { ROWS = 1024, COLUMNS = 256, INNER = 256 };
+enum { ROWS = 1024, BLOCK = 256, INNER = 256 };
 
 typedef struct {
     int64_t threads, rows;
@@ -29,6 +25,4 @@ typedef struct {
 } Block;
 
 #define TEMPLATE "weight_gradient_template.h"
-#include "for_each_type_avx512.h"
-
-#endif
+#include "for_each_processor.h"

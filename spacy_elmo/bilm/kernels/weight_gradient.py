@@ -7,11 +7,10 @@ import ctypes
 import torch
 from torch import Tensor
 
-from .matmul import matmul
-from .native import address, avx512_functions
+from .native import address, functions
 
 # As in weight_gradient.c: rows and columns that are packed at a time, and columns of a panel.
-_ROWS, _COLUMNS, _PANEL = 1024, 256, 64
+_ROWS, _COLUMNS, _PANEL = 1024, 256, 16
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -31,12 +30,13 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     A product of bfloat16 by torch is bfloat16 itself; this one is not rounded.
 
     Args:
-        left, right: their rows are contiguous.
+        left, right: the numbers of a row lie side by side, or are copied.
         into: (k, m) float32, contiguous, to which the product is added; None: a new tensor.
     """
-    if not left.is_cpu or (function := avx512_functions("weight_gradient").get(left.dtype)) is None:
-        product = matmul(left.t(), right).float()
+    if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
+        product = (left.t() @ right).float()
         return product if into is None else into.add_(product)
+    left, right = (t if t.stride(1) == 1 else t.contiguous() for t in (left, right))
     (n, k), m = left.shape, right.shape[1]
     sums = torch.empty((k, m)) if into is None else into
     if not n:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from ..config import BiLMConfig
 from ..kernels import convolution
+from ..kernels.highway import highway
 from ..kernels.matmul import matmul, matmul_dtype
-from ..kernels.pooling import maximum
 from .dense import Dense
 
 WORDS_PER_BLOCK = 32
@@ -35,6 +35,10 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
+        if isinstance(self.carry, Dense) and isinstance(self.transform, Dense):
+            return highway(
+                x, self.carry.weight, self.carry.bias, self.transform.weight, self.transform.bias
+            )
         carry = self.carry(x).sigmoid()
         return x + carry * (self.transform(x).relu() - x)
 
@@ -76,8 +80,8 @@ class CharacterCNN(nn.Module):
         if not len(ids):
             return self.characters.new_zeros((0, self.config.n_filters))
         x = self._convolve(ids)
-        for highway in self.highways:
-            x = highway(x)
+        for layer in self.highways:
+            x = layer(x)
         return x
 
     def _convolve(self, ids: Tensor) -> Tensor:
@@ -89,9 +93,9 @@ class CharacterCNN(nn.Module):
         parameters = self.characters, [*self.filters], [*self.filter_biases]
         compute_dtype = matmul_dtype(self.characters)
         if convolution.has_kernel(compute_dtype, self.characters):
-            x = convolution.maxima(ids.int(), lengths, *parameters, compute_dtype)
-        else:
-            x = self._convolve_blocks(ids, lengths)
+            activation = self.config.activation
+            return convolution.maxima(ids.int(), lengths, *parameters, activation, compute_dtype)
+        x = self._convolve_blocks(ids, lengths)
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
     def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
@@ -114,5 +118,5 @@ class CharacterCNN(nn.Module):
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
             # The bias keeps the order, so it is added after the maximum, not at every position.
-            pooled.append(maximum(features.view(count, -1, number)) + bias)
+            pooled.append(features.view(count, -1, number).amax(1) + bias)
         return torch.cat(pooled, 1)

@@ -30,7 +30,7 @@ class Dense(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return matmul(x, self.weight) + self.bias
+        return matmul(x, self.weight, self.bias)
 
 
 class PrepackedDense(nn.Module):

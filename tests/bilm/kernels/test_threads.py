@@ -77,15 +77,19 @@ def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
     said = []
 
     def noted(name, *tensors):
-        function = native.native_function(name, *tensors)
+        function = native.float32_function(name, *tensors)
+        return lambda step: (said.append((name, step.threads)), function(step))
+
+    def noted_bytes(name):
+        function = native.byte_function(name)
         return lambda threads, *rest: (said.append((name, threads)), function(threads, *rest))
 
-    for module in (cell, int8):
-        monkeypatch.setattr(module, "native_function", noted)
+    monkeypatch.setattr(cell, "float32_function", noted)
+    monkeypatch.setattr(int8, "byte_function", noted_bytes)
     with torch_threads(3):
         forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, *torch.ones(2, 1, 2))
         dequantize(*(quantize(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
-    assert said == [("cell_forward", 3), ("quantize", 3), ("dequantize", 3)]
+    assert said == [("step", 3), ("quantize", 3), ("dequantize", 3)]
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ def normal(*shape, seed=0):
 @pytest.fixture(params=["native", "torch"])
 def implementation(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(native, "library", dict)
+        monkeypatch.setattr(native, "library", lambda: None)
 
 
 def check(left, right, tolerance=1e-5):
@@ -40,7 +40,7 @@ def check(left, right, tolerance=1e-5):
 )
 def test_any_sizes(n, k, m, dtype):
     # Without the kernel torch rounds a product of bfloat16 to bfloat16.
-    tolerance = 1e-5 if dtype in native.avx512_functions("weight_gradient") else 1e-2
+    tolerance = 1e-5 if dtype in native.functions("weight_gradient") else 1e-2
     check(normal(n, k).to(dtype), normal(n, m, seed=1).to(dtype), tolerance)
 
 
@@ -53,7 +53,7 @@ def test_more_rows_and_columns_than_are_packed_at_a_time(implementation, dtype):
 def test_rows_of_a_wider_matrix(dtype):
     left, right = normal(33, 90).to(dtype), normal(33, 200, seed=1).to(dtype)
     # Without the kernel, torch may add up in another order when rows are further apart.
-    tolerance = 1e-5 if dtype in native.avx512_functions("weight_gradient") else 1e-2
+    tolerance = 1e-5 if dtype in native.functions("weight_gradient") else 1e-2
     check(left[:, 7:50], right[:, 3:120], tolerance)
 
 

@@ -1,0 +1,134 @@
+/* Highways, the terms of a softmax and the products of rows, for one kind of processor: rows.c.
+
+   A sum over a row has sixteen parts, whatever the lanes of a vector: part k has the numbers k, k + 16, k + 32 .. of the row. */
+
+/* The sum of sixteen parts. */
+INLINE float NAMED(total)(const Lanes parts[VECTORS]) {
+    float sums[PANEL];
+    for (int v = 0; v < VECTORS; v++)
+        STORE(sums + v * WIDTH, parts[v]);
+    for (int half = PANEL / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++)
+            sums[k] += sums[k + half];
+    return sums[0];
+}
+
+/* Sixteen numbers of a row, or what there is of them, and zeros or another number. */
+INLINE void NAMED(load_part)(const float *from, int64_t count, float other, Lanes to[VECTORS]) {
+    float numbers[PANEL];
+    if (count < PANEL) {
+        for (int k = 0; k < PANEL; k++)
+            numbers[k] = k < count ? from[k] : other;
+        from = numbers;
+    }
+    for (int v = 0; v < VECTORS; v++)
+        to[v] = LOAD(from + v * WIDTH);
+}
+
+#if PAIR == 1
+TARGET static void NAMED(highway_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Highway *args = arguments;
+    const int64_t dim = args->dim;
+    const Lanes one = SPREAD(1.0f), zero = SPREAD(0.0f);
+    for (int64_t row = first; row < last; row++)
+        for (int64_t k = 0; k < dim; k += PANEL) {
+            float *carries = args->gates + row * 2 * dim + k, results[3][PANEL];
+            const int64_t count = least(PANEL, dim - k);
+            Lanes carry[VECTORS], transformed[VECTORS], x[VECTORS];
+            NAMED(load_part)(carries, count, 0.0f, carry);
+            NAMED(load_part)(carries + dim, count, 0.0f, transformed);
+            NAMED(load_part)(args->x + row * dim + k, count, 0.0f, x);
+            for (int v = 0; v < VECTORS; v++) {
+                Lanes c = RECIPROCAL(one + NAMED(exponential)(carry[v], -1.0f, 40.0f, 0));
+                Lanes t = MORE(zero, transformed[v]);
+                STORE(results[0] + v * WIDTH, c);
+                STORE(results[1] + v * WIDTH, t);
+                STORE(results[2] + v * WIDTH, FMA(c, t - x[v], x[v]));
+            }
+            memcpy(carries, results[0], count * sizeof *carries);
+            memcpy(carries + dim, results[1], count * sizeof *carries);
+            memcpy(args->out + row * dim + k, results[2], count * sizeof *carries);
+        }
+}
+
+/* out <- x + c (t - x), with the carry gate c and the transformation t. */
+void NAMED(highway)(const Highway *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim, NAMED(highway_rows), args);
+}
+
+TARGET static void NAMED(products_of_rows)(const void *arguments, int64_t first, int64_t last) {
+    const RowProducts *args = arguments;
+    for (int64_t row = first; row < last; row++) {
+        Lanes parts[VECTORS], left[VECTORS], right[VECTORS];
+        for (int v = 0; v < VECTORS; v++)
+            parts[v] = SPREAD(0.0f);
+        for (int64_t k = 0; k < args->dim; k += PANEL) {
+            NAMED(load_part)(args->left + row * args->dim + k, args->dim - k, 0.0f, left);
+            NAMED(load_part)(args->right + row * args->dim + k, args->dim - k, 0.0f, right);
+            for (int v = 0; v < VECTORS; v++)
+                parts[v] = FMA(left[v], right[v], parts[v]);
+        }
+        args->sums[row] = NAMED(total)(parts);
+    }
+}
+
+/* The sum of left times right in each row. */
+void NAMED(row_products)(const RowProducts *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim / PANEL, NAMED(products_of_rows), args);
+}
+#endif
+
+/* Sixteen logits of a row with their biases; -infinity beyond the last. */
+INLINE void NAMED(load_logits)(const Softmax *args, int64_t row, int64_t k, Lanes raw[VECTORS]) {
+    const int64_t count = least(PANEL, args->dim - k);
+    NUMBER numbers[PANEL] = {0};
+    const NUMBER *logits = (const NUMBER *)args->logits + row * args->dim + k;
+    if (count < PANEL) {
+        memcpy(numbers, logits, count * sizeof *numbers);
+        logits = numbers;
+    }
+    NAMED(load_part)(args->bias + k, count, -INFINITY, raw);
+    for (int v = 0; v < VECTORS; v++)
+        raw[v] = LOAD_NUMBERS(logits + v * WIDTH) + raw[v];
+}
+
+TARGET static void NAMED(terms_of_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Softmax *args = arguments;
+    const int64_t dim = args->dim;
+    for (int64_t row = first; row < last; row++) {
+        Lanes raw[VECTORS], parts[VECTORS];
+        float numbers[PANEL], most = -FLT_MAX; /* where all logits are -infinity, too */
+        for (int v = 0; v < VECTORS; v++)
+            parts[v] = SPREAD(most);
+        for (int64_t k = 0; k < dim; k += PANEL) {
+            NAMED(load_logits)(args, row, k, raw);
+            for (int v = 0; v < VECTORS; v++)
+                parts[v] = MORE(raw[v], parts[v]);
+        }
+        for (int v = 0; v < VECTORS; v++)
+            STORE(numbers + v * WIDTH, parts[v]);
+        for (int k = 0; k < PANEL; k++)
+            most = numbers[k] > most ? numbers[k] : most;
+        for (int v = 0; v < VECTORS; v++)
+            parts[v] = SPREAD(0.0f);
+        for (int64_t k = 0; k < dim; k += PANEL) {
+            NUMBER terms[PANEL];
+            NAMED(load_logits)(args, row, k, raw);
+            for (int v = 0; v < VECTORS; v++) {
+                Lanes x = raw[v] - SPREAD(most), term = NAMED(exponential)(x, 1.0f, 125.0f, 0);
+                /* e^-infinity is 0, also for what lies beyond the row. */
+                term = (Lanes)((Bits)term & ~(x < SPREAD(-FLT_MAX)));
+                parts[v] += term;
+                STORE_NUMBERS(terms + v * WIDTH, term);
+            }
+            memcpy((NUMBER *)args->logits + row * dim + k, terms, least(PANEL, dim - k) * sizeof *terms);
+        }
+        const float sum = args->sums[row] = NAMED(total)(parts);
+        args->log_sums[row] = sum > 0.0f ? (float)(most + logarithm(sum)) : sum == 0.0f ? -INFINITY : sum;
+    }
+}
+
+/* terms <- e^(logit + bias - the row's largest). */
+void NAMED(softmax_terms)(const Softmax *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(terms_of_rows), args);
+}
