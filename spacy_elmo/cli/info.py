@@ -25,11 +25,18 @@ def info_cli(
         bool, typer.Option("--all", help="Show the architecture and the whole card as well")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
+    self_test: Annotated[
+        bool,
+        typer.Option(help="Check that this machine computes the same float32 numbers as others"),
+    ] = False,
 ) -> None:
     """Show the size, the origin and the checksum of a weights file.
 
     The file is validated as when it is loaded.
     """
+    if self_test:
+        _self_test(source)
+        return
     with report_errors():
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
@@ -55,6 +62,32 @@ def info_cli(
         return
     _table("Architecture", _architecture_rows(info))
     _table("Card", [row for row in _card_rows(card) if row[0] not in _USE])
+
+
+def _self_test(source: str) -> None:
+    """Compute small networks and, where its digests are known, the biLM of a name or file."""
+    with report_errors():
+        from ..bilm import self_test
+        from ..bilm.kernels.native import active_kernels
+        from ..bilm.weights import Weights
+        from ..pipeline.weight_names import find_weights
+
+        path = find_weights(source)
+        found = dict(self_test.small_networks())
+        if known := path.stem in self_test.golden():
+            bilm = Weights.load(path).build_bilm().prepare_for_inference("float32")
+            found[path.stem] = self_test.digests(bilm)
+    msg.table([("kernels", active_kernels())], max_col=100)
+    different = {
+        name: kinds for name in found if (kinds := self_test.differences(name, found[name]))
+    }
+    for name, kinds in different.items():
+        msg.fail(f"{name}: other numbers for {', '.join(kinds)}")
+    if not known:
+        msg.info(f"{printable(path.stem)} itself was not compared: its digests are not known")
+    if different:
+        msg.fail("This machine computes other float32 numbers", exits=1)
+    msg.good(f"{len(found)} networks have the same float32 numbers as on other machines")
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:

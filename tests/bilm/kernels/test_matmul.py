@@ -1,8 +1,9 @@
-"""Products by either library, and their gradients, against float64."""
+"""Products and their gradients against float64; in float32 by kernels, whose bits depend on no other row."""
 
 import pytest
 import torch
 
+from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.kernels.matmul import matmul
 
 SIZES = [(0, 5, 3), (1, 5, 3), (3, 1, 1), (4, 5, 3), (17, 64, 33)]
@@ -73,3 +74,32 @@ def test_backward_under_autocast_has_the_types_of_the_forward_pass():
     with torch.autocast("cpu", torch.bfloat16):
         got = torch.autograd.grad(found, (x, w), goal)
     assert all(map(torch.equal, got, expected))
+
+
+def in_order(x, w, bias):
+    """The sums by one fused multiply-add per number of the inner dimension, in ascending order."""
+    sums = bias.double().expand(len(x), -1)
+    for k in range(x.shape[1]):
+        # The product is exact in float64, and of its sum only the last bit could be another one, which float32 lacks.
+        sums = (x[:, k, None].double() * w[k].double() + sums).float().double()
+    return sums.float()
+
+
+@pytest.mark.skipif(not native.library(), reason="there is no compiler")
+@pytest.mark.parametrize("size", [(7, 1), (40, 17), (300, 70), (600, 130)])
+def test_the_same_bits_for_any_rows_kernels_and_threads(size, monkeypatch):
+    k, m = size
+    torch.manual_seed(k)
+    x, w, bias = torch.randn(130, k), torch.randn(k, m), torch.randn(m)
+    expected, before = in_order(x, w, bias), torch.get_num_threads()
+    try:
+        for kind in (*native.processors(), "portable"):
+            monkeypatch.setenv(native.CHOICE, kind)
+            for threads in (1, 3):
+                torch.set_num_threads(threads)
+                assert torch.equal(matmul(x, w, bias), expected)
+            for n in range(1, 130):
+                assert torch.equal(matmul(x[-n:], w, bias), expected[-n:]), (kind, n)
+            assert torch.equal(matmul(x, w.t().contiguous().t(), bias), expected)
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,135 @@
+"""Digests of what networks compute in float32, which are the same on every machine with the kernels in C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import xxhash
+from torch import nn
+
+from .config import BiLMConfig
+from .head import Head
+from .model import BiLM
+from .words.alphabet import BOUNDARIES, N_MARKS
+from .words.char_ids import BOS, EOS, UNK
+from .words.token_encoder import LexiconEncoder, WordEncoder
+
+GOLDEN = Path(__file__).with_name("self_test.json")
+"""The digests, by network and kind of text. `python -m scripts.self_test_digests` writes the file."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SMALL = {"dim": 24, "projection": 16, "layers": 2, "char_dim": 5, "filters": [[1, 7], [3, 20]]}
+NETWORKS = {
+    "characters": BiLMConfig(**_SMALL),
+    "one layer": BiLMConfig(**{**_SMALL, "layers": 1}),
+    "three layers, odd sizes": BiLMConfig(**{**_SMALL, "layers": 3, "dim": 37, "projection": 19}),
+    "no projection": BiLMConfig(**{**_SMALL, "dim": 16}),
+    "square projections": BiLMConfig(**{**_SMALL, "dim": 16, "square_projections": True}),
+    "no residuals, no clips, tanh": BiLMConfig(
+        **{**_SMALL, "skip": False, "cell_clip": None, "proj_clip": None, "activation": "tanh"}
+    ),
+    "wide": BiLMConfig(dim=300, projection=130, filters=((2, 70), (5, 200)), highways=1),
+    "words": BiLMConfig(**{**_SMALL, "words": 40}),
+    "lexicon": BiLMConfig(**{**_SMALL, "words": 40, "word_dim": 9, "symbols": 26 + N_MARKS}),
+    "lexicon of words": BiLMConfig(**{**_SMALL, "words": 40, "word_dim": 9}),
+    "lexicon of code points": BiLMConfig(**{**_SMALL, "symbols": 26 + N_MARKS}),
+}
+
+
+def texts() -> dict[str, list[list[str]]]:
+    """Return sentences by their kind."""
+    random = np.random.default_rng(0)
+    words = ["".join(random.choice(list(_LETTERS), n)) for n in random.integers(1, 12, 60)]
+    return {
+        "nothing": [[]],
+        "one token": [["a"], ["."], ["Donaudampfschifffahrt"], ["x" * 300]],
+        "one word again and again": [["the"] * 700],
+        "odd bytes": [
+            ["\x00", "\x7f\xff"],
+            ["é", "e\u0301", "\U0001f600\u200d"],
+            ["漢字", "\ud800", "ß"],
+        ],
+        "long": [[words[k] for k in random.integers(0, 60, 150)]],
+        "sentences": [
+            [words[k] for k in random.integers(0, 60, length)] for length in [*range(1, 30)] * 3
+        ],
+    }
+
+
+def network(name: str) -> tuple[BiLM, Head]:
+    """Build one of `NETWORKS` and a head, with parameters that are the same everywhere."""
+    config = NETWORKS[name]
+    bilm, head = BiLM(config), Head(50, config.projection)
+    random = np.random.default_rng(1)
+    for module in (bilm, head):
+        _fill(module, random)
+    # A table has the boundaries, the word for unknown words, and some of the words of the texts.
+    marks = {WordEncoder: [BOS, EOS, UNK], LexiconEncoder: [*BOUNDARIES, "<oov>"]}
+    words = dict.fromkeys(word for sentence in texts()["long"] for word in sentence)
+    vocabulary = [*marks.get(type(bilm.encoder), []), *words][: config.words]
+    bilm.set_vocabulary(vocabulary, _LETTERS if config.symbols else "")
+    return bilm.eval().requires_grad_(False), head.requires_grad_(False)
+
+
+def _fill(module: nn.Module, random: np.random.Generator) -> None:
+    for parameter in module.parameters():
+        whole = random.integers(-(1 << 12), 1 << 12, tuple(parameter.shape)).astype(np.float32)
+        # A power of two, so that no number is rounded: the matrices of large networks have smaller numbers.
+        scale = 2.0 ** -round(np.log2(max(parameter.shape[-2:]) ** 0.5) - 1)
+        with torch.no_grad():
+            parameter.copy_(torch.from_numpy(whole / (1 << 12) * scale))
+
+
+def layers_of(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+    """Compute the layers of some sentences in one batch: (L+1, N, 2P)."""
+    rows = {word: row for row, word in enumerate(dict.fromkeys(w for s in sentences for w in s))}
+    words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
+    with torch.no_grad():
+        output = bilm(bilm.token_ids(list(rows)), words, [len(sentence) for sentence in sentences])
+    return output.layers.numpy()
+
+
+def digest(numbers: np.ndarray) -> str:
+    """Return the xxh3_128 of float32 numbers, little-endian."""
+    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(numbers, dtype="<f4").tobytes())
+
+
+def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
+    """Return the digests of a network's layers by the kind of text; with a head, also of log-probabilities."""
+    found = {}
+    for kind, sentences in texts().items():
+        layers = layers_of(bilm, sentences)
+        found[kind] = digest(layers)
+        if head is not None and kind == "long":
+            hidden = torch.from_numpy(layers[-1][:, : bilm.config.projection])
+            with torch.no_grad():
+                targets = torch.arange(len(hidden)) % len(head.weight)
+                found["log-probabilities"] = digest(head.log_softmax(hidden).numpy())
+                found["losses"] = digest(head.full_loss(hidden, targets).numpy())
+    return found
+
+
+def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the name and the digests of each of `NETWORKS`."""
+    for name in NETWORKS:
+        bilm, head = network(name)
+        yield name, digests(bilm.prepare_for_inference("float32"), head)
+
+
+def golden() -> dict[str, dict[str, str]]:
+    """Read the digests of `GOLDEN`, by network and kind of text."""
+    expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
+    return expected
+
+
+def differences(name: str, found: dict[str, str]) -> list[str]:
+    """Return the kinds of text for which a network's digests are not those of `GOLDEN`.
+
+    Raises:
+        KeyError: the file has no network of this name.
+    """
+    expected = golden()[name]
+    return [kind for kind in expected if found.get(kind) != expected[kind]]

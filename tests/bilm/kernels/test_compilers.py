@@ -1,0 +1,53 @@
+"""The same bits by every kernel, compiled by GCC and by Clang, for x86 and for ARM."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.bilm.kernels.abi import ABI
+
+ROOT = Path(__file__).parents[3]
+KERNELS = ROOT / "spacy_elmo" / "bilm" / "kernels"
+RUNNERS = {"gcc": [], "clang": [], "aarch64-linux-gnu-gcc": ["qemu-aarch64"]}
+"""Each compiler, and what runs its programs."""
+FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+"""Those of setup.py."""
+
+
+def test_the_flags_are_those_of_the_package():
+    assert f"FLAGS = {FLAGS}".replace("'", '"') in (ROOT / "setup.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def digests(tmp_path_factory):
+    """What a compiler's program says: for each kind of processor, a digest of each computation."""
+    known = {}
+
+    def of(compiler: str) -> dict[str, list[str]]:
+        if missing := [name for name in (compiler, *RUNNERS[compiler]) if not shutil.which(name)]:
+            pytest.skip(f"there is no {missing[0]}")
+        if compiler not in known:
+            program = tmp_path_factory.mktemp("digests") / "digests"
+            sources = [Path(__file__).with_name("digests.c"), *KERNELS.glob("*.c")]
+            options = [*FLAGS, "-w", "-static", f"-DABI={ABI}", f"-I{KERNELS}", "-o", str(program)]
+            subprocess.run([compiler, *options, *map(str, sources), "-lm"], check=True)
+            printed = subprocess.check_output([*RUNNERS[compiler], program], text=True)
+            known[compiler] = {}
+            for line in printed.splitlines():
+                kind, _, rest = line.partition(" ")
+                known[compiler].setdefault(kind, []).append(rest)
+        return known[compiler]
+
+    return of
+
+
+@pytest.mark.parametrize("compiler", RUNNERS)
+def test_the_same_bits(digests, compiler):
+    expected = digests("gcc")["float32_portable"]
+    assert len(expected) == 14 and len(set(expected)) == 14
+    found = digests(compiler)
+    assert "float32_portable" in found and ("float32_neon" in found) == ("aarch64" in compiler)
+    for kind, values in found.items():
+        assert values == expected, kind

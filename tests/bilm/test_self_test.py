@@ -1,0 +1,87 @@
+"""Float32 layers are the same bits: on every processor, by every kernel, beside any sentences, in any threads."""
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm import self_test
+from spacy_elmo.bilm.kernels import native
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.weight_names import bundled_names, find_weights
+
+pytestmark = pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
+KINDS = [*native.processors(), "portable"] if native.library() else ["none"]
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(KINDS))
+def test_small_networks(kind, monkeypatch):
+    monkeypatch.setenv(native.CHOICE, kind)
+    names = []
+    for name, found in self_test.small_networks():
+        assert self_test.differences(name, found) == []
+        names.append(name)
+    assert set(self_test.golden()) == {*names, *bundled_names()}
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("name", bundled_names())
+def test_bundled_models(kind, name, monkeypatch):
+    monkeypatch.setenv(native.CHOICE, kind)
+    bilm = Weights.load(find_weights(name)).build_bilm().prepare_for_inference("float32")
+    assert self_test.differences(name, self_test.digests(bilm)) == []
+
+
+def test_another_number_is_another_digest():
+    bilm, head = self_test.network("words")
+    found = self_test.digests(bilm, head)
+    assert self_test.differences("words", found) == []
+    with torch.no_grad():
+        bilm.lstm[0].bias[0, 0] += 2.0**-20
+    changed = self_test.differences("words", self_test.digests(bilm, head))
+    assert set(changed) == set(found) - {"nothing"}
+
+
+@pytest.mark.parametrize("name", ["characters", "three layers, odd sizes", "wide", "lexicon"])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_beside_any_sentences(name, prepared):
+    """Alone, in batches of any size and order, with a cache of words in any state, in any number of threads, with a
+    graph, and in chunks."""
+    bilm, _ = self_test.network(name)
+    bilm = bilm.prepare_for_inference("float32") if prepared else bilm
+    sentences = [s for kind in self_test.texts().values() for s in kind if len(s) < 200]
+    alone = [self_test.layers_of(bilm, [sentence]) for sentence in sentences]
+    random = np.random.default_rng(0)
+    threads = torch.get_num_threads()
+    try:
+        for trial, size in enumerate([2, 3, 7, 20, 90]):
+            torch.set_num_threads(1 + trial % 3)
+            some = random.choice(len(sentences), size, replace=False)
+            together = self_test.layers_of(bilm, [sentences[k] for k in some])
+            expected = np.concatenate([alone[k] for k in some], 1)
+            assert np.array_equal(together.view(np.int32), expected.view(np.int32))
+    finally:
+        torch.set_num_threads(threads)
+    if not prepared:
+        again = bilm.requires_grad_(True)
+        rows = {word: row for row, word in enumerate(dict.fromkeys(sentences[-1]))}
+        words = np.array([rows[word] for word in sentences[-1]])
+        layers = again(again.token_ids(list(rows)), words, [len(words)]).layers
+        assert layers.requires_grad and np.array_equal(layers.detach().numpy(), alone[-1])
+
+
+def test_chunks():
+    bilm, _ = self_test.network("three layers, odd sizes")
+    sentences = self_test.texts()["sentences"][:40]
+    words = [word for sentence in sentences for word in sentence]
+    rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
+    places = np.array([rows[word] for word in words])
+    ids, lengths = bilm.token_ids(list(rows)), [len(sentence) for sentence in sentences]
+    width = bilm.config.projection
+    for max_words in (1, 50, 333):
+        found = np.full((4, len(words), 2 * width), np.nan, dtype=np.float32)
+        for chunk in bilm.forward_chunks(ids, places, lengths, max_words):
+            for direction in (0, 1):
+                part = slice(direction * width, (direction + 1) * width)
+                for layer, numbers in enumerate(chunk.layers):
+                    found[layer, chunk.words[direction], part] = numbers[direction]
+        assert np.array_equal(found, self_test.layers_of(bilm, sentences))
