@@ -8,7 +8,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.kernels.native import active_kernels
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.catalogue.weight_names import find_weights
@@ -84,6 +86,20 @@ def test_without_all_it_fits_a_screen():
     assert "size 19.3 MB, 3,002,064 parameters" in output and "perplexity 96.3" in output
     assert "max_characters" not in output and "--all shows the architecture" in output
     assert f"kernels {active_kernels()}" in output
+
+
+@pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
+def test_self_test(monkeypatch, tmp_path):
+    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v3", "--self-test"])
+    assert result.exit_code == 0 and "12 networks" in result.output
+    changed = self_test.golden()
+    changed["words"]["long"] = "0" * 32
+    monkeypatch.setattr(self_test, "GOLDEN", tmp_path / "golden.json")
+    self_test.GOLDEN.write_text(json.dumps(changed), "utf-8")
+    write(tmp_path / "w.safetensors")
+    code, output = invoke(tmp_path / "w.safetensors", "--self-test")
+    assert code == 1
+    assert "words: other numbers for long" in output and "w itself was not compared" in output
 
 
 def test_card_that_somebody_has_edited(tmp_path):

@@ -32,11 +32,10 @@ _ARGUMENTS = [_SIZE] * 3 + [_POINTER] * 3
 def active_kernels() -> str:
     """Return in a few words which kernels compute on this machine, and if float32 is exact."""
     if (kind := processor()) is None:
-        why = "nothing was compiled when this package was installed"
-        why = "they need AVX2 and FMA" if library() else why
-        return f"torch alone, not exact: there are no kernels in C, because {why}"
-    more = ", and for bfloat16" if torch.bfloat16 in functions("fused_forward") else ""
-    return f"C for {kind}{more}; float32 is exact: the same bits on every processor"
+        why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
+        return f"torch alone, float32 is not exact: {why}"
+    more = " and bfloat16" if torch.bfloat16 in functions("fused_forward") else ""
+    return f"C for {kind}{more}; float32 is exact, the same bits everywhere"
 
 
 def processor() -> str | None:
