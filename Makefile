@@ -27,7 +27,7 @@ fuzz: $(INSTALLED)  ## damaged files for every loader, for MINUTES=10
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # KINDS=best takes the newest kind alone.
-sanitize: $(INSTALLED)  ## the tests of the C files with sanitizers, for all kinds of x86 that this processor runs
+sanitize: $(INSTALLED)  ## the tests of the C files with sanitizers, for all kinds of processor that this one runs
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bilm.kernels.sanitize $(KINDS)
 
 lint: $(INSTALLED)  ## style, format, types and the directions of imports, changing nothing

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spacy_elmo.bilm.kernels.plain_lstm import blocks
-from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, PlainWeight, prepack
+from spacy_elmo.bilm.kernels.prepacked import MatmulWeight, prepack
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
@@ -38,11 +38,11 @@ class MatrixProducts:
             for pair in (layer.input, layer.recurrent, layer.projection):
                 for matrix in () if pair is None else pair.detach():
                     self._matrices[matrix.data_ptr()] = prepack(matrix, precision)
-        if precision == "bfloat16":
-            for module in bilm.encoder.modules():
-                if isinstance(module, Dense):
-                    matrix = module.weight.detach()
-                    self._matrices[matrix.data_ptr()] = prepack(matrix, precision)
+        for module in bilm.encoder.modules():
+            if isinstance(module, Dense):
+                matrix = module.weight.detach()
+                low = precision == "bfloat16"
+                self._matrices[matrix.data_ptr()] = prepack(matrix, precision if low else "float32")
 
     def clear_cache(self) -> None:
         """Compute the vectors of all words again from now on."""
@@ -57,8 +57,7 @@ class MatrixProducts:
         left = {k: torch.randn(rows, k) for k, rows in most_rows.items()}
         operands = []
         for rows, matrix in products:
-            plain = PlainWeight(matrix, torch.float32)  # as the convolutions are
-            right = self._matrices.get(matrix.data_ptr(), plain)
+            right = self._matrices.get(matrix.data_ptr()) or prepack(matrix, "float32")
             operands.append((left[len(matrix)][:rows].to(right.dtype), right))
         return operands
 

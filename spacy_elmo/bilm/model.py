@@ -77,8 +77,7 @@ class BiLM(nn.Module):
     def prepare_for_inference(self, precision: Precision) -> BiLM:
         """Return the same network for inference alone. It cannot be trained, and may ignore later parameter changes.
 
-        The matrices of the LSTM, which are multiplied at every step, are converted and prepacked once, and on a CPU the
-        vectors of recently used words are cached.
+        The matrices are converted and prepacked once, and on a CPU the vectors of recently used words are cached.
 
         Args:
             precision: number type of the matrix products. Sums, gates and states stay float32; so does the token
@@ -90,13 +89,14 @@ class BiLM(nn.Module):
         warn_if_emulated(precision, self.device)
         other = copy.copy(self)
         encoder: Any = self.encoder
-        if precision == "bfloat16" and self.device.type == "cpu":
-            encoder = prepack_dense(encoder, precision)
         # A word table needs no cache, and with a GPU the cache would have to wait for every lookup on the CPU.
-        cached = self.device.type == "cpu" and not isinstance(self.encoder, WordEncoder)
+        if self.device.type == "cpu" and not isinstance(encoder, WordEncoder):
+            low = precision == "bfloat16"
+            encoder = prepack_dense(encoder, "bfloat16" if low else "float32")
+            encoder = TokenCache(encoder)
         layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
-            "encoder": TokenCache(encoder) if cached else encoder,
+            "encoder": encoder,
             "lstm": nn.ModuleList(layer.prepare_for_inference(precision) for layer in layers),
         }
         other._modules = modules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,13 @@ from .words.token_encoder import LexiconEncoder, WordEncoder
 GOLDEN = Path(__file__).with_name("self_test.json")
 """The digests, by network and kind of text. `python -m scripts.self_test_digests` writes the file."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SMALL = {"dim": 24, "projection": 16, "layers": 2, "char_dim": 5, "filters": [[1, 7], [3, 20]]}
+_SMALL: dict[str, Any] = {
+    "dim": 24,
+    "projection": 16,
+    "layers": 2,
+    "char_dim": 5,
+    "filters": [[1, 7], [3, 20]],
+}
 NETWORKS = {
     "characters": BiLMConfig(**_SMALL),
     "one layer": BiLMConfig(**{**_SMALL, "layers": 1}),
@@ -67,7 +74,10 @@ def network(name: str) -> tuple[BiLM, Head]:
     for module in (bilm, head):
         _fill(module, random)
     # A table has the boundaries, the word for unknown words, and some of the words of the texts.
-    marks = {WordEncoder: [BOS, EOS, UNK], LexiconEncoder: [*BOUNDARIES, "<oov>"]}
+    marks: dict[type, list[str]] = {
+        WordEncoder: [BOS, EOS, UNK],
+        LexiconEncoder: [*BOUNDARIES, "<oov>"],
+    }
     words = dict.fromkeys(word for sentence in texts()["long"] for word in sentence)
     vocabulary = [*marks.get(type(bilm.encoder), []), *words][: config.words]
     bilm.set_vocabulary(vocabulary, _LETTERS if config.symbols else "")

@@ -1,7 +1,7 @@
 /* What a compiler has to be told: to build a function for several processors, and which loops are vectors. */
 
 #if defined(VARIANTS)
-/* `make sanitize` builds a library for each processor, because the loader would choose one variant of a single one. */
+/* `make sanitize` builds one variant. */
 #elif defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 /* One build for every processor: the best variant is chosen when the library is loaded. */
 #if __GNUC__ >= 12

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from .matmul import matmul, multiply
 from .native import address, float32_function
+from .panels import Panels
 from .weight_gradient import weight_gradient
 
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -41,6 +42,24 @@ def highway(
     return x + c * (matmul(x, transform, transform_bias).relu() - x)
 
 
+def highway_gates(
+    x: Tensor,
+    carry: Tensor | Panels,
+    carry_bias: Tensor,
+    transform: Tensor | Panels,
+    transform_bias: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Compute [c ; t], (n, 2 width), and the result of `highway`: by kernels, without a graph, for a contiguous x."""
+    gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
+    c, t = gates.chunk(2, 1)
+    multiply(x, carry, carry_bias, c)
+    multiply(x, transform, transform_bias, t)
+    float32_function("highway")(
+        _Arguments(torch.get_num_threads(), *x.shape, *map(address, (x, gates, out)))
+    )
+    return gates, out
+
+
 class _Highway(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -52,13 +71,7 @@ class _Highway(torch.autograd.Function):
         transform_bias: Tensor,
     ) -> Tensor:
         x = x.contiguous()
-        gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
-        c, t = gates.chunk(2, 1)
-        multiply(x, carry, carry_bias, c)
-        multiply(x, transform, transform_bias, t)
-        float32_function("highway")(
-            _Arguments(torch.get_num_threads(), *x.shape, *map(address, (x, gates, out)))
-        )
+        gates, out = highway_gates(x, carry, carry_bias, transform, transform_bias)
         ctx.save_for_backward(x, carry, transform, gates)
         return out
 

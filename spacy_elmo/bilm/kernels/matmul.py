@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .native import address, float32_function
+from .panels import Panels
 from .weight_gradient import weight_gradient
 
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -19,7 +20,7 @@ class _Arguments(ctypes.Structure):
     _fields_ = [
         *((name, _SIZE) for name in ("threads", "rows", "inner", "columns")),
         *(("left", _POINTER), ("row_step", _SIZE)),
-        *(("right", _POINTER), ("inner_step", _SIZE), ("column_step", _SIZE)),
+        *(("panels", _POINTER), ("right", _POINTER), ("inner_step", _SIZE), ("column_step", _SIZE)),
         *(("start", _POINTER), ("sums", _POINTER), ("sum_step", _SIZE)),
     ]
 
@@ -50,22 +51,26 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return out
 
 
-def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
+def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tensor) -> None:
     """out <- x W + b by the kernel, all float32 on a CPU.
 
     Args:
         x: (n, k).
-        weight: (k, m), with any strides.
+        weight: (k, m), with any strides, or its panels.
         bias: (m,), or None for zeros.
         out: (n, m), the numbers of its rows side by side.
     """
     x = x if x.stride(1) == 1 else x.contiguous()
     bias = None if bias is None else bias.contiguous()
-    (n, k), m = x.shape, weight.shape[1]
+    right: tuple[int | None, ...]
+    if isinstance(weight, Panels):
+        right = address(weight.numbers), None, 0, 0
+    else:
+        right = None, address(weight), *weight.stride()
     float32_function("product")(
         _Arguments(
-            torch.get_num_threads(), n, k, m, address(x), x.stride(0),
-            address(weight), *weight.stride(), address(bias), address(out), out.stride(0),
+            torch.get_num_threads(), *x.shape, out.shape[1], address(x), x.stride(0), *right,
+            address(bias), address(out), out.stride(0),
         )
     )  # fmt: skip
 

@@ -18,7 +18,8 @@ typedef struct {
     int64_t threads, rows, inner, columns;
     const float *left; /* (rows, inner) */
     int64_t row_step;
-    const float *right; /* (inner, columns), with these steps: */
+    const float *panels; /* of the right matrix, (inner, columns), or NULL and the matrix itself, with these steps: */
+    const float *right;
     int64_t inner_step, column_step;
     const float *start; /* (columns,), or NULL for zeros */
     float *sums;        /* (rows, columns) */

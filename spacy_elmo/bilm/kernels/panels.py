@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +26,14 @@ class _Packing(ctypes.Structure):
         ("packed", _POINTER),
         ("panel_step", _SIZE),
     ]
+
+
+class Panels(NamedTuple):
+    """A float32 matrix (k, m), packed for products."""
+
+    numbers: Tensor
+    columns: int
+    """m"""
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:

@@ -111,18 +111,22 @@ TARGET void NAMED(pack_panels)(const Packing *args) {
 }
 
 #if PAIR == 1
-/* Some columns of all rows of a product, at most 64, whose panels are made here. */
+/* Some columns of some rows of a product, at most 64, whose panels are made here unless there are any. */
 TARGET static void NAMED(product_columns)(const Product *args, int64_t first_row, int64_t rows, int64_t column) {
     const int64_t columns = least(COLUMNS, args->columns - column), panels = (columns + PANEL - 1) / PANEL;
     float packed[INNER * COLUMNS], scratch[CHUNK * COLUMNS], start[COLUMNS] = {0};
     if (args->start != NULL) memcpy(start, args->start + column, columns * sizeof *start);
     for (int64_t k = 0; k == 0 || k < args->inner; k += INNER) {
         const int64_t inner = least(INNER, args->inner - k);
-        const Packing packing = {
-            panels, (inner + PANEL - 1) / PANEL * PANEL, inner, columns, 1,
-            args->right + k * args->inner_step + column * args->column_step, args->inner_step, args->column_step, 0,
-            packed, INNER * PANEL};
-        NAMED(pack_panels)(&packing);
+        const int64_t panel_step = args->panels != NULL ? (args->inner + PANEL - 1) / PANEL * PANEL * PANEL : INNER * PANEL;
+        const float *right = args->panels != NULL ? args->panels + column / PANEL * panel_step + k * PANEL : packed;
+        if (args->panels == NULL) {
+            const Packing packing = {
+                panels, (inner + PANEL - 1) / PANEL * PANEL, inner, columns, 1,
+                args->right + k * args->inner_step + column * args->column_step, args->inner_step, args->column_step, 0,
+                packed, panel_step};
+            NAMED(pack_panels)(&packing);
+        }
         for (int64_t row = first_row; row < first_row + rows; row += CHUNK) {
             const int64_t some = least(CHUNK, first_row + rows - row), whole = columns == panels * PANEL;
             float *out = args->sums + row * args->sum_step + column, *sums = whole ? out : scratch;
@@ -130,8 +134,8 @@ TARGET static void NAMED(product_columns)(const Product *args, int64_t first_row
             if (!whole && k > 0)
                 for (int64_t r = 0; r < some; r++)
                     memcpy(sums + r * step, out + r * args->sum_step, columns * sizeof *sums);
-            NAMED(tiles)(some, panels, inner, args->left + row * args->row_step + k, args->row_step, 1, packed,
-                         INNER * PANEL, sums, step, k == 0 ? start : NULL);
+            NAMED(tiles)(some, panels, inner, args->left + row * args->row_step + k, args->row_step, 1, right,
+                         panel_step, sums, step, k == 0 ? start : NULL);
             if (!whole)
                 for (int64_t r = 0; r < some; r++)
                     memcpy(out + r * args->sum_step, sums + r * step, columns * sizeof *sums);

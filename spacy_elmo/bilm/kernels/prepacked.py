@@ -9,7 +9,9 @@ from torch import Tensor
 
 from ..matmul_precision import PRECISIONS, Precision
 from . import int8
-from .matmul import matmul
+from .matmul import matmul, multiply
+from .native import float32_function
+from .panels import Panels, pack
 
 # oneDNN optimizes the layout for products with this many rows; other numbers work too.
 _TYPICAL_ROWS = 32
@@ -33,6 +35,20 @@ class PlainWeight:
 
     def __call__(self, x: Tensor) -> Tensor:
         return matmul(x, self._weight)
+
+
+class PackedWeight:
+    """A float32 matrix packed into panels once, which `matmul` does at every product. The results are the same bits."""
+
+    dtype = torch.float32
+
+    def __init__(self, weight: Tensor) -> None:
+        self.panels = Panels(pack([weight[:, None]], torch.float32), weight.shape[1])
+
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        out = x.new_empty((len(x), self.panels.columns))
+        multiply(x, self.panels, bias, out)
+        return out
 
 
 class PrepackedWeight:
@@ -94,6 +110,8 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
     check_precision(precision, weight.device)
     if precision == "int8":
         return Int8Weight(weight)
+    if precision == "float32" and float32_function("product", weight):
+        return PackedWeight(weight)
     onednn = torch.backends.mkldnn.is_available() and weight.is_cpu and weight.numel()
     if precision == "bfloat16" and onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return PrepackedWeight(weight)

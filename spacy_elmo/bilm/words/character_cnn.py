@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from ..config import BiLMConfig
 from ..kernels import convolution
-from ..kernels.highway import highway
+from ..kernels.highway import highway, highway_gates
 from ..kernels.matmul import matmul, matmul_dtype
-from .dense import Dense
+from .dense import Dense, PrepackedDense
 
 WORDS_PER_BLOCK = 32
 """Number of distinct words whose convolutions are computed at once, if there is no kernel."""
@@ -35,12 +35,16 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        if isinstance(self.carry, Dense) and isinstance(self.transform, Dense):
-            return highway(
-                x, self.carry.weight, self.carry.bias, self.transform.weight, self.transform.bias
-            )
-        carry = self.carry(x).sigmoid()
-        return x + carry * (self.transform(x).relu() - x)
+        # For inference both may be prepacked.
+        carry: nn.Module = self.carry
+        transform: nn.Module = self.transform
+        if isinstance(carry, Dense) and isinstance(transform, Dense):
+            return highway(x, carry.weight, carry.bias, transform.weight, transform.bias)
+        assert isinstance(carry, PrepackedDense) and isinstance(transform, PrepackedDense)
+        if carry.panels is not None and transform.panels is not None:
+            gates = carry.panels, carry.bias, transform.panels, transform.bias
+            return highway_gates(x, *gates)[1]
+        return x + carry(x).sigmoid() * (transform(x).relu() - x)
 
 
 class CharacterCNN(nn.Module):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..kernels.matmul import matmul
-from ..kernels.prepacked import prepack
+from ..kernels.panels import Panels
+from ..kernels.prepacked import PackedWeight, prepack
 from ..matmul_precision import Precision
 
 
@@ -41,11 +43,18 @@ class PrepackedDense(nn.Module):
         self.bias = dense.bias.detach()
         self._weight = prepack(dense.weight.detach(), precision)
 
+    @property
+    def panels(self) -> Panels | None:
+        """The matrix, if it is float32 and there are kernels."""
+        return self._weight.panels if isinstance(self._weight, PackedWeight) else None
+
     def forward(self, x: Tensor) -> Tensor:
+        if isinstance(self._weight, PackedWeight):
+            return self._weight(x, self.bias)
         return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
 
 
-def prepack_dense(module: nn.Module, precision: Precision) -> nn.Module:
+def prepack_dense(module: Any, precision: Precision) -> Any:
     """Return a copy of a module with its dense layers prepacked; it shares all other parameters."""
     if isinstance(module, Dense):
         return PrepackedDense(module, precision)

@@ -22,7 +22,7 @@ typedef struct {
     int64_t threads, rows, inner, columns;
     const float *left;
     int64_t row_step;
-    const float *right;
+    const float *panels, *right;
     int64_t inner_step, column_step;
     const float *start;
     float *sums;
@@ -102,7 +102,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
         const int64_t rows = sizes[k][0], inner = sizes[k][1], columns = sizes[k][2];
         float *left = numbers(rows * inner, 1), *right = numbers(inner * columns, 1), *bias = numbers(columns, 1);
         float *all = numbers(rows * columns, 0), *some = numbers(rows * columns, 0);
-        product(&(Product){1, rows, inner, columns, left, inner, right, columns, 1, bias, all, columns});
+        product(&(Product){1, rows, inner, columns, left, inner, NULL, right, columns, 1, bias, all, columns});
         SAY("product", all, rows * columns);
         /* Any number of rows at a time, and the matrix transposed. */
         float *turned = numbers(inner * columns, 0);
@@ -111,7 +111,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
                 turned[b * inner + a] = right[a * columns + b];
         for (int64_t row = 0, next = 1; row < rows; row += next++) {
             const int64_t count = next < rows - row ? next : rows - row;
-            product(&(Product){1, count, inner, columns, left + row * inner, inner, turned, 1, inner, bias,
+            product(&(Product){1, count, inner, columns, left + row * inner, inner, NULL, turned, 1, inner, bias,
                                some + row * columns, columns});
         }
         if (memcmp(all, some, (size_t)(rows * columns) * 4)) printf("%s product depends on its rows\n", variant);

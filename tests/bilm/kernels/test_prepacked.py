@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.kernels import int8
-from spacy_elmo.bilm.kernels.prepacked import Int8Weight, PlainWeight, PrepackedWeight, prepack
+from spacy_elmo.bilm.kernels.matmul import matmul
+from spacy_elmo.bilm.kernels.prepacked import (
+    Int8Weight,
+    PackedWeight,
+    PlainWeight,
+    PrepackedWeight,
+    prepack,
+)
 
 # Relative to the largest entry of the product.
 BOUNDS = {"float32": 1e-6, "bfloat16": 2e-2, "int8": 3e-2}
@@ -48,7 +55,6 @@ def test_columns_and_rows_that_are_zero(precision):
 
 def test_packed_where_onednn_multiplies_the_type():
     """oneDNN has no products of bfloat16 for processors without AVX512."""
-    assert isinstance(prepack(numbers(8, 6), "float32"), PlainWeight)
     packed = isinstance(prepack(numbers(8, 6), "bfloat16"), PrepackedWeight)
     assert packed == torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
@@ -93,3 +99,13 @@ def test_rows_of_any_strides():
 def test_bfloat16_where_onednn_has_none(monkeypatch):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert isinstance(prepack(numbers(8, 6), "bfloat16"), PlainWeight)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (300, 70)])
+@pytest.mark.parametrize("rows", [1, 5, 33])
+def test_panels_give_the_bits_of_the_matrix(shape, rows):
+    weight, x, bias = numbers(*shape), numbers(rows, shape[0], seed=1), numbers(shape[1], seed=2)
+    matrix = prepack(weight, "float32")
+    assert torch.equal(matrix(x), matmul(x, weight))
+    if isinstance(matrix, PackedWeight):
+        assert torch.equal(matrix(x, bias), matmul(x, weight, bias))
