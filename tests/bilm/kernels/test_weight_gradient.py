@@ -66,6 +66,8 @@ def test_no_rows(implementation, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads(dtype):
+    if dtype not in native.functions("weight_gradient"):
+        pytest.skip("torch's products depend on the threads")
     left, right = normal(1200, 100).to(dtype), normal(1200, 700, seed=1).to(dtype)
     expected, before = weight_gradient(left, right), torch.get_num_threads()
     try:
