@@ -39,10 +39,10 @@ NETWORKS = {
         **{**_SMALL, "skip": False, "cell_clip": None, "proj_clip": None, "activation": "tanh"}
     ),
     "wide": BiLMConfig(dim=300, projection=130, filters=((2, 70), (5, 200)), highways=1),
-    "words": BiLMConfig(**{**_SMALL, "words": 40}),
-    "lexicon": BiLMConfig(**{**_SMALL, "words": 40, "word_dim": 9, "symbols": 26 + N_MARKS}),
-    "lexicon of words": BiLMConfig(**{**_SMALL, "words": 40, "word_dim": 9}),
-    "lexicon of code points": BiLMConfig(**{**_SMALL, "symbols": 26 + N_MARKS}),
+    "words": BiLMConfig(**{**_SMALL, "n_words": 40}),
+    "lexicon": BiLMConfig(**{**_SMALL, "n_words": 40, "word_dim": 9, "n_symbols": 26 + N_MARKS}),
+    "lexicon of words": BiLMConfig(**{**_SMALL, "n_words": 40, "word_dim": 9}),
+    "lexicon of code points": BiLMConfig(**{**_SMALL, "n_symbols": 26 + N_MARKS}),
 }
 
 
@@ -79,8 +79,8 @@ def network(name: str) -> tuple[BiLM, Head]:
         LexiconEncoder: [*BOUNDARIES, "<oov>"],
     }
     words = dict.fromkeys(word for sentence in texts()["long"] for word in sentence)
-    vocabulary = [*marks.get(type(bilm.encoder), []), *words][: config.words]
-    bilm.set_vocabulary(vocabulary, _LETTERS if config.symbols else "")
+    vocabulary = [*marks.get(type(bilm.encoder), []), *words][: config.n_words]
+    bilm.set_vocabulary(vocabulary, _LETTERS if config.n_symbols else "")
     return bilm.eval().requires_grad_(False), head.requires_grad_(False)
 
 
