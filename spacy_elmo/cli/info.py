@@ -70,7 +70,7 @@ def _self_test(source: str) -> None:
         from ..bilm import self_test
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
-        from ..pipeline.weight_names import find_weights
+        from ..catalogue.weight_names import find_weights
 
         path = find_weights(source)
         found = dict(self_test.small_networks())
