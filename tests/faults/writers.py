@@ -167,7 +167,7 @@ WRITERS = {
     "figure": Writer("analysis.figures", "f.html", _figure),
     "map": Writer("explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
     "report": Writer(
-        "pretrain.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
+        "pretraining.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),
     "prepare_run_folder": Writer("pretraining.run_folder", "config.cfg", _prepare_run_folder),
 }  # fmt: skip
