@@ -49,6 +49,11 @@ class Environment:
         command = [self._python, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
         self._run([*command, "--no-index", *arguments], cwd)
 
+    def add_beside_package(self, *names):
+        for name in names:
+            (self._packages / name).parent.mkdir(exist_ok=True)
+            (self._packages / name).touch()
+
     def configs(self, cwd, **environment):
         """Return the folder of the configs that code run in a folder finds, and their names."""
         found = json.loads(self._run([self._python, "-c", PRINT], cwd, **environment))
@@ -96,6 +101,8 @@ def test_plain_install(environment, tmp_path, elsewhere):
     environment.pip_install(".", cwd=one)
     expected = names(one)
     (one / "configs" / "later.cfg").write_text("# Made after the installation.\n")
+    # As `pip install --target .` into the folder of another project.
+    environment.add_beside_package("setup.cfg", "configs/theirs.cfg")
     folder, found = environment.configs(elsewhere)
     assert environment.is_inside(folder) and found == expected
     assert environment.configs(one) == (one / "configs", expected | {"later"})

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from spacy_elmo.run_lock import lock
+
 from . import pretrained_tok2vec, raw_text
 from .plan import Plan, Run
 from .spelling import spelling_of
@@ -94,16 +96,18 @@ def make(resource: Resource) -> str:
     """Make a file from the texts of its size, and return a line about it.
 
     Raises:
+        BlockingIOError: a process of a command that was killed still makes it.
         OSError: there is no such text.
         subprocess.CalledProcessError: floret failed; it has printed why.
     """
     path, _, lang, task = resource
     text, lines = _texts(resource.size)
-    if task is None:
-        command = [sys.executable, str(_FLORET), str(text), str(path), "--lang", lang]
-        subprocess.run(command, check=True)
-    else:
-        pretrained_tok2vec.train(task, lines, path, lang)
+    with lock(path):
+        if task is None:
+            command = [sys.executable, str(_FLORET), str(text), str(path), "--lang", lang]
+            subprocess.run(command, check=True)
+        else:
+            pretrained_tok2vec.train(task, lines, path, lang)
     return str(path)
 
 

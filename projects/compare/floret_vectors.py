@@ -19,7 +19,7 @@ def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
 
     Args:
         text: file of tokens separated by spaces.
-        out: the folder that `[initialize] vectors` names.
+        out: the folder that `--paths.vectors` names.
 
     Raises:
         ImportError: floret is not installed.

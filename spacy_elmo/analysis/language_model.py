@@ -207,7 +207,7 @@ class LanguageModel:
 
     @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the best words for contexts (directions, m, P) but the words `excluded` (m,); -1 excludes none."""
+        """Return the most probable words for each context (directions, m, P), without `excluded` (m,); -1: none."""
         scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = scores.log_softmax(1)

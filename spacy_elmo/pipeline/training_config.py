@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.resources
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.util import load_config
 
-_ROOT = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 _KNOWLEDGE_BASE = "entity_linker"
 """The component that cannot be trained without more than labelled text."""
 
@@ -22,9 +21,10 @@ def shipped_configs() -> dict[str, Path]:
 
     In a checkout they are the files of its own folder `configs`, whichever version is installed.
     """
-    folder = _ROOT / "configs"
-    if not (_ROOT / "setup.cfg").is_file():
-        folder = Path(str(importlib.resources.files("spacy_elmo.configs")))
+    # Installed, the folder is inside the package; in a checkout, beside it. Importing `spacy_elmo.configs` would find
+    # that of another checkout, if that one is installed as editable.
+    folders = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
+    folder = next((folder for folder in folders if folder.is_dir()), folders[0])
     return {path.stem: path for path in sorted(folder.glob("*.cfg"))}
 
 

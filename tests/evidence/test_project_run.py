@@ -10,6 +10,7 @@ import time
 import pytest
 import spacy
 import srsly
+from experiments import rivals
 from experiments.plan import Plan
 from experiments.run import run, without_absent
 from spacy.tokens import Doc, DocBin
@@ -34,6 +35,13 @@ def test_one_at_a_time_for_each_size(plan, tmp_path):
             run(plan, "tiny", tmp_path, 1)
         run(plan, "other", tmp_path, 1)
     run(plan, "tiny", tmp_path, 1)
+
+
+def test_a_file_of_the_rivals_is_made_by_one_process(tmp_path):
+    """A process that a killed command has left may still be at it."""
+    path = tmp_path / "vectors"
+    with lock(path), pytest.raises(BlockingIOError, match=f"process {os.getpid()} "):
+        rivals.make(rivals.Resource(path, "tiny", "en", None))
 
 
 @pytest.fixture

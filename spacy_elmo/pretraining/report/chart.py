@@ -144,7 +144,7 @@ def short(value: float, beside: float | None = None) -> str:
     """Return a number as an axis shows it: 0.003, 800, 25k, 1.5M.
 
     Args:
-        beside: the largest number of the axis, whose unit all others have: 0.5M beside 1.5M.
+        beside: the maximum of the axis, which fixes the unit: 0.5M beside 1.5M.
     """
     largest = abs(value if beside is None else beside)
     for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
