@@ -157,9 +157,9 @@ class Negatives:
     def hits(self, targets: Tensor) -> Tensor:
         """Return (n, 2) the pairs of a target (0 to M - 1) and a negative (0 to S - 1) that are the same row."""
         on_cpu = targets.cpu().contiguous()
-        places = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
-        hits = torch.nonzero(self._sorted[places] == on_cpu)[:, 0]
-        return torch.stack([hits, self._order[places[hits]]], 1).to(targets.device)
+        positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
+        hits = torch.nonzero(self._sorted[positions] == on_cpu)[:, 0]
+        return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
         """Return the log of the expected count of any rows in this sample: float32, of their shape."""

@@ -89,13 +89,13 @@ def log_probabilities(
     scores = np.empty(targets.shape, dtype=np.float32)
     opening_scores = head.log_softmax(opening_states(bilm)).cpu().numpy()
     for direction in (0, 1):
-        places = opening[direction]
-        scores[direction, places] = opening_scores[direction, targets[direction, places]]
+        columns = opening[direction]
+        scores[direction, columns] = opening_scores[direction, targets[direction, columns]]
     for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words):
         for direction, hidden in enumerate(chunk.layers[-1]):
-            places = following[direction, chunk.words[direction]]
-            chunk_targets = torch.from_numpy(targets[direction, places]).to(hidden.device)
-            scores[direction, places] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
+            columns = following[direction, chunk.words[direction]]
+            chunk_targets = torch.from_numpy(targets[direction, columns]).to(hidden.device)
+            scores[direction, columns] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
     # Forward, the closing boundary is a sentence's last target; backward, its first. There the other direction predicts
     # from its opening boundary.
     return LogProbabilities(

@@ -243,7 +243,7 @@ def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
     """Return the rows of [types ; <S> ; </S>] for the concatenated sequences `<S> w1 .. wn </S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
-    places = np.stack([starts, ends], 1).ravel()
+    boundaries = np.stack([starts, ends], 1).ravel()
     return np.insert(
-        np.asarray(words, dtype=np.int64), places, np.tile([n_types, n_types + 1], len(ends))
+        np.asarray(words, dtype=np.int64), boundaries, np.tile([n_types, n_types + 1], len(ends))
     )

@@ -76,9 +76,9 @@ class ReferenceBiLM:
         for b, words in enumerate(sequences):
             ids[b, : len(words)] = char_ids(self.config.spelling(words), size)
         tokens = self._encode(torch.from_numpy(ids).flatten(0, 1)).unflatten(0, ids.shape[:2])
-        # Reversed within its true length: place t of a sequence becomes length - 1 - t; padding stays at the end.
-        places = torch.arange(longest)
-        mirror = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+        # Reversed within its true length: step t of a sequence becomes length - 1 - t; padding stays at the end.
+        steps = torch.arange(longest)
+        mirror = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
         forward = self._stack(tokens, direction=0)
         backward = [_reorder(y, mirror) for y in self._stack(_reorder(tokens, mirror), direction=1)]
         return tokens, [torch.cat(pair, 2) for pair in zip(forward, backward, strict=True)]
@@ -137,6 +137,6 @@ def _clip(x: Tensor, limit: float | None) -> Tensor:
     return x if limit is None else x.clamp(-limit, limit)
 
 
-def _reorder(x: Tensor, places: Tensor) -> Tensor:
-    """Return x[b, places[b, t]] for x (B, T, P) and places (B, T)."""
-    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+def _reorder(x: Tensor, order: Tensor) -> Tensor:
+    """Return x[b, order[b, t]] for x (B, T, P) and order (B, T)."""
+    return x.gather(1, order[:, :, None].expand(-1, -1, x.shape[2]))

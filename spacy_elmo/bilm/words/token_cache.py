@@ -68,13 +68,13 @@ class TokenCache(nn.Module):
         store.last_used[rows[rows >= 0]] = call
         vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
         if len(missing := np.flatnonzero(rows < 0)):
-            places = torch.from_numpy(missing)
-            encoded = self.encoder(ids[places])
-            vectors[places] = encoded
+            indices = torch.from_numpy(missing)
+            encoded = self.encoder(ids[indices])
+            vectors[indices] = encoded
             # Rows, not words: two threads may have added the same word.
             if len(store) + len(missing) > self._capacity:
                 store = self._store = store.recent(self._capacity // 2)
-            store.add([keys[place] for place in missing.tolist()], encoded, call)
+            store.add([keys[index] for index in missing.tolist()], encoded, call)
         return vectors
 
 
@@ -105,12 +105,12 @@ class _Store:
 
     def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
         """Add rows for new keys until the table is full; words with the same ids share a row."""
-        places = {key: place for place, key in enumerate(keys) if key not in self._rows}
-        rows = list(itertools.islice(self._free, len(places)))
+        new = {key: index for index, key in enumerate(keys) if key not in self._rows}
+        rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)
-        self.vectors[rows] = vectors[list(places.values())[: len(rows)]]
+        self.vectors[rows] = vectors[list(new.values())[: len(rows)]]
         self.last_used[rows] = call
-        self._rows.update(zip(places, rows, strict=False))
+        self._rows.update(zip(new, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
         """Return a new table of the same capacity with the `count` rows that were used last.
