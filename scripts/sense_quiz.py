@@ -61,19 +61,19 @@ def layer_vectors(nlp: Language, uses: list[Use]) -> np.ndarray:
     return np.stack(vectors)
 
 
-def places_by_word(uses: list[Use]) -> list[list[int]]:
-    """Return the places of the uses of each word."""
+def indices_by_word(uses: list[Use]) -> list[list[int]]:
+    """Return the indices of the uses of each word."""
     groups = defaultdict(list)
-    for place, use in enumerate(uses):
-        groups[use.word].append(place)
+    for index, use in enumerate(uses):
+        groups[use.word].append(index)
     return list(groups.values())
 
 
 def without_word_means(vectors: np.ndarray, uses: list[Use]) -> np.ndarray:
     """Return (uses, layers, width) vectors, each without the mean of those of its word."""
     relative = np.empty_like(vectors)
-    for places in places_by_word(uses):
-        relative[places] = vectors[places] - vectors[places].mean(axis=0)
+    for indices in indices_by_word(uses):
+        relative[indices] = vectors[indices] - vectors[indices].mean(axis=0)
     return relative
 
 
@@ -85,12 +85,12 @@ def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
         uses: the words and senses of these vectors, in the same order.
     """
     correct = np.zeros(vectors.shape[1])
-    for places in places_by_word(uses):
-        unit = vectors[places] / np.linalg.norm(vectors[places], axis=2, keepdims=True)
+    for indices in indices_by_word(uses):
+        unit = vectors[indices] / np.linalg.norm(vectors[indices], axis=2, keepdims=True)
         cosines = np.einsum("ald,bld->lab", unit, unit)
-        cosines[:, range(len(places)), range(len(places))] = -np.inf
-        for place, nearest in zip(places, cosines.argmax(2).T, strict=True):
-            correct += [uses[places[other]].sense == uses[place].sense for other in nearest]
+        cosines[:, range(len(indices)), range(len(indices))] = -np.inf
+        for place, nearest in zip(indices, cosines.argmax(2).T, strict=True):
+            correct += [uses[indices[other]].sense == uses[place].sense for other in nearest]
     return (correct / len(uses)).tolist()
 
 

@@ -38,7 +38,7 @@ NOT_RUN = {
     "make demo": "installs an environment from the network",
     ". .venv/bin/activate": "needs the environment of `make demo`",
     "python -m pip install": "needs the network",
-    "python -m spacy project run": "trains for minutes; tests/test_project.py holds its commands",
+    "python -m spacy project run": "trains for minutes; tests/test_project.py and tests/projects run its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
     "torchrun": "tests/pretraining/training/test_distributed.py runs several processes",
     "python benchmarks/": "takes minutes, and other programs; tests/benchmarks runs them on little text",
