@@ -89,8 +89,8 @@ def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
         unit = vectors[indices] / np.linalg.norm(vectors[indices], axis=2, keepdims=True)
         cosines = np.einsum("ald,bld->lab", unit, unit)
         cosines[:, range(len(indices)), range(len(indices))] = -np.inf
-        for place, nearest in zip(indices, cosines.argmax(2).T, strict=True):
-            correct += [uses[indices[other]].sense == uses[place].sense for other in nearest]
+        for index, nearest in zip(indices, cosines.argmax(2).T, strict=True):
+            correct += [uses[indices[other]].sense == uses[index].sense for other in nearest]
     return (correct / len(uses)).tolist()
 
 
