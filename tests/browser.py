@@ -55,7 +55,9 @@ class Page:
             for e in events
             if e["method"] == "Network.requestWillBeSent"
         ]
-        return [url for url in sent if not url.startswith(("data:", "chrome:", "chrome-untrusted:"))]
+        return [
+            url for url in sent if not url.startswith(("data:", "chrome:", "chrome-untrusted:"))
+        ]
 
     def complaints(self):
         return [entry["message"] for entry in self.browser.get_log("browser")]
