@@ -24,6 +24,7 @@ from .store.mapped_arrays import mapped_copy
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
 """Docs -> their layers, or None for those that it does not have."""
 
+_NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
 _NO_VERSION = ""  # of no weights, so that only layers that a user has set pass
 
 
@@ -61,12 +62,12 @@ class LayerSource(ConfigOnly):
         self._options = options
         self._cache = LayerCache(options.cache_mb, options.cache_dir)
         self._batch: _Batch | None = None
-        self._zeros: dict[int, tuple[Doc, Floats3d]] = {}
+        self._zeros = _NO_ZEROS
         self._warned = False
 
     def __getstate__(self) -> dict[str, Any]:
         model = None if self.name is None else self.model  # the layer that has it sets it
-        return {**self.__dict__, "model": model, "_batch": None, "_zeros": {}}
+        return {**self.__dict__, "model": model, "_batch": None, "_zeros": _NO_ZEROS}
 
     @property
     def frozen(self) -> bool:
@@ -77,19 +78,20 @@ class LayerSource(ConfigOnly):
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """Return zeros in the shape of the layers, as `read` does for these Docs until other Docs are read, training
-        begins, or spaCy links the pipeline, which it does at the end of `initialize`.
+        begins, or spaCy links the pipeline, which it does at the end of `initialize`. Nobody links an `ElmoTok2Vec`, so
+        its `read` also ends them at another list of the same Docs.
 
         There, the surrounding thinc layers predict on a sample to infer the shape of their input. Real layers cannot
         always be computed: no component has run on the Docs, so they have no sentences for `get_spans`.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
-        self._zeros = {id(doc): (doc, array) for doc, array in zip(docs, zeros, strict=True)}
+        self._zeros = docs, zeros
         return zeros
 
     def link(self, name: str) -> None:
         """Take the name of the component, whenever spaCy links the pipeline."""
-        self.name, self._zeros = name, {}
+        self.name, self._zeros = name, _NO_ZEROS
 
     def reset(self) -> None:
         """Drop the batch, because the weights are new."""
@@ -136,6 +138,8 @@ class LayerSource(ConfigOnly):
         Args:
             copies: the consumer has made the Docs itself, so there is no reason to warn.
         """
+        if self.name is None and docs is not self._zeros[0]:
+            self._zeros = _NO_ZEROS
         return self._find(docs, copies, self._stored, self.compute)
 
     # Training
@@ -147,7 +151,7 @@ class LayerSource(ConfigOnly):
             the loss of the batch before (see `backward`).
         """
         loss = self.backward()
-        self._batch, self._zeros = _Batch(docs), {}
+        self._batch, self._zeros = _Batch(docs), _NO_ZEROS
         return loss
 
     def train(
@@ -165,7 +169,7 @@ class LayerSource(ConfigOnly):
         Returns:
             The layers; and a function that adds the gradients with respect to them, float32, or None if none is needed.
         """
-        self._zeros = {}
+        self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
         layers = self._find(docs, copies, self._stored_by_present_weights, self._cached)
@@ -226,10 +230,10 @@ class LayerSource(ConfigOnly):
         return layers
 
     def _of_zeros(self, docs: Sequence[Doc]) -> list[Any]:
-        zeros = [self._zeros.get(id(doc), (doc, None))[1] for doc in docs]
-        if any(array is None for array in zeros):
-            self._zeros = {}  # other Docs than those of `initialize` mean that it is over
-        return zeros
+        zeros = {id(doc): array for doc, array in zip(*self._zeros, strict=True)}
+        if any(id(doc) not in zeros for doc in docs):
+            self._zeros = _NO_ZEROS  # other Docs than those of `initialize` mean that it is over
+        return [zeros.get(id(doc)) for doc in docs]
 
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""

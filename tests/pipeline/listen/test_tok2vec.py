@@ -56,6 +56,24 @@ def test_inline_is_the_listener_without_the_component(weights):
     assert_allclose(*scalars, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", [{}, {"get_spans": {"@misc": "spacy-elmo.sents.v1"}}])
+def test_inline_vectors_of_the_docs_of_initialize(weights, options):
+    """There, they are zeros of the right shape, since the Docs have no sentences yet; afterwards they are real."""
+    nlp, examples = inline(weights, **options), []
+    examples += pipelines.examples(nlp)
+    nlp.initialize(lambda: examples)
+    model = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    docs = [example.predicted for example in examples]
+    for doc in docs:
+        doc[0].is_sent_start = True
+        for token in doc[1:]:
+            token.is_sent_start = False
+    vectors, others = model.predict(docs), model.predict([doc.copy() for doc in docs])
+    assert all(vector.any() for vector in vectors)
+    for vector, other in zip(vectors, others, strict=True):
+        assert_allclose(vector, other, atol=1e-5)
+
+
 @pytest.mark.parametrize("frozen", [True, False])
 def test_inline_frozen_or_trained(weights, frozen):
     nlp = inline(weights, frozen=frozen, trainable="lstm")
