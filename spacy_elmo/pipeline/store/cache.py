@@ -66,34 +66,47 @@ class LayerCache:
         """
         if not self.megabytes and self.folder is None:
             return model.predict(list(docs))
-        keys = self._keys(model, docs)
+        keys, version, files = self._keys(model, docs)
         self.in_use = self.in_use or keep
-        layers: list[Any] = [self._find(key, model) for key in keys]
+        layers: list[Any] = [self._find(key, model, version, files) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
+            if version != shim_of(model).version:
+                continue  # another thread has changed the weights meanwhile
             trained = keep or keys[row] in self._entries
             if trained or keys[row] in self._asked:
                 # The dev part takes only the space that training leaves.
-                self._store(keys[row], array, evict=trained)
-                if self._files is not None:
-                    self._files.write(keys[row], model.ops.to_numpy(array))
+                self._store(keys[row], array, version, evict=trained)
+                if files is not None:
+                    files.write(keys[row], model.ops.to_numpy(array))
             elif self.in_use and len(self._asked) < _MOST_ASKED:
                 self._asked.add(keys[row])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
-        for key in self._keys(model, docs) if self.megabytes else ():
+        if not self.megabytes and self.folder is None:
+            return
+        keys, version, _ = self._keys(model, docs)
+        for key in keys:
             self.in_use = True
             if key not in self._entries:
-                self._store(key, None)
+                self._store(key, None, version)
+            if self.folder is not None:
+                self._asked.add(
+                    key
+                )  # the folder stores it, even if memory has no space for the mark
 
-    def _keys(self, model: Model, docs: Sequence[Doc]) -> list[bytes]:
-        """Return the key of each Doc. If the weights have changed, all entries are removed first."""
+    def _keys(
+        self, model: Model, docs: Sequence[Doc]
+    ) -> tuple[list[bytes], str, LayerFiles | None]:
+        """Return the key of each Doc, the version of the weights and the files of their layers. If the weights have
+        changed, all entries are removed first."""
         shim, options = shim_of(model), model.attrs["options"]
-        if self._version != shim.version:
+        version = shim.version
+        if self._version != version:
             with self._lock:
                 self._entries.clear()
                 self._asked.clear()
@@ -102,27 +115,34 @@ class LayerCache:
                     kind = f"{options.dtype}-{shim.checksum()}"
                     self._files = LayerFiles(self.folder, kind)
                 # Last, because other threads compare only this.
-                self._version = shim.version
-        return keys_of(docs, options.get_spans)
+                self._version = version
+        return keys_of(docs, options.get_spans), version, self._files
 
-    def _find(self, key: bytes, model: Model) -> Floats3d | None:
+    def _find(
+        self, key: bytes, model: Model, version: str, files: LayerFiles | None
+    ) -> Floats3d | None:
         with self._lock:
-            if (layers := self._entries.get(key)) is not None:
+            if version == self._version and (layers := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
                 return layers
-        array: Any = None if self._files is None else self._files.read(key)
+        array: Any = None if files is None else files.read(key)
         if array is None:
             return None
         layers = model.ops.asarray3f(array, dtype=array.dtype)
-        self._store(key, layers)
+        self._store(key, layers, version)
         return layers
 
-    def _store(self, key: bytes, layers: Floats3d | None, *, evict: bool = True) -> None:
-        """Store an entry. If there is no space, remove the least recently used ones, or store nothing."""
+    def _store(
+        self, key: bytes, layers: Floats3d | None, version: str, *, evict: bool = True
+    ) -> None:
+        """Store an entry. If there is no space, remove the least recently used ones, or store nothing; nor is anything
+        stored if another thread has begun entries of other weights."""
         capacity = self.megabytes * 1e6
         if _size(layers) > capacity:
             return
         with self._lock:
+            if version != self._version:
+                return
             if not evict and self._bytes + _size(layers) > capacity:
                 return
             if key in self._entries:

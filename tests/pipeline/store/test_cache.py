@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -85,6 +86,33 @@ def test_layers_of_other_weights_are_forgotten(nlp, read):
     assert computed == [4, 4, 4, 4, 4, 0]
 
 
+@pytest.mark.parametrize("reads", [False, True])
+def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_path, reads):
+    """Another thread trains, and may read, before the layers of the old weights are there to be stored."""
+    model, cache, (doc, other) = (
+        nlp.get_pipe("elmo").model,
+        LayerCache(1, str(tmp_path)),
+        docs(nlp)[:2],
+    )
+    original = model._func
+
+    def compute_slowly(model, some, is_train):
+        monkeypatch.setattr(model, "_func", original)
+        computed = original(model, some, is_train)
+        with torch.no_grad():
+            shim_of(model).bilm.lstm[1].bias += 1
+        if reads:
+            cache.get_or_compute(model, [other], keep=True)
+        return computed
+
+    monkeypatch.setattr(model, "_func", compute_slowly)
+    (old,) = cache.get_or_compute(model, [doc], keep=True)
+    (new,) = model.predict([doc])
+    assert np.abs(new - old).max() > 0.01
+    for one in (cache, LayerCache(1, str(tmp_path))):
+        assert_array_equal(*one.get_or_compute(model, [doc], keep=True), new)
+
+
 def test_keys_tell_words_and_spans_apart(nlp):
     some = docs(nlp, (["a", "b"], ["a", "b"], ["ab"], ["a", "b", "."], []))
     for get_spans in (rule_spans, whole_docs):
@@ -158,6 +186,19 @@ def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
     for epoch in range(4):
         pipelines.step(nlp, optimizer, exclude=["elmo"], annotates=["elmo"])
         assert sum(computed) == 3 * min(epoch + 1, 2)
+
+
+@pytest.mark.parametrize("cache_mb", [0, 1])
+def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, cache_mb):
+    """Memory need not have space for them. A run computes its first epoch, in which it does not know yet that the Docs
+    are training data, and the first run its second one, which the folder then has."""
+    for epochs_computed in (2, 1):
+        nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb, cache_dir=str(tmp_path))
+        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+        for _ in range(3):
+            pipelines.step(nlp, optimizer, annotates=["elmo"])
+        assert sum(computed) == 3 * epochs_computed
 
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
