@@ -49,7 +49,7 @@ def convert(
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
         ValueError: the files are damaged, contradict each other, or fit no format or several; or the format does not
-            have an option.
+            have an option, or `dtype` is another.
     """
     if out is not None and Path(out).exists() and not force:
         raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
@@ -83,6 +83,8 @@ def read_model(
     Raises:
         OSError, ValueError: see `convert`.
     """
+    if dtype not in ("float32", "float16"):
+        raise ValueError(f"dtype = {dtype!r}: expected float32 or float16")
     options = {name: value for name, value in options.items() if value not in (None, False)}
     with opened(source) as files:
         reader, reason = choose(files.path, format)

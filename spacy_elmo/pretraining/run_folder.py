@@ -63,7 +63,8 @@ def prepare_run_folder(
     with atomic_file(out / _CONFIG) as partial:
         Config(config.model_dump()).to_disk(partial)
     return FolderReady(
-        has_checkpoint=resume and (out / "checkpoint").exists(),
+        # A kill during the first checkpoint leaves an empty folder.
+        has_checkpoint=resume and any((out / "checkpoint").glob("*.pt")),
         replaced=out / REPLACED if (out / REPLACED).exists() else None,
     )
 

@@ -55,6 +55,9 @@ def test_a_named_format_and_its_options(folder):
     assert convert(folder, format="bilm-hdf5", options=options).config.dim == 7
     with pytest.raises(ValueError, match="'onnx': .*bilm-hdf5"):
         convert(folder, format="onnx")
+    for dtype in ("int8", "double precision"):
+        with pytest.raises(ValueError, match=f"'{dtype}': .*float32 .*float16"):
+            convert(folder, dtype=dtype)
     assert convert(folder, options=options, weights=None).config.dim == 7
 
 

@@ -161,6 +161,17 @@ def test_frozen_uses_layers_of_the_present_weights_on_a_doc(weights, monkeypatch
     assert sum(computed) == 3
 
 
+def test_layers_from_elsewhere_are_not_those_of_the_weights(nlp):
+    """`set_annotations` with other layers, on a Doc that has those of the component."""
+    elmo, doc = nlp.get_pipe("elmo"), nlp("a b")
+    expected = doc._.elmo_layers.copy()
+    elmo.set_annotations([doc], [np.ones_like(expected)])
+    assert_array_equal(*elmo.source.read([doc]), np.ones_like(expected))
+    elmo.source.begin([doc])
+    (layers,), _ = elmo.source.train([doc])
+    assert_array_equal(layers, expected)
+
+
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda source: pickle.loads(pickle.dumps(source))]
 )

@@ -99,11 +99,17 @@ def test_a_folder_is_reserved_for_one_run(tmp_path, make_config):
 def test_resume_with_nothing_to_resume(tmp_path, make_config):
     assert not prepare_run_folder(tmp_path / "run", make_config(), resume=True).has_checkpoint
     assert (tmp_path / "run/config.cfg").exists()
+    (tmp_path / "run/checkpoint").mkdir()
+    for name, has_checkpoint in ((".current.pt.123.partial", False), ("previous.pt", True)):
+        (tmp_path / "run/checkpoint" / name).touch()
+        ready = prepare_run_folder(tmp_path / "run", make_config(), resume=True)
+        assert ready.has_checkpoint == has_checkpoint
 
 
 def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_config):
     prepare_run_folder(tmp_path / "run", make_config())
     (tmp_path / "run/checkpoint").mkdir()
+    (tmp_path / "run/checkpoint/current.pt").touch()
     with pytest.raises(ValueError, match=r"training\.batch_tokens = 32, was 64"):
         prepare_run_folder(tmp_path / "run", make_config(batch_tokens=32), resume=True)
     longer = make_config(max_steps=99, save_every=1)

@@ -74,6 +74,7 @@ def store_layers(
         stored = doc.user_data[_KEY] = StoredLayers(stored or {})
     stored.pop(component, None)  # so that the component that ran last comes last
     stored[component] = layers
+    stored.versions.pop(component, None)
     if version is not None:
         stored.versions[component] = version
 
