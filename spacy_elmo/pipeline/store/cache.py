@@ -39,8 +39,8 @@ class LayerCache:
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
         self.megabytes = megabytes
         self.folder = folder
-        # None marks layers that are to be stored when they are next computed.
-        self._entries: OrderedDict[bytes, Floats3d | None] = OrderedDict()
+        self._entries: OrderedDict[bytes, Floats3d] = OrderedDict()
+        self._training: set[bytes] = set()
         self._asked: set[bytes] = set()
         self._bytes = 0
         self.in_use = False
@@ -75,7 +75,7 @@ class LayerCache:
             layers[row] = array
             if version != shim_of(model).version:
                 continue  # another thread has changed the weights meanwhile
-            trained = keep or keys[row] in self._entries
+            trained = keep or keys[row] in self._training
             if trained or keys[row] in self._asked:
                 # The dev part takes only the space that training leaves.
                 self._store(keys[row], array, version, evict=trained)
@@ -89,15 +89,9 @@ class LayerCache:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if not self.megabytes and self.folder is None:
             return
-        keys, version, _ = self._keys(model, docs)
-        for key in keys:
-            self.in_use = True
-            if key not in self._entries:
-                self._store(key, None, version)
-            if self.folder is not None:
-                self._asked.add(
-                    key
-                )  # the folder stores it, even if memory has no space for the mark
+        keys, _, _ = self._keys(model, docs)
+        self._training.update(keys)
+        self.in_use = True
 
     def _keys(
         self, model: Model, docs: Sequence[Doc]
@@ -109,6 +103,7 @@ class LayerCache:
         if self._version != version:
             with self._lock:
                 self._entries.clear()
+                self._training.clear()
                 self._asked.clear()
                 self._bytes, self.in_use = 0, False
                 if self.folder is not None:
@@ -132,9 +127,7 @@ class LayerCache:
         self._store(key, layers, version)
         return layers
 
-    def _store(
-        self, key: bytes, layers: Floats3d | None, version: str, *, evict: bool = True
-    ) -> None:
+    def _store(self, key: bytes, layers: Floats3d, version: str, *, evict: bool = True) -> None:
         """Store an entry. If there is no space, remove the least recently used ones, or store nothing; nor is anything
         stored if another thread has begun entries of other weights."""
         capacity = self.megabytes * 1e6
@@ -177,5 +170,5 @@ def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
 
 
-def _size(layers: Floats3d | None) -> int:
-    return _ENTRY_BYTES + (0 if layers is None else layers.nbytes)
+def _size(layers: Floats3d) -> int:
+    return _ENTRY_BYTES + layers.nbytes
