@@ -88,7 +88,7 @@ def pretrain(
         folder = corpus_folder(settings, out)
 
         def prepare_once() -> None:
-            """Claim the folder and prepare the corpus, in one process for all."""
+            """Prepare the folder and the corpus of the run, in one process for all."""
             notify(prepare_run_folder(out, settings, resume=resume, force=force))
             if not folder.exists():
                 notify(Preparing(settings.paths))

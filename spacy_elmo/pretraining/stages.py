@@ -1,4 +1,4 @@
-"""Stages that a run tells its caller of, besides its progress."""
+"""Stages of a run, each given to `notify` of `pretrain`; its progress is what `pretrain` yields."""
 
 from __future__ import annotations
 
