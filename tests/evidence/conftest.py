@@ -9,7 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "evidence"))
 
 
-@pytest.fixture(autouse=True)
-def operations_of_thinc(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def operations_of_thinc():
     """Keep thinc's own operations: what the evidence registers would stay in the process of other tests."""
-    monkeypatch.setitem(sys.modules, "experiments.numpy_ops", ModuleType("experiments.numpy_ops"))
+    with pytest.MonkeyPatch.context() as patch:
+        name = "experiments.numpy_ops"
+        patch.setitem(sys.modules, name, ModuleType(name))
+        yield
