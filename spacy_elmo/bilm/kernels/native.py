@@ -26,7 +26,8 @@ _KINDS = ("avx512", "avx2", "neon", "portable")
 """The kinds of processor, the fastest first."""
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 _ARGUMENTS = [_SIZE] * 3 + [_POINTER] * 3
-"""Of `quantize` and `dequantize`; the other functions take one structure. Whoever changes a list raises `ABI`."""
+"""Types of the arguments of `quantize` and `dequantize`; the other functions take one structure. A change raises
+`ABI`."""
 
 
 def active_kernels() -> str:
