@@ -59,3 +59,15 @@ def make_config():
         )
 
     return make
+
+
+@pytest.fixture
+def make_run_config(make_config, text_file):
+    """Return a config that names its text, as a run requires."""
+
+    def make(**training):
+        config = make_config(**training)
+        paths = config.paths.model_copy(update={"raw_text": str(text_file)})
+        return config.model_copy(update={"paths": paths})
+
+    return make

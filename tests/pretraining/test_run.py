@@ -17,18 +17,6 @@ from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree
 
 
-@pytest.fixture
-def make_config(make_config, text_file):
-    """Return a config that names its text."""
-
-    def make(**training):
-        config = make_config(**training)
-        paths = config.paths.model_copy(update={"raw_text": str(text_file)})
-        return config.model_copy(update={"paths": paths})
-
-    return make
-
-
 def assert_same_weights(left: Path, right: Path) -> None:
     for name in ("model-last.safetensors", "model-best.safetensors"):
         mine, theirs = Weights.load(left / name), Weights.load(right / name)
@@ -36,10 +24,10 @@ def assert_same_weights(left: Path, right: Path) -> None:
         assert all(torch.equal(mine.tensors[key], theirs.tensors[key]) for key in theirs.tensors)
 
 
-def test_the_rows_are_those_of_the_log_and_every_file_is_there(make_config, tmp_path):
+def test_the_rows_are_those_of_the_log_and_every_file_is_there(make_run_config, tmp_path):
     out = tmp_path / "runs" / "run"
     steps = []
-    for row in pretrain(make_config(), out):
+    for row in pretrain(make_run_config(), out):
         steps.append((row.step, row.dev is not None))
         if row.dev is not None:
             assert f">{row.dev.mean:,.1f}<" in (out / "report.html").read_text("utf8")
@@ -53,8 +41,8 @@ def test_the_rows_are_those_of_the_log_and_every_file_is_there(make_config, tmp_
     assert Weights.load(out / "model-last.safetensors").card["steps"] == 20
 
 
-def test_a_config_is_a_file_its_sections_or_settings(make_config, tmp_path):
-    config = make_config()
+def test_a_config_is_a_file_its_sections_or_settings(make_run_config, tmp_path):
+    config = make_run_config()
     Config(config.model_dump()).to_disk(tmp_path / "run.cfg")
     sections = {key: value for key, value in config.model_dump().items() if key != "card"}
     for name, given in (
@@ -65,13 +53,13 @@ def test_a_config_is_a_file_its_sections_or_settings(make_config, tmp_path):
 
 
 @pytest.mark.parametrize("by_argument", [True, False])
-def test_initial_weights_have_a_name(make_config, tmp_path, monkeypatch, by_argument):
-    list(pretrain(make_config(), tmp_path / "first"))
+def test_initial_weights_have_a_name(make_run_config, tmp_path, monkeypatch, by_argument):
+    list(pretrain(make_run_config(), tmp_path / "first"))
     (tmp_path / "bundled").mkdir()
     monkeypatch.setattr(weight_names, "FOLDER", tmp_path / "bundled")
     given = Weights.load(tmp_path / "first/model-best.safetensors")
     given.save(tmp_path / "bundled/en_toy.safetensors")
-    sections = make_config().model_dump()
+    sections = make_run_config().model_dump()
     if by_argument:
         sections["training"]["vocab_size"] = None  # which requires initial weights
     else:
@@ -83,14 +71,14 @@ def test_initial_weights_have_a_name(make_config, tmp_path, monkeypatch, by_argu
     assert weights.card["init"] == given.card
 
 
-def test_the_caller_is_told_of_every_stage(make_config, text_file, tmp_path):
+def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path):
     out, stages = tmp_path / "run", []
-    rows = pretrain(make_config(), out, notify=stages.append)
+    rows = pretrain(make_run_config(), out, notify=stages.append)
     assert stages == [] and not out.exists()
     first = next(rows)
     folder, preparing, ready = stages
     assert folder == FolderReady(has_checkpoint=False, replaced=None)
-    assert preparing == Preparing(make_config().paths)
+    assert preparing == Preparing(make_run_config().paths)
     assert preparing.paths.text_files() == {str(text_file): [text_file]}
     assert isinstance(ready, CorpusReady) and ready.initial is None
     assert "barks" in ready.corpus.types and first.step == 5
@@ -99,17 +87,17 @@ def test_the_caller_is_told_of_every_stage(make_config, text_file, tmp_path):
     # A complete run has nothing to do, and its report is made up for.
     stages.clear()
     (out / "report.html").unlink()
-    assert list(pretrain(make_config(), out, resume=True, notify=stages.append)) == []
+    assert list(pretrain(make_run_config(), out, resume=True, notify=stages.append)) == []
     assert stages[0] == FolderReady(has_checkpoint=True, replaced=None)
     assert stages[2:] == [Finished(None)] and (out / "report.html").exists()
     stages.clear()
-    next(pretrain(make_config(), out, force=True, notify=stages.append))
+    next(pretrain(make_run_config(), out, force=True, notify=stages.append))
     assert stages[0] == FolderReady(has_checkpoint=False, replaced=out / "replaced")
 
 
-def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_config, text_file, tmp_path):
+def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_file, tmp_path):
     """Its text is not needed again, and its folder is free."""
-    config = make_config(dropout=0.1)
+    config = make_run_config(dropout=0.1)
     list(pretrain(config, tmp_path / "unbroken"))
     for _ in range(3):
         for row in pretrain(config, tmp_path / "broken", resume=True):
@@ -120,11 +108,11 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_config, text_file
     assert_same_weights(tmp_path / "broken", tmp_path / "unbroken")
 
 
-def test_the_run_before_is_kept_until_this_one_is_complete(make_config, tmp_path):
+def test_the_run_before_is_kept_until_this_one_is_complete(make_run_config, tmp_path):
     out = tmp_path / "run"
-    list(pretrain(make_config(), out))
+    list(pretrain(make_run_config(), out))
     before = tree(out)
-    rows = pretrain(make_config(seed=1), out, force=True)
+    rows = pretrain(make_run_config(seed=1), out, force=True)
     next(rows)
     kept = tree(out / "replaced")
     assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
@@ -132,15 +120,15 @@ def test_the_run_before_is_kept_until_this_one_is_complete(make_config, tmp_path
     assert not (out / "replaced").exists()
 
 
-def test_another_run_in_the_folder_is_refused(make_config, tmp_path):
-    rows = pretrain(make_config(), tmp_path / "run")
+def test_another_run_in_the_folder_is_refused(make_run_config, tmp_path):
+    rows = pretrain(make_run_config(), tmp_path / "run")
     next(rows)
     with pytest.raises(BlockingIOError, match="Another run is writing to .*run: process "):
-        next(pretrain(make_config(), tmp_path / "run", resume=True))
+        next(pretrain(make_run_config(), tmp_path / "run", resume=True))
     rows.close()
-    assert next(pretrain(make_config(), tmp_path / "run", resume=True)).step == 10
+    assert next(pretrain(make_run_config(), tmp_path / "run", resume=True)).step == 10
     with pytest.raises(FileExistsError, match="already contains a run"):
-        next(pretrain(make_config(), tmp_path / "run"))
+        next(pretrain(make_run_config(), tmp_path / "run"))
 
 
 class Watched(threading.Event):
@@ -155,9 +143,9 @@ class Watched(threading.Event):
         self.inside = False
 
 
-def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_config, tmp_path):
+def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_run_config, tmp_path):
     stop, seen = Watched(), []
-    config = make_config(save_every=1000, log_every=3)
+    config = make_run_config(save_every=1000, log_every=3)
     rows = pretrain(config, tmp_path / "run", stop=stop, notify=lambda _: seen.append(stop.inside))
     assert next(rows).step == 3
     assert seen == [None, None, None] and stop.inside is True
@@ -168,11 +156,11 @@ def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_config, tmp_
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4
 
 
-def test_impossible_calls(make_config, tmp_path):
+def test_impossible_calls(make_run_config, tmp_path):
     with pytest.raises(ValueError, match="--resume.*--force"):
-        next(pretrain(make_config(), tmp_path / "run", resume=True, force=True))
+        next(pretrain(make_run_config(), tmp_path / "run", resume=True, force=True))
     with pytest.raises(ValueError, match="GPU 17"):
-        next(pretrain(make_config(), tmp_path / "run", gpu_id=17))
+        next(pretrain(make_run_config(), tmp_path / "run", gpu_id=17))
     with pytest.raises(FileNotFoundError, match=r"No config file at .*none\.cfg"):
         next(pretrain(tmp_path / "none.cfg", tmp_path / "run"))
     with pytest.raises(ValueError, match="learn_rat = 0.1"):

@@ -11,20 +11,8 @@ from spacy_elmo.run_lock import locked_folder
 from tests.disk import tree
 
 
-@pytest.fixture
-def make_config(make_config, text_file):
-    """Return a config with text, which `prepare_run_folder` requires."""
-
-    def make(**training):
-        config = make_config(**training)
-        paths = config.paths.model_copy(update={"raw_text": str(text_file)})
-        return config.model_copy(update={"paths": paths})
-
-    return make
-
-
-def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
-    out, config = tmp_path / "run", make_config()
+def test_a_run_is_never_overwritten_unasked(tmp_path, make_run_config, corpus):
+    out, config = tmp_path / "run", make_run_config()
     assert not prepare_run_folder(out, config).has_checkpoint
     next(train(config, corpus, out))
     (out / "notes.txt").write_text("mine")
@@ -35,15 +23,15 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_config, corpus):
     assert sorted(path.name for path in out.iterdir()) == ["config.cfg", "notes.txt", "replaced"]
 
 
-def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_config, corpus):
-    out, config = tmp_path / "run", make_config()
+def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_run_config, corpus):
+    out, config = tmp_path / "run", make_run_config()
     prepare_run_folder(out, config)
     for _ in train(config, corpus, out):
         pass
     before = tree(out)
     # Two starts that are killed; the second replaces the first, which was not complete.
     for seed in (1, 2):
-        other = make_config(seed=seed)
+        other = make_run_config(seed=seed)
         assert not prepare_run_folder(out, other, force=True).has_checkpoint
         next(train(other, corpus, out))
         kept = tree(out / "replaced")
@@ -57,8 +45,8 @@ def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_con
     finish(out)
 
 
-def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypatch):
-    out, config = tmp_path / "run", make_config()
+def test_a_kill_while_a_run_is_set_aside(tmp_path, make_run_config, corpus, monkeypatch):
+    out, config = tmp_path / "run", make_run_config()
     prepare_run_folder(out, config)
     for _ in train(config, corpus, out):
         pass
@@ -84,40 +72,42 @@ def test_a_kill_while_a_run_is_set_aside(tmp_path, make_config, corpus, monkeypa
         (tmp_path / "saved").rename(out)
 
 
-def test_a_folder_is_reserved_for_one_run(tmp_path, make_config):
+def test_a_folder_is_reserved_for_one_run(tmp_path, make_run_config):
     with locked_folder(tmp_path / "run"):
         with pytest.raises(BlockingIOError, match="run: process "):
             with locked_folder(tmp_path / "run"):
                 pass
-        prepare_run_folder(tmp_path / "run", make_config())
+        prepare_run_folder(tmp_path / "run", make_run_config())
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.cfg"]
     with locked_folder(tmp_path / "other"):
         pass
     assert not (tmp_path / "other").exists()
 
 
-def test_resume_with_nothing_to_resume(tmp_path, make_config):
-    assert not prepare_run_folder(tmp_path / "run", make_config(), resume=True).has_checkpoint
+def test_resume_with_nothing_to_resume(tmp_path, make_run_config):
+    assert not prepare_run_folder(tmp_path / "run", make_run_config(), resume=True).has_checkpoint
     assert (tmp_path / "run/config.cfg").exists()
     (tmp_path / "run/checkpoint").mkdir()
     for name, has_checkpoint in ((".current.pt.123.partial", False), ("previous.pt", True)):
         (tmp_path / "run/checkpoint" / name).touch()
-        ready = prepare_run_folder(tmp_path / "run", make_config(), resume=True)
+        ready = prepare_run_folder(tmp_path / "run", make_run_config(), resume=True)
         assert ready.has_checkpoint == has_checkpoint
 
 
-def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_config):
-    prepare_run_folder(tmp_path / "run", make_config())
+def test_resume_refuses_other_settings_and_lets_the_end_move(tmp_path, make_run_config):
+    prepare_run_folder(tmp_path / "run", make_run_config())
     (tmp_path / "run/checkpoint").mkdir()
     (tmp_path / "run/checkpoint/current.pt").touch()
     with pytest.raises(ValueError, match=r"training\.batch_tokens = 32, was 64"):
-        prepare_run_folder(tmp_path / "run", make_config(batch_tokens=32), resume=True)
-    longer = make_config(max_steps=99, save_every=1)
+        prepare_run_folder(tmp_path / "run", make_run_config(batch_tokens=32), resume=True)
+    longer = make_run_config(max_steps=99, save_every=1)
     assert prepare_run_folder(tmp_path / "run", longer, resume=True).has_checkpoint
 
 
-def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config, corpus, text_file):
-    out, config = tmp_path / "run", make_config()
+def test_force_deletes_nothing_for_a_start_that_cannot_be(
+    tmp_path, make_run_config, corpus, text_file
+):
+    out, config = tmp_path / "run", make_run_config()
     prepare_run_folder(out, config)
     (out / "checkpoint").mkdir()
     (out / "corpus").mkdir()
@@ -130,17 +120,17 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(tmp_path, make_config,
     assert (out / "checkpoint").exists()
 
 
-def test_what_killed_runs_left_is_swept_away(tmp_path, make_config):
+def test_what_killed_runs_left_is_swept_away(tmp_path, make_run_config):
     out = tmp_path / "run"
     (out / ".corpus.partial").mkdir(parents=True)
     (out / ".model-best.safetensors.123.partial").touch()
-    prepare_run_folder(out, make_config())
+    prepare_run_folder(out, make_run_config())
     assert [path.name for path in out.iterdir()] == ["config.cfg"]
 
 
-def test_a_damaged_config_of_the_run_is_named(tmp_path, make_config):
+def test_a_damaged_config_of_the_run_is_named(tmp_path, make_run_config):
     out = tmp_path / "run"
     (out / "checkpoint").mkdir(parents=True)
     (out / "config.cfg").touch()
     with pytest.raises(ValueError, match="run/config.cfg"):
-        prepare_run_folder(out, make_config(), resume=True)
+        prepare_run_folder(out, make_run_config(), resume=True)
