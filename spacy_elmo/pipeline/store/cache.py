@@ -71,10 +71,12 @@ class LayerCache:
         layers: list[Any] = [self._find(key, model, version, files) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
+        # Otherwise another thread has changed the weights meanwhile.
+        unchanged = version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
-            if version != shim_of(model).version:
-                continue  # another thread has changed the weights meanwhile
+            if not unchanged:
+                continue
             trained = keep or keys[row] in self._training
             if trained or keys[row] in self._asked:
                 # The dev part takes only the space that training leaves.
