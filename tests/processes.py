@@ -30,17 +30,22 @@ def start(function: Callable[..., object], *args: Any) -> BaseProcess:
 
 def start_together(function: Callable[..., object], *args: Any, size: int = 2) -> list[BaseProcess]:
     """Call a function in processes with the environment variables that `torchrun` sets."""
+    return [start(_as_rank, variables, function, *args) for variables in torchrun_variables(size)]
+
+
+def torchrun_variables(size: int) -> list[dict[str, str]]:
+    """Return the environment variables that `torchrun` sets, for each of `size` processes."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    return [start(_as_rank, rank, size, port, function, *args) for rank in range(size)]
-
-
-def _as_rank(rank: int, size: int, port: int, function: Callable[..., object], *args: Any) -> None:
-    os.environ |= {
-        "TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
-        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size),
+    every = {
+        "TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "WORLD_SIZE": str(size),
     }  # fmt: skip
+    return [{**every, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
+
+
+def _as_rank(variables: dict[str, str], function: Callable[..., object], *args: Any) -> None:
+    os.environ |= variables
     function(*args)
 
 

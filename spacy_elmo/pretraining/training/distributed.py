@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -143,6 +144,10 @@ def join(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
         backend = "cpu:gloo,cuda:nccl"
+    # The functions of this module have the group of the moment of their import as a default. If torch imported it later
+    # (as `use_deterministic_algorithms` does), the group would outlive `destroy_process_group`, and a thread of it that
+    # frees a tensor while Python exits aborts the process.
+    importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size())

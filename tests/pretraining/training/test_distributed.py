@@ -16,7 +16,7 @@ from torch import nn
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training import checkpoint, gradient, loop
 from spacy_elmo.pretraining.training import distributed as ranks
-from tests.processes import command, start, start_together
+from tests.processes import command, start, start_together, torchrun_variables
 
 DEADLINE = 120
 
@@ -166,6 +166,24 @@ def sum_gradients() -> None:
 
 def test_sums_of_dense_and_sparse_gradients():
     finish(*start_together(sum_gradients))
+
+
+@pytest.mark.slow
+def test_nothing_of_the_group_is_left_when_the_process_exits():
+    """In a new interpreter, because the module that would keep the group is imported once."""
+    program = """
+import weakref, torch
+from spacy_elmo.pretraining.training import distributed
+with distributed.join(torch.device("cpu")):
+    torch.use_deterministic_algorithms(True)
+    group = weakref.ref(torch.distributed.group.WORLD)
+print(group())
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **torchrun_variables(1)[0]},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert shown.stdout == "None\n"
 
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
