@@ -17,15 +17,16 @@ from spacy_elmo.bilm.weights import Weights
 
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (
-    "Perplexities are of held-out text of the same sources, `<UNK>` being one of the classes (`python"
-    " benchmarks/kneser_ney.py`); the card of a model has those of the first 50,000 words of that text. The last column"
-    " is the share by which that of the biLM is lower than that of Kneser-Ney smoothing."
+    "Perplexity of held-out text of the same sources, with `<UNK>` as one class (`python benchmarks/kneser_ney.py`)."
+    " The card of a model has the perplexity of the first 50,000 words of that text."
 )
 _SCORES = (
-    "Test scores, as in the report of the language: hash embeddings, with floret vectors of the same text, with"
-    " ELMo, with both; ± standard deviation (seeds). The last column is the share of the baseline's errors that ELMo"
-    " removes."
+    "Test scores: hash embeddings (baseline), with floret vectors of the same text, with ELMo, with both; ± standard"
+    " deviation (seeds). The last column is the share of the baseline's errors that ELMo removes."
 )
+_TASKS = {"ner": "fewer errors in names", "tagger": "fewer errors in tags"}
+"""Component of a row of a report -> the column of the table of choice."""
+
 
 
 def model_row(weights: Path, report: Path) -> Row:
@@ -82,8 +83,30 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+def choice(models: Path, reports: Path) -> str:
+    """Return the table from which a reader chooses: what to install, and what to expect of it."""
+    rows = []
+    for file in sorted(models.glob("*/*/*.safetensors")):
+        code = Weights.load_card(file)["language"]
+        row = {
+            "language": language_name(code),
+            "install": f"`pip install models/{file.parts[-3]}`",
+            "lower perplexity": model_row(file, reports / code).get("lower by", ""),
+        }
+        for task, column in _TASKS.items():
+            removed = [
+                float(scores["fewer errors"].rstrip("%"))
+                for scores in score_rows(reports / code, "")
+                if scores["task and data"].startswith(task)
+            ]
+            ends = sorted({min(removed), max(removed)}) if removed else []
+            row[column] = " to ".join(map(str, ends)) + "%" * bool(ends)
+        rows.append(row)
+    return table(rows)
+
+
 def tables(models: Path, reports: Path) -> str:
-    """Return what stands between the marks of the page."""
+    """Return the tables of all figures."""
     files = sorted(models.glob("*/*/*.safetensors"))
     if not files:
         return _NONE
@@ -106,8 +129,9 @@ def tables(models: Path, reports: Path) -> str:
 
 def main() -> None:
     """Write the page, or compare it."""
-    content = tables(ROOT / "models", ROOT / "evidence" / "report")
-    renew(ROOT / "docs" / "languages.md", "models", content, __doc__)
+    for name, content in (("choice", choice), ("models", tables)):
+        written = content(ROOT / "models", ROOT / "evidence" / "report")
+        renew(ROOT / "docs" / "languages.md", name, written, __doc__)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scripts.language_table import score_rows, tables
+from scripts.language_table import choice, score_rows, tables
 from scripts.marked_page import ROOT, renewed
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
@@ -16,6 +16,7 @@ REPORT = """# Title
 
 | task and data | metric | baseline | elmo | fewer errors |
 | --- | --- | ---: | ---: | ---: |
+| ner, Pliny | F1 | 80.0 ± 0.1 (3) | 83.0 ± 0.2 (3) | 15.0% |
 | ner, Herodotos | F1 | 70.0 ± 0.1 (3) | 76.0 ± 0.2 (3) | 20.0% |
 
 | task and data | seed |
@@ -36,7 +37,8 @@ def models(tmp_path):
 
 def test_the_page_is_up_to_date():
     page = (ROOT / "docs" / "languages.md").read_text("utf8")
-    assert renewed(page, "models", tables(ROOT / "models", ROOT / "evidence" / "report")) == page
+    for name, content in (("choice", choice), ("models", tables)):
+        assert renewed(page, name, content(ROOT / "models", ROOT / "evidence" / "report")) == page
 
 
 def test_figures_that_are_not_there_have_no_column(models, tmp_path):
@@ -57,11 +59,17 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
     (report / "kneser_ney.json").write_text(json.dumps(measured))
     written = tables(models, tmp_path / "report")
     assert "| 100,000 | 7.4% | 300.0 | 400.0 | 25% |" in written
+    assert choice(models, tmp_path / "report").splitlines() == [
+        "| language | install | lower perplexity | fewer errors in names |",
+        "| --- | --- | --- | --- |",
+        "| Ancient Greek | `pip install models/grc_elmo_mini` |  |  |",
+        "| Latin | `pip install models/la_elmo_mini` | 25% | 15.0 to 20.0% |",
+    ]
     assert written.splitlines()[-1] == (
         "| [Latin](../evidence/report/la/report.md) | ner, Herodotos | F1 | 70.0 ± 0.1 (3) | 76.0 ± 0.2 (3) | 20.0% |"
     )
     # The first table alone, and none of a language without a report.
-    assert len(score_rows(report, "Latin")) == 1 and score_rows(tmp_path, "Greek") == []
+    assert len(score_rows(report, "Latin")) == 2 and score_rows(tmp_path, "Greek") == []
 
 
 def test_without_models_there_is_a_sentence(tmp_path):
