@@ -51,7 +51,7 @@ def test_a_factor_for_each_layer(weights):
 
 
 def test_adam_cancels_the_grad_factor_of_a_sole_listener(weights):
-    """The statement of docs/freezing.md on both options, after some steps."""
+    """The statement of docs/train.md on both options, after some steps."""
     full, _ = movement(weights, steps=3)
     by_gradient, _ = movement(weights, {"grad_factor": 0.1}, steps=3)
     by_rate, _ = movement(weights, learn_rate_factor=0.1, steps=3)

@@ -1,4 +1,4 @@
-"""The statements of docs/freezing.md on pipelines that are composed of parts of others."""
+"""The statements of docs/train.md on pipelines that are composed of parts of others."""
 
 import pytest
 import spacy
