@@ -28,7 +28,6 @@ _TASKS = {"ner": "fewer errors in names", "tagger": "fewer errors in tags"}
 """Component of a row of a report -> the column of the table of choice."""
 
 
-
 def model_row(weights: Path, report: Path) -> Row:
     """Return the facts of a packaged model.
 
@@ -85,7 +84,7 @@ def _cells(line: str) -> list[str]:
 
 def choice(models: Path, reports: Path) -> str:
     """Return the table from which a reader chooses: what to install, and what to expect of it."""
-    rows = []
+    rows: list[Row] = []
     for file in sorted(models.glob("*/*/*.safetensors")):
         code = Weights.load_card(file)["language"]
         row = {
