@@ -203,7 +203,7 @@ def test_from_the_shell(tmp_path):
 
 
 def test_elmo_and_static_vectors(tmp_path, monkeypatch):
-    """Static vectors beside ELMo (train.md): the pipeline keeps them, and its NER reads them beside the hash embedding."""
+    """The pipeline keeps the static vectors, and its NER reads them beside ELMo and the hash embedding (train.md)."""
     docs = [example.reference for example in consumers.examples(spacy.blank("en"))]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     # floret's format: rows, width, lengths of word pieces, hashes per piece, their seed, marks of a word's ends.
