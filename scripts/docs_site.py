@@ -102,7 +102,7 @@ def commands_page() -> str:
         "The commands under `python -m spacy elmo`. `--help` prints the same on the terminal."
     )
     sections = _sections(get_command(elmo_cli), "")
-    return f"# Every command\n\n{introduction}\n\n" + "\n".join(sections)
+    return f"# Commands\n\n{introduction}\n\n" + "\n".join(sections)
 
 
 def _sections(group: Any, prefix: str) -> Iterator[str]:

@@ -25,7 +25,6 @@ from thinc.api import Adam, Config
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from tests import consumers, pipelines, tiny
 
@@ -141,11 +140,8 @@ def labelled_files(folder: Path) -> None:
         DocBin(docs=docs).to_disk(folder / f"{part}.spacy")
 
 
-def foreign_model(folder: Path) -> None:
-    """Write a model in the files of AllenNLP, and raw text."""
-    from spacy_elmo.converters.bilm_tf.export import export
-
-    export(Weights.from_bilm(tiny.bilm(tiny.config(max_characters=50))), folder / "theirs")
+def raw_text(folder: Path) -> None:
+    """Write a text of some sentences, one per line."""
     text = ROOT / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
     lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "text.txt").write_text("".join(lines[:5]), encoding="utf-8")
@@ -172,9 +168,9 @@ def little_text(folder: Path) -> None:
 GIVEN = {
     "README.md": little_text,
     "consumers.md": labelled_files,
-    "probe.md": probe_files,
+    "convert.md": raw_text,
+    "layers.md": probe_files,
     "train.md": labelled_files,
-    "warm.md": foreign_model,
 }
 """A page -> the files that its reader has."""
 
