@@ -54,10 +54,10 @@ def test_another_tag(root):
 
 
 def test_this_repository_names_one_place_and_its_version():
-    """The version is that of the CHANGELOG, or follows it."""
+    """Before a release only the CHANGELOG may disagree, which lacks the date."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf8")
     source = re.search(r"^Source = (\S+)$", config["metadata"]["project_urls"], re.MULTILINE)[1]
     version = runpy.run_path(str(ROOT / "spacy_elmo" / "about.py"))["__version__"]
     actual = problems(f"v{version}", source)
-    assert actual in ([], [f"CHANGELOG.md begins with Unreleased, where [{version}] is expected"])
+    assert [problem for problem in actual if not problem.startswith("CHANGELOG.md")] == []
