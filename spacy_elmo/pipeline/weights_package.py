@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
-import unicodedata
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import torch
 
 from ..bilm.weights import Weights
-from ..bilm.words.spelling import Spelling
 from ..catalogue.weight_names import ENTRY_POINTS, bundled_names
 from ..files import atomic_folder
-from .pipeline_meta import corpus_sources
+from .weights_readme import creative_commons, model_card
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_CREATIVE_COMMONS = re.compile(r"CC0-1\.0|CC-BY(-NC)?(-SA|-ND)?-(2\.0|2\.5|3\.0|4\.0)")
-_CARD_FIELDS = (
-    "language",
-    "tokenizer",
-    "casing",
-    "licence",
-    "author",
-    "corpus",
-    "tokens_seen",
-)
 
 _PYPROJECT = Template("""\
 [build-system]
@@ -61,23 +47,6 @@ BILM = {
     "path": Path(__file__).with_name("$name.safetensors"),
 }
 ''')
-_README = Template("""\
-# $distribution
-
-The weights `$name` of a bidirectional language model, for the Python package spacy-elmo.
-In the folder of this file, `python -m pip install .` installs them.
-
-```python
-import spacy
-
-nlp = spacy.blank("$language")
-nlp.add_pipe("elmo", config={"weights": "$name"})
-```
-
-| | |
-|---|---|
-$card
-$sources""")
 
 
 def write_package(
@@ -104,8 +73,8 @@ def write_package(
         The package's folder, `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: The name is not of that form or is bundled already; the card lacks language or licence; or there is
-            no head although `head` is true.
+        ValueError: The name is not of that form or is bundled already; the card lacks language or licence; its limits
+            or evaluation are not of the form of `model_card`; or there is no head although `head` is true.
         OSError: The folder exists and `force` is false, or it cannot be written.
     """
     _check(weights, name)
@@ -120,9 +89,8 @@ def write_package(
         "group": ENTRY_POINTS,
         "language": weights.card["language"],
         "licence": _licence_expression(str(weights.card["licence"])),
-        "card": "\n".join([*_card_rows(weights.card), *_spelling_row(weights.config.spelling)]),
-        "sources": _source_list(weights.card),
     }
+    readme = model_card(name, weights.card, weights.config.spelling)
     packaged = _in_float16(weights.without_head())
     folder, with_head = out / distribution, head_file(name, out)
     for result in (folder, with_head) if head else (folder,):
@@ -133,10 +101,10 @@ def write_package(
         (partial / distribution).mkdir()
         for path, template in (
             ("pyproject.toml", _PYPROJECT),
-            ("README.md", _README),
             (f"{distribution}/__init__.py", _MODULE),
         ):
             (partial / path).write_text(template.substitute(fields), encoding="utf8")
+        (partial / "README.md").write_text(readme, encoding="utf8")
         packaged.save(partial / distribution / f"{name}.safetensors")
     if head:
         _in_float16(weights).save(with_head)
@@ -174,53 +142,6 @@ def _check(weights: Weights, name: str) -> None:
 
 def _licence_expression(licence: str) -> str:
     """Return the name of a licence as pyproject.toml allows it: CC-BY-SA-4.0, by the list of SPDX."""
-    parts = re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
-    return parts if _CREATIVE_COMMONS.fullmatch(parts) else f"LicenseRef-{parts}"
-
-
-def _card_rows(card: dict[str, Any]) -> list[str]:
-    """Return the rows of the README's table that are fields of the card."""
-    rows = []
-    for field in _CARD_FIELDS:
-        if value := card.get(field):
-            if isinstance(value, str):
-                text = " ".join(value.split())
-            elif isinstance(value, int):
-                text = f"{value:,}"
-            else:
-                text = json.dumps(value, ensure_ascii=False)
-            rows.append(_row(field.replace("_", " "), text))
-    return rows
-
-
-def _spelling_row(spelling: Spelling) -> list[str]:
-    """Return the row on how words are respelled before they are read, or nothing if they are read as they are."""
-    rules: list[str] = [spelling.form] if spelling.form else []
-    for character, text in spelling.replace:
-        shown = "".join(map(_visible, text))
-        rules.append(
-            f"{_visible(character)} becomes {shown}"
-            if text
-            else f"{_visible(character)} is dropped"
-        )
-    return [_row("spelling before reading", ", ".join(rules))] if rules else []
-
-
-def _visible(character: str) -> str:
-    """Return the character, or its name if it cannot be seen by itself, such as an accent or a soft hyphen."""
-    is_visible = character.isprintable() and not unicodedata.combining(character)
-    return (
-        character if is_visible else unicodedata.name(character, f"U+{ord(character):04X}").lower()
-    )
-
-
-def _row(name: str, text: str) -> str:
-    escaped = text.replace("|", "\\|")
-    return f"| {name} | {escaped} |"
-
-
-def _source_list(card: dict[str, Any]) -> str:
-    """Return the README's section on the text that the biLM was trained on, or nothing if its card names no source."""
-    sources = [", ".join(source.values()) for source in corpus_sources(card.get("sources"))]
-    items = [f"* {' '.join(source.split())}" for source in sources]
-    return "\n".join(["", "Sources of the text:", "", *items, ""]) if items else ""
+    if known := creative_commons(licence):
+        return known
+    return "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")

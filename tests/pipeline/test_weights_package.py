@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 import spacy
+import srsly
 import torch
 from thinc.api import Config
 
@@ -275,3 +276,52 @@ def test_the_readme_of_a_card_without_sources_ends_with_its_table(weights, tmp_p
     weights.card.pop("sources")
     readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
     assert "Sources" not in readme and readme.endswith("|\n")
+
+
+SCORE = {
+    "task": "token-classification", "data": "letters | old", "metric": "F1", "without": 50, "with": 62.5, "seeds": 3,
+}  # fmt: skip
+
+
+def test_the_readme_has_evaluation_and_limits_and_metadata_of_them(weights, tmp_path):
+    perplexity = {"mean": 72.16, "targets": 1000, "unk_share": 0.031, "vocab_size": 500}
+    weights.card |= {"limits": ["No\nverse."], "evaluation": [SCORE], "perplexity": perplexity}
+    readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
+    assert "\n## Limits\n\n* No verse.\n" in readme
+    assert "\n| letters \\| old | F1 | 50.0 | 62.5 | 3 |\n" in readme
+    assert "72.2 (1,000 targets, 500 classes, 3.1% of the targets" in readme
+    metadata = srsly.yaml_loads(readme.split("---\n")[1])
+    assert (metadata["language"], metadata["license"]) == ("la", "cc-by-sa-4.0")
+    (index,) = metadata["model-index"]
+    assert index["name"] == NAME
+    assert [
+        (result["task"]["type"], result["dataset"]["type"], result["metrics"])
+        for result in index["results"]
+    ] == [
+        ("token-classification", "letters-old", [{"type": "f1", "value": 62.5}]),
+        ("text-generation", "held-out-text", [{"type": "perplexity", "value": 72.2}]),
+    ]
+
+
+def test_a_card_without_results_has_no_index_and_another_licence_its_name(weights, tmp_path):
+    weights.card["licence"] = "my: own"
+    readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
+    metadata = srsly.yaml_loads(readme.split("---\n")[1])
+    assert "model-index" not in metadata and "Evaluation" not in readme
+    assert (metadata["license"], metadata["license_name"]) == ("other", "my: own")
+
+
+@pytest.mark.parametrize(
+    "field, value, named",
+    [
+        ("limits", "none", "'none'"),
+        ("evaluation", {"F1": 50}, "{'F1': 50}"),
+        ("evaluation", ["F1"], "'F1'"),
+        ("evaluation", [SCORE | {"with": "62"}], "'62'.* without a valid with;"),
+    ],
+)
+def test_limits_and_evaluation_of_another_form(weights, tmp_path, field, value, named):
+    weights.card[field] = value
+    with pytest.raises(ValueError, match=f"{field} of the card is .*{named}"):
+        write_package(weights, NAME, tmp_path)
+    assert not list(tmp_path.iterdir())

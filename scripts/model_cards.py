@@ -1,0 +1,42 @@
+"""Write the README of each package in models/ from its weights and from models/cards, without the weights themselves.
+
+python -m scripts.model_cards            # writes them
+python -m scripts.model_cards --check    # is an error if one is different
+"""
+
+import argparse
+from pathlib import Path
+
+from scripts.marked_page import ROOT
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.weights_readme import model_card
+from spacy_elmo.text.json_object import read_json_object
+
+
+def cards(models: Path) -> dict[Path, str]:
+    """Return the content of each README by its path, as `spacy elmo package --card` writes it."""
+    written = {}
+    for file in sorted(models.glob("*/*/*.safetensors")):
+        weights = Weights.load(file)
+        fields = read_json_object(models / "cards" / f"{weights.card['language']}.json")
+        readme = file.parents[1] / "README.md"
+        written[readme] = model_card(file.stem, weights.card | fields, weights.config.spelling)
+    return written
+
+
+def main() -> None:
+    """Write the files, or compare them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args()
+    for path, content in cards(ROOT / "models").items():
+        if not args.check:
+            path.write_text(content, "utf8")
+        elif path.read_text("utf8") != content:
+            raise SystemExit(f"{path} is different: python -m scripts.model_cards writes it")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The cards of the models: the metadata that programs read agree with the tables, the weights and the reports."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import srsly
+
+from scripts.language_table import score_rows
+from scripts.model_cards import cards
+from spacy_elmo.bilm.weights import Weights
+
+ROOT = Path(__file__).parent.parent
+BUNDLED = sorted((ROOT / "spacy_elmo" / "weights").glob("*.md"))
+PACKAGED = sorted((ROOT / "models").glob("*/README.md"))
+
+
+def weights_of(card):
+    """Return the weights file that a card describes."""
+    if card in BUNDLED:
+        return card.with_suffix(".safetensors")
+    (file,) = card.parent.glob("*/*.safetensors")
+    return file
+
+
+def metadata(card):
+    return srsly.yaml_loads(card.read_text("utf8").split("---\n")[1])
+
+
+def test_readmes_are_those_that_the_command_writes():
+    written = cards(ROOT / "models")
+    assert set(written) == set(PACKAGED)
+    for path, content in written.items():
+        assert path.read_text("utf8") == content, path
+
+
+@pytest.mark.parametrize("card", [*BUNDLED, *PACKAGED], ids=lambda card: str(card.parent.name))
+def test_metadata_are_those_of_the_weights(card):
+    data, of_file = metadata(card), Weights.load_card(weights_of(card))
+    (index,) = data["model-index"]
+    assert index["name"] == weights_of(card).stem
+    assert data["language"] == of_file["language"]
+    named = data.get("license_name") or data["license"].upper()
+    assert named.replace("-", " ") == of_file["licence"].replace("-", " ")
+    (perplexity,) = [
+        result["metrics"][0]["value"]
+        for result in index["results"]
+        if result["metrics"][0]["type"] == "perplexity"
+    ]
+    assert perplexity == round(of_file["perplexity"]["mean"], 1)
+
+
+@pytest.mark.parametrize("card", [*BUNDLED, *PACKAGED], ids=lambda card: str(card.parent.name))
+def test_results_of_the_metadata_are_those_of_the_table(card):
+    table = {}
+    for line in card.read_text("utf8").splitlines():
+        # | data | metric | without | with | ...
+        if row := re.match(r"\| ([^|]+) \| ([^|]+) \| ([\d.]+)[^|]* \| ([\d.]+)[^|]* \|", line):
+            table[row[1]] = row[2], float(row[4])
+    results = metadata(card)["model-index"][0]["results"]
+    tasks = [result for result in results if result["metrics"][0]["type"] != "perplexity"]
+    assert len(tasks) >= 2
+    for result in tasks:
+        (metric,) = result["metrics"]
+        data = result["dataset"]["name"]
+        (row,) = [row for name, row in table.items() if name.startswith(data)]
+        assert metric["value"] == row[1], data
+        assert row[0].lower().endswith(metric["type"]), data
+
+
+@pytest.mark.parametrize("code", ["cs", "de", "grc", "la"])
+def test_scores_of_the_cards_are_those_of_the_report(code):
+    card = json.loads((ROOT / "models" / "cards" / f"{code}.json").read_text("utf8"))
+    of_card = [(score["metric"], score["without"], score["with"]) for score in card["evaluation"]]
+    rows = score_rows(ROOT / "evidence" / "report" / code, "any")
+    assert of_card == [
+        (row["metric"], float(row["baseline"].split()[0]), float(row["elmo"].split()[0]))
+        for row in rows
+    ]
