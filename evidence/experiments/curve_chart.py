@@ -12,9 +12,9 @@ from .results import Result, Results
 # Variant -> name and colour, as in `gain_chart`.
 _LOOKS = {
     "baseline": ("hash embeddings", "#888888"),
-    "vectors": ("and static vectors", "#d95f02"),
-    "elmo": ("and ELMo", "#3b528b"),
-    "elmo_vectors": ("and both", "#21918c"),
+    "vectors": ("with static vectors", "#d95f02"),
+    "elmo": ("with ELMo", "#3b528b"),
+    "elmo_vectors": ("with both", "#21918c"),
 }
 
 
@@ -32,7 +32,7 @@ def share_chart(results: Results) -> Mapping[str, Any] | None:
             drawn += [result for result in of_set if result.seed in seeds]
     x = {
         "scale": {"type": "log", "domain": [1, 100]},
-        "title": "training documents used (%), logarithmic",
+        "title": "training documents, % (log scale)",
     }
     return _chart(results, drawn, "share", x, "Less training data")
 
@@ -44,8 +44,8 @@ def noise_chart(results: Results) -> Mapping[str, Any] | None:
     """
     noisy = {(result.task, result.data) for result in results.noisy}
     clean = [r for r in results.all if (r.task, r.data) in noisy and r.share == 100]
-    x = {"title": "words with an error like those of OCR (%)"}
-    return _chart(results, clean + results.noisy, "noise", x, "Errors in the text")
+    x = {"title": "words with an OCR-like error, %"}
+    return _chart(results, clean + results.noisy, "noise", x, "Text with errors")
 
 
 def _chart(
@@ -75,7 +75,7 @@ def _chart(
                 "field": "score",
                 "type": "quantitative",
                 "scale": {"zero": False},
-                "title": "test score (%)",
+                "title": "test score, %",
             },
             "color": {
                 "field": "model",
@@ -90,7 +90,7 @@ def _chart(
         },
     }
     return {
-        "title": {"text": title, "subtitle": "Each point is the mean of its seeds."},
+        "title": {"text": title, "subtitle": "Each point is a mean over seeds."},
         "data": {"values": rows},
         "facet": {"field": "set", "type": "nominal", "title": None},
         "columns": 3,

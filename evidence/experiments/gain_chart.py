@@ -7,7 +7,7 @@ from typing import Any
 
 from .results import Results, fewer_errors, mean
 
-_PAPER = "ELMo in the paper, on its own data of that kind"
+_PAPER = "ELMo in the paper, on other data of the same kind"
 # Variant -> name, colour and shape. Legible to the colour-blind; unfilled marks are not ours.
 _OURS = {
     "elmo": ("ELMo", "#3b528b", "circle"),
@@ -54,7 +54,7 @@ def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Non
     x = {
         "field": "gain",
         "type": "quantitative",
-        "title": "errors of the baseline that are gone (%)",
+        "title": "errors removed, %",
     }
     y = {"field": "set", "type": "nominal", "title": None, "sort": None}
     legend = {"title": None, "symbolSize": 80}
@@ -85,9 +85,9 @@ def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Non
     }
     return {
         "title": {
-            "text": "What ELMo and its rivals gain over hash embeddings",
+            "text": "Errors removed, compared with hash embeddings only",
             "subtitle": [
-                "Errors are 100 minus the test score. Means of the seeds: their number and spread are in the tables.",
+                "Errors are 100 minus the test score. Each mark is a mean over seeds; the tables show their spread.",
             ],
         },
         "data": {"values": rows},

@@ -86,7 +86,7 @@ def sections(
     of_tasks = _section(
         "Tasks", tables.tasks(results), cited("tasks"), *_about_tasks(results, size)
     )
-    of_tasks.figures += figure("gains.png", "Errors of the baseline that are gone")
+    of_tasks.figures += figure("gains.png", "Errors removed, compared with the baseline")
     nearest = _made(neighbor_table(folder))
     efficiency = _made(tables.shares(results), tables.updates(results))
     parts = [

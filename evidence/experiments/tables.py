@@ -73,7 +73,7 @@ def tasks(results: Results) -> Table | None:
         rows.append(row)
     caption = (
         "Test scores in percent, ± standard deviation (n seeds), without ± of one seed; the last column is the share of"
-        " the baseline's errors that elmo does without"
+        " the baseline's errors that elmo removes"
     )
     columns = ["task and data", "metric", *shown, "fewer errors"]
     return Table(caption, columns, rows) if rows else None

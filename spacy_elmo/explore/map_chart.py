@@ -32,8 +32,8 @@ def map_chart(
         "title": {
             "text": title,
             "subtitle": [
-                f"Each point is one occurrence, {len(view['sentences']):,} in all. Axes: the first two principal"
-                " components of the vectors' directions, in one scale per panel.",
+                f"Each point is one of the {len(view['sentences']):,} uses. Axes: the first two principal components"
+                " of the vector directions, on one scale per panel.",
                 *(f"Query {n}: {query.excerpt(12)}" for n, query in enumerate(queries, 1)),
                 f"Source: {source}",
             ],
@@ -58,7 +58,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
         color = {
             "field": "sense",
             "type": "nominal",
-            "title": "sense (occurrences)",
+            "title": "sense (number of uses)",
             "scale": {"domain": names, "range": colors},
         }
     mark = {"type": "circle", "stroke": "white", "strokeWidth": 0.5, "opacity": 0.8, "size": 70}

@@ -351,7 +351,7 @@ def test_gains_are_drawn_as_in_the_table_beside_the_papers():
     same_kind = {"ner/wnut17": 21, "tagger/wnut17": 5, "parser/wnut17": 5}
     rows = gain_chart(actual, same_kind)["data"]["values"]
     assert {row["set"] for row in rows} == {"ner, wnut17 (F1)"}
-    paper = "ELMo in the paper, on its own data of that kind"
+    paper = "ELMo in the paper, on other data of the same kind"
     # All against 50, the mean of the baselines.
     assert {row["model"]: row["gain"] for row in rows} == {
         "ELMo": pytest.approx(40), "static vectors": pytest.approx(10), paper: 21,

@@ -31,14 +31,14 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
     weight = {
         "field": "weight",
         "type": "quantitative",
-        "title": "weight in the mix (softmax, sums to 1)",
+        "title": "layer weight (softmax)",
         "scale": {"domain": [0, 1]},
         "axis": {"grid": False},
     }
     color = {
         "field": "layer",
         "type": "nominal",
-        "title": "layer of the biLM",
+        "title": "layer",
         # Legible for color-blind readers, and in gray.
         "scale": {"scheme": "viridis"},
     }
@@ -59,8 +59,8 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "title": {
             "text": "Layer weights of the biLM",
             "subtitle": [
-                "Layer 0 depends on the word alone, the others on its context. The tick is the plain average,",
-                "where training starts. \u03b3, beside each name, scales the whole mix.",
+                "Layer 0 depends only on the word, the others on its context. Training starts from the plain average,",
+                "which the tick marks. \u03b3, beside each name, scales the whole mix.",
             ],
         },
         "data": {"values": rows},

@@ -126,7 +126,7 @@ def _charts(rows: Sequence[Row]) -> list[chart.Chart]:
             perplexities,
             log=True,
         ),
-        row_chart("Training loss", "nats per target, of the softmax trained with", "loss"),
+        row_chart("Training loss", "nats per target, sampled softmax if the run samples", "loss"),
         row_chart("Speed", "words per second", "tokens_per_second", from_zero=True),
         row_chart("Learning rate", "", "learn_rate", from_zero=True),
         row_chart("Gradient norm", "before clipping, logarithmic", "grad_norm", log=True),
