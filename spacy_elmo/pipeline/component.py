@@ -1,12 +1,15 @@
-"""The `elmo` component: it stores the layers of a biLM on Docs, and listeners in later components use them."""
+"""The `elmo` component: it stores the layers of a biLM on Docs, and links the listeners in later components to it."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import torch
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
+from spacy.pipeline import EntityLinker, TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
@@ -14,17 +17,16 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from ..catalogue.weight_names import AUTO
-from .forks import guard_forks
 from .layer_source import ComputedLayers, LayerSource
-from .listen.listener import state_of
+from .listen.listener import is_listener, state_of
 from .listen.tok2vec import ReplaceListenerConfig, replace_listener
-from .listen.upstream import Upstream
 from .options import BiLMOptions, ElmoOptions, default_options
 from .pipeline_meta import credit_and_check_language
 from .pipeline_ref import PipelineRef
 from .store.extensions import install_extensions
 
 _DEFAULTS = ElmoOptions()
+_forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
@@ -33,7 +35,7 @@ def _could_listen(nlp: Language, name: str) -> bool:
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
 
-class Elmo(Upstream, TrainablePipe):
+class Elmo(TrainablePipe):
     """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
 
     Its `source` has the layers and does all of this; the component is what spaCy expects around it.
@@ -63,11 +65,11 @@ class Elmo(Upstream, TrainablePipe):
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
         self.listener_map = {}
         install_extensions()
-        guard_forks()
+        _guard_forks()
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        self.relink_listeners()
+        self._relink_listeners()
 
     @property
     def frozen(self) -> bool:
@@ -101,7 +103,7 @@ class Elmo(Upstream, TrainablePipe):
 
     def _warn_of_no_listener(self, nlp: Language) -> None:
         if others := [name for name in nlp.pipe_names if _could_listen(nlp, name)]:
-            self.warn_once(
+            self._warn_once(
                 "no listener",
                 f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(others)}. In"
                 f" the config, [components.{others[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or"
@@ -143,7 +145,21 @@ class Elmo(Upstream, TrainablePipe):
         if loss:
             self._losses[self.name] = self._losses.get(self.name, 0.0) + loss
 
-    def resolve_config(self) -> None:
+    # Listeners, in the form that spaCy's pipeline expects (its protocol `ListenedToComponent`)
+
+    @property
+    def listener_map(self) -> dict[str, list[Model]]:
+        """The listeners by the name of their component. spaCy empties it before it links a pipeline."""
+        return self._listener_map
+
+    @listener_map.setter
+    def listener_map(self, listeners: dict[str, list[Model]]) -> None:
+        self._listener_map = listeners
+        self._nearer: list[str] = []
+        self.source.link(self.name)
+        self._resolve_config()
+
+    def _resolve_config(self) -> None:
         """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
         pipeline before it first links the component, but after the component is made."""
         replace = self.model.attrs["replace_listener_cfg"]
@@ -159,8 +175,18 @@ class Elmo(Upstream, TrainablePipe):
             defaults = default_options(BiLMOptions)
             replace.options = {name: config.get(name, value) for name, value in defaults.items()}
 
+    @property
+    def listeners(self) -> list[Model]:
+        """The listeners of all components."""
+        return [listener for listeners in self.listener_map.values() for listener in listeners]
+
+    @property
+    def listening_components(self) -> list[str]:
+        """The names of the components that have a listener."""
+        return list(self.listener_map)
+
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener, and note for `replace_listeners` if it listens to "*".
+        """Link a listener to this component, and note for `replace_listeners` if it listens to "*".
 
         Raises:
             ValueError: this component stores no layers for it to mix.
@@ -171,6 +197,103 @@ class Elmo(Upstream, TrainablePipe):
                 ' for it to mix. Set store = "layers"; to free their memory, put a doc_cleaner after the last'
                 ' component with a listener: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
             )
-        super().add_listener(listener, component_name)
+        listeners = self.listener_map.get(component_name, [])
+        if not any(listener is known for known in listeners):
+            self.listener_map[component_name] = [*listeners, listener]
+        state_of(listener).link(self)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
+
+    def remove_listener(
+        self, listener: Model[list[Doc], list[Floats2d]], component_name: str
+    ) -> bool:
+        """Unlink a listener. Return True if it was linked."""
+        listeners = self.listener_map.get(component_name, [])
+        # A new list, because `nlp.replace_listeners` iterates over the old one while it calls this.
+        rest = [known for known in listeners if known is not listener]
+        if len(rest) == len(listeners):
+            return False
+        if rest:
+            self.listener_map[component_name] = rest
+        else:
+            del self.listener_map[component_name]
+        state_of(listener).link(None)
+        return True
+
+    def find_listeners(self, component: Any) -> None:
+        """Link the listeners of a component that comes later in the pipeline.
+
+        spaCy calls this in the order of the pipeline, so another elmo that was passed before is nearer to the component
+        and gets a listener to "*". spaCy skips a disabled elmo, which keeps its listeners.
+        """
+        if isinstance(component, Elmo):
+            self._nearer.append(component.name)
+        if not isinstance(getattr(component, "model", None), Model):
+            return
+        for node in component.model.walk():
+            if not is_listener(node):
+                continue
+            name, linked_to = state_of(node).upstream_name, state_of(node).linked_to
+            if name not in ("*", self.name):
+                if linked_to is self:
+                    self._warn_once(
+                        f"{name} {self.name} {component.name}",
+                        f"{component.name!r} listens to {name!r}, which is called {self.name!r} now, so"
+                        f" {self.name!r} no longer learns from it, and the saved pipeline will not work. Name the"
+                        f" component {name!r} again: nlp.rename_pipe({self.name!r}, {name!r})",
+                    )
+                continue
+            if name == "*" and _is_kept_by(linked_to, node):
+                continue
+            if name == "*" and self._nearer:
+                self._warn_once(
+                    f"* {component.name}",
+                    f'{component.name!r} listens to any elmo (upstream = "*"), and there are several:'
+                    f" {self.name!r} and {self._nearer[-1]!r}. It gets the nearest, {self._nearer[-1]!r};"
+                    " name the one you mean",
+                )
+            else:
+                self.add_listener(node, component.name)
+                state_of(node).docs_are_copies = isinstance(component, EntityLinker)
+
+    def _relink_listeners(self) -> None:
+        """Link the listeners again after this component was copied or unpickled together with them.
+
+        A shallow copy shares the listeners with the original, to which they stay linked.
+        """
+        for listener in self.listeners:
+            state = state_of(listener)
+            if not any(listener is known for known in getattr(state.linked_to, "listeners", ())):
+                state.link(self)
+
+    def _warn_once(self, key: str, message: str) -> None:
+        """Give a warning unless this component has given one with the same key before."""
+        warned = self.__dict__.setdefault("_warned", set())
+        if key not in warned:
+            warned.add(key)
+            warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _is_kept_by(component: Any, listener: Model) -> bool:
+    """Return True if a listener is linked to a disabled component, which was not removed from the pipeline."""
+    return (
+        isinstance(component, Elmo)
+        and component.source.is_disabled()
+        and any(listener is known for known in component.listeners)
+    )
+
+
+def _guard_forks() -> None:
+    """Restrict torch to one thread in processes that are forked from now on. The first component that is made does so.
+
+    A fork copies the memory of torch's thread pool but not its threads, so the first parallel operation in the child
+    would wait for them forever.
+    """
+    global _forks_are_guarded
+    if not _forks_are_guarded and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_use_one_thread)
+        _forks_are_guarded = True
+
+
+def _use_one_thread() -> None:
+    torch.set_num_threads(1)

@@ -172,7 +172,8 @@ class LayerSource(ConfigOnly):
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
-        layers = self._find(docs, copies, self._stored_by_present_weights, self._cached)
+        compute = self._cached if self.name is None else self._copies_of_cached
+        layers = self._find(docs, copies, self._stored_by_present_weights, compute)
         batch = self._batch
         if batch is None or batch.backprop is None:
             return layers, None
@@ -189,6 +190,8 @@ class LayerSource(ConfigOnly):
         if batch is None or batch.layers is None:
             return 0.0
         self._batch = None  # first, because a backward pass that fails cannot run again
+        if batch.version != shim_of(self.model).version:
+            return 0.0  # the gradient is that of weights which are gone
         return batch.backward()
 
     # Where layers are
@@ -203,12 +206,16 @@ class LayerSource(ConfigOnly):
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch, which are computed when its first Doc is asked for."""
+        """Return the layers of Docs in the batch, which are computed when its first Doc is asked for, and again if the
+        weights have changed since."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
+        version = shim_of(self.model).version
+        if batch.layers is not None and batch.version != version:
+            batch = self._batch = _Batch(list(batch.docs.values()))
         if batch.layers is None:
-            own = list(batch.docs.values())
+            batch.version, own = version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
@@ -239,9 +246,14 @@ class LayerSource(ConfigOnly):
         """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
+    def _copies_of_cached(self, docs: Sequence[Doc]) -> ComputedLayers:
+        """Return copies of what is cached, for a Doc, whose arrays a user may change."""
+        version = shim_of(self.model).version
+        return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
+
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store them there."""
-        version, computed = shim_of(self.model).version, compute(docs)
+        """Compute the layers of Docs on which the component did not run, and store them there, without a copy."""
+        computed = compute(docs)
         if self.name is None:
             return computed
         if not self._warned and (not copies or self.is_disabled()):
@@ -253,10 +265,8 @@ class LayerSource(ConfigOnly):
                 UserWarning,
                 stacklevel=2,
             )
-        # Copies of what is cached, because a user may change the arrays on a Doc.
-        layers = ComputedLayers(map(mapped_copy, computed), version)
-        self.store(docs, layers)
-        return layers
+        self.store(docs, computed)
+        return computed
 
     def is_disabled(self) -> bool:
         """Return True if its component is disabled in its pipeline, which is unknown after sourcing or unpickling."""
@@ -279,6 +289,8 @@ class _Batch:
 
     def __init__(self, docs: Sequence[Doc]) -> None:
         self.docs = {id(doc): doc for doc in docs}
+        self.version = _NO_VERSION
+        """The version of the weights that have computed its layers (`BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
         self._gradient: dict[int, Any] = {}

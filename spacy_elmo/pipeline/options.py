@@ -3,7 +3,7 @@
 `BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `encode/shim.py`
 (weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
 of the component alone, which take effect in `layer_source.py`. How a listener mixes layers is in
-`listen/mix_options.py`.
+`listen/scalar_mix.py`.
 
 If no vector depends on a new option, `corpora.pipelines.fingerprint` must remove it, so that vectors and indexes that
 were written before it still match their pipeline. CONTRIBUTING.md lists the other places that an option needs.

@@ -25,7 +25,7 @@ from spacy_elmo.converters.onnx import export as onnx
 from spacy_elmo.corpora import items
 from spacy_elmo.embedding.embed_corpus import embed_shards
 from spacy_elmo.explore.page import save_map
-from spacy_elmo.pipeline.store.layer_files import LayerFiles
+from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
@@ -152,7 +152,7 @@ WRITERS = {
     "embed-parquet": Writer("embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
     "index-exact": Writer("search.index_files", "index", _index("exact")),
     "index-hnsw": Writer("search.index_files", "index", _index("hnsw")),
-    "layers": Writer("pipeline.store.layer_files", "k.npy", _layers),
+    "layers": Writer("pipeline.store.cache", "k.npy", _layers),
     "package": Writer("pipeline.weights_package", "x", _package),
     "bilm-hdf5": Writer(
         "converters.bilm_tf.export", "m", lambda p, v: bilm_tf.export(weights_of(v), p, force=True)

@@ -20,7 +20,7 @@ from spacy_elmo.embedding.hdf5 import read_hdf5_settings, write_hdf5
 from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
 from spacy_elmo.embedding.shard_file import encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
-from spacy_elmo.pipeline.store.layer_files import LayerFiles
+from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.corpus.prepared import DATA_FILES, Corpus

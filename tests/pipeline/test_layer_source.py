@@ -131,6 +131,48 @@ def test_a_batch_that_was_not_read_goes_on(trained, docs, computed):
     assert trained.backward() == 120 and computed == [3]
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_weights_that_are_loaded_while_a_batch_is_open(weights, docs, frozen):
+    """Their layers replace those of the old weights, whose gradient is lost with them."""
+    nlp = pipelines.blank(weights, frozen=frozen)
+    elmo = nlp.get_pipe("elmo")
+    other = pipelines.blank(weights)
+    pipelines.change(other, 1)
+    elmo.source.begin(docs)
+    old, add_gradient = elmo.source.train(docs)
+    elmo.from_bytes(other.get_pipe("elmo").to_bytes())
+    if add_gradient is not None:
+        add_gradient(ones(old))
+    assert elmo.source.backward() == 0 and not gradients(elmo.source)
+    elmo.source.begin(docs)
+    old, _ = elmo.source.train(docs)
+    elmo.from_bytes(pipelines.blank(weights).get_pipe("elmo").to_bytes())
+    new, add_gradient = elmo.source.train(docs)
+    assert np.abs(new[0] - old[0]).max() > 1e-3
+    for array, doc in zip(new, docs, strict=True):
+        assert_close(array, elmo.model.predict([doc])[0])
+    if not frozen:
+        add_gradient(ones(new))
+        assert elmo.source.backward() == 120 and gradients(elmo.source)
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_layers_on_demand_are_computed_into_the_doc(nlp, docs, monkeypatch):
+    """Nothing of them is copied."""
+    source, computed = nlp.get_pipe("elmo").source, []
+    original = source.model._func
+
+    def keep(model, docs, is_train):
+        layers, backprop = original(model, docs, is_train)
+        computed.extend(layers)
+        return layers, backprop
+
+    monkeypatch.setattr(source.model, "_func", keep)
+    layers = source.read(docs)
+    for array, doc, own in zip(layers, docs, computed, strict=True):
+        assert array is own is doc._.elmo_layers
+
+
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
 def test_nobody_adds_a_gradient(trained, docs):
     """A gradient of zeros would let the optimizer decay the parameters. Docs outside of the batch have none."""

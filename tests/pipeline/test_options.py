@@ -10,8 +10,8 @@ from spacy.util import registry
 
 from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline import options as module
-from spacy_elmo.pipeline.listen import mix_options
-from spacy_elmo.pipeline.listen.mix_options import MixOptions
+from spacy_elmo.pipeline.listen import scalar_mix
+from spacy_elmo.pipeline.listen.scalar_mix import MixOptions
 from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
 from tests import pipelines
 
@@ -74,7 +74,7 @@ def test_impossible_options_are_named_together():
         BiLMOptions(precision="int4", max_batch_tokens=0, unfreeze_at=-1)
 
 
-@pytest.mark.parametrize("source", [module, mix_options])
+@pytest.mark.parametrize("source", [module, scalar_mix])
 def test_every_option_is_explained(source):
     """A docstring follows each field."""
     classes = [

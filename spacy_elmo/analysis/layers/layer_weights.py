@@ -9,8 +9,7 @@ from itertools import takewhile
 from spacy.language import Language
 from thinc.api import Model
 
-from ...pipeline.listen.mix_options import LayerChoice
-from ...pipeline.listen.scalar_mix import is_mix, weights_of
+from ...pipeline.listen.scalar_mix import LayerChoice, is_mix, weights_of
 
 # The refs of an `ElmoEnhanced`.
 _SIDES = ("input", "output")

@@ -1,5 +1,5 @@
 """From layers to a task: listeners, scalar mixes, and the gradient back to the component.
 
 A listener is its upstream's layers followed by a `scalar_mix`, whose options, dropout among them, are the fields of
-`MixOptions` in `mix_options.py`.
+`MixOptions`, both in `scalar_mix.py`.
 """

@@ -12,8 +12,7 @@ from ..config_only import ConfigOnly
 from ..encode.encoder import layers_and_width
 from ..layer_source import LayerSource
 from ..options import flatten_options
-from .mix_options import MixOptions
-from .scalar_mix import scalar_mix
+from .scalar_mix import MixOptions, scalar_mix
 
 _SENTINEL = "elmo_listener"
 
@@ -80,7 +79,7 @@ def ElmoListener_v1(
     Args:
         width: width of the biLM's layers; null: taken from the component at `initialize`, later from the saved bytes.
         upstream: the name of the component; "*": the nearest one before.
-        options: those of its mix (`mix_options.py`), such as `layers` and `dropout`; every field is an argument.
+        options: those of its mix (`scalar_mix.py`), such as `layers` and `dropout`; every field is an argument.
     """
     return Model(
         "elmo-listener",

@@ -13,8 +13,7 @@ from ..encode.encoder import configure, layers_and_width
 from ..layer_source import LayerSource
 from ..options import BiLMOptions, ElmoOptions, flatten_options
 from .listener import mix_layers
-from .mix_options import MixOptions
-from .scalar_mix import scalar_mix
+from .scalar_mix import MixOptions, scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"

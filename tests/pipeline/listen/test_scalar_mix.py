@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from spacy_elmo.pipeline.listen.mix_options import MixOptions
-from spacy_elmo.pipeline.listen.scalar_mix import scalar_mix
+from spacy_elmo.pipeline.listen.scalar_mix import MixOptions, scalar_mix
 
 # Three layers of one token of width 2.
 ONES = np.stack([np.full((1, 2), value, dtype="f") for value in (1, 2, 6)])
