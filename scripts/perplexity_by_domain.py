@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Prepare
-from spacy_elmo.pretraining.scoring.evaluate import evaluate, settings_of
-from spacy_elmo.pretraining.scoring.perplexity import NOTHING, Perplexity
+from spacy_elmo.pretraining.perplexity import NOTHING, Perplexity, evaluate, settings_of
 
 
 def read_sources(text: Path, table: Path) -> dict[str, list[str]]:

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from .embedding.vectors import open_vectors
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
-    from .pretraining.run import pretrain
-    from .pretraining.training.stopped import PretrainingStopped
+    from .pretraining.run import CorpusReady, Finished, Preparing, PretrainingStopped, pretrain
+    from .pretraining.run_folder import FolderReady
     from .search.index import SearchIndex
 
 __all__ = [
+    "CorpusReady",
+    "Finished",
+    "FolderReady",
     "LanguageModel",
+    "Preparing",
     "PretrainingStopped",
     "SearchIndex",
     "Weights",
@@ -37,8 +41,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CorpusReady": ".pretraining.run",
+    "Finished": ".pretraining.run",
+    "FolderReady": ".pretraining.run_folder",
     "LanguageModel": ".analysis.language_model",
-    "PretrainingStopped": ".pretraining.training.stopped",
+    "Preparing": ".pretraining.run",
+    "PretrainingStopped": ".pretraining.run",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",

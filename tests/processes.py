@@ -11,7 +11,7 @@ from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PRELOADED = [
-    "spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretraining.training.loop", "torch._dynamo", __name__
+    "spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretraining.run", "torch._dynamo", __name__
 ]  # fmt: skip
 _CONTEXT.set_forkserver_preload(_PRELOADED)
 

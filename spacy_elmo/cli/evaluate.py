@@ -16,7 +16,7 @@ from .progress import reading_bar
 from .settings import tokenizer_settings
 
 if TYPE_CHECKING:
-    from ..pretraining.scoring.perplexity import Perplexity
+    from ..pretraining.perplexity import Perplexity
 
 _HEADER = (
     "Text", "Targets", "<UNK>",
@@ -50,8 +50,7 @@ def evaluate_cli(
     with report_errors():
         from ..bilm.weights import Weights
         from ..catalogue.weight_names import find_weights
-        from ..pretraining.scoring.evaluate import evaluate
-        from ..pretraining.scoring.perplexity import NOTHING
+        from ..pretraining.perplexity import NOTHING, evaluate
         from ..pretraining.training.distributed import device
         from ..text.files import text_files
 

@@ -18,7 +18,7 @@ from .progress import reading_bar
 from .settings import config_overrides
 
 if TYPE_CHECKING:
-    from ..pretraining.report.estimate import Estimate
+    from ..pretraining.estimate import Estimate
 
 
 def prepare_cli(
@@ -57,7 +57,7 @@ def prepare_cli(
         msg.good(f"Prepared corpus: {out}")
         show_corpus(corpus, config, initial)
         if config.training.limited:
-            from ..pretraining.report.estimate import estimate
+            from ..pretraining.estimate import estimate
             from ..pretraining.training.allocation import reuse_memory
 
             reuse_memory()  # as pretrain does

@@ -21,9 +21,8 @@ from .settings import config_overrides
 from .signals import StopSignal
 
 if TYPE_CHECKING:
-    from ..pretraining.stages import Stage
+    from ..pretraining.run import PretrainingStopped, Stage
     from ..pretraining.training.log import Progress
-    from ..pretraining.training.stopped import PretrainingStopped
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -56,8 +55,7 @@ def pretrain_cli(
     with report_errors():
         import_code(code)
         overrides = config_overrides(ctx.args)
-        from ..pretraining.run import pretrain
-        from ..pretraining.training.stopped import PretrainingStopped
+        from ..pretraining.run import PretrainingStopped, pretrain
 
         stop = StopSignal()
         with _Screen(out, resume) as screen:
@@ -94,7 +92,7 @@ class _Screen:
 
     def show(self, stage: Stage) -> None:
         """Print a stage of the run; while text is read, show a bar."""
-        from ..pretraining.stages import CorpusReady, Finished, FolderReady, Preparing
+        from ..pretraining.run import CorpusReady, Finished, FolderReady, Preparing
 
         self._is_first = True
         self._bar.close()

@@ -36,7 +36,7 @@ def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: boo
         ValueError: see `settings_of`.
     """
     from ..pretraining.config import Prepare
-    from ..pretraining.scoring.evaluate import settings_of
+    from ..pretraining.perplexity import settings_of
 
     if tokenized:
         return Prepare(tokenized=True)

@@ -1,22 +1,71 @@
-"""`spacy_elmo.pretrain`: raw text to a weights file, in one call."""
+"""A run from raw text to a weights file: `spacy_elmo.pretrain`, the stages that it reaches, and the training loop with
+the files that it writes."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from ..bilm.weights import Weights
 from ..run_lock import locked_folder
-from .config import PretrainConfig
-from .stages import CorpusReady, Finished, Preparing, Stage
-from .training import distributed
+from .config import Paths, PretrainConfig
+from .corpus.prepare import prepare
+from .corpus.prepared import Corpus
+from .report.report import write_report
+from .run_folder import FolderReady, finish, has_checkpoint, prepare_run_folder
+from .training import checkpoint, distributed, log
 from .training.allocation import reuse_memory
+from .training.distributed import Ranks
+from .training.initial_weights import read_initial_weights
+from .training.log import Progress
+from .training.trainer import Trainer
 
-if TYPE_CHECKING:
-    from .training.log import Progress
+_CPU = torch.device("cpu")
+_ALONE = Ranks()
+_CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """The raw text is about to be tokenized."""
+
+    paths: Paths
+    """The paths of the text."""
+
+
+@dataclass(frozen=True)
+class CorpusReady:
+    """The prepared corpus is there, and training begins."""
+
+    config: PretrainConfig
+    """The settings, in which an empty `[model]` is replaced by the network of the initial weights."""
+    corpus: Corpus
+    initial: Weights | None
+    """The weights of `paths.init`; None: random ones."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A limit has ended the run, and its weights are written."""
+
+    last: Progress | None
+    """The last row of the log; None: the run was complete before."""
+
+
+Stage = FolderReady | Preparing | CorpusReady | Finished
+"""A stage of a run, given to `notify` of `pretrain` when the run reaches it."""
+
+
+class PretrainingStopped(Exception):
+    """End of a run on request. Its checkpoint is that of the last step, so nothing is lost."""
 
 
 def _tell_nobody(stage: Stage) -> None:
@@ -55,7 +104,8 @@ def pretrain(
         gpu_id: number of the GPU; -1: the CPU.
         stop: when it is set (by another thread or a signal) the run ends after the current step. An event that is a
             context manager as well is entered while the run trains.
-        notify: called with each stage that the run reaches.
+        notify: called with each stage that the run reaches: a `FolderReady`, a `Preparing` unless the corpus exists, a
+            `CorpusReady`, and in the end a `Finished`.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
@@ -75,27 +125,21 @@ def pretrain(
     device = distributed.device(gpu_id)
     with distributed.join(device) as processes, contextlib.ExitStack() as stack:
         processes.on_first_rank(lambda: stack.enter_context(locked_folder(out)))
-        # After the lock, so that a second run is refused before it imports the network.
-        from .corpus.prepare import prepare
-        from .corpus.prepared import Corpus
-        from .report.report import write_report
-        from .run_folder import corpus_folder, finish, prepare_run_folder
-        from .training.initial_weights import read_initial_weights
-        from .training.loop import train
-
         reuse_memory()
-        settings, initial = read_initial_weights(settings)
-        folder = corpus_folder(settings, out)
+        resumed = out if resume and has_checkpoint(out) else None
+        settings, initial = read_initial_weights(settings, resumed)
+        # Before the folder is prepared, so that nothing is replaced for a corpus that cannot be opened.
+        corpus = None if settings.paths.corpus is None else Corpus.open(settings.paths.corpus)
 
         def prepare_once() -> None:
             """Prepare the folder and the corpus of the run, in one process for all."""
             notify(prepare_run_folder(out, settings, resume=resume, force=force))
-            if not folder.exists():
+            if corpus is None and not (out / "corpus").exists():
                 notify(Preparing(settings.paths))
-                prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
+                prepare(settings.paths, settings.prepare, out / "corpus", settings.bilm.spelling)
 
         processes.on_first_rank(prepare_once)
-        corpus = Corpus.open(folder)
+        corpus = corpus or Corpus.open(out / "corpus")
         if processes.first:
             notify(CorpusReady(settings, corpus, initial))
         if isinstance(stop, AbstractContextManager):
@@ -116,3 +160,77 @@ def pretrain(
                 write_report(out)
             finish(out)
             notify(Finished(row))
+
+
+def train(
+    config: PretrainConfig,
+    corpus: Corpus,
+    out: Path,
+    *,
+    initial: Weights | None = None,
+    resume: bool = False,
+    device: torch.device = _CPU,
+    ranks: Ranks = _ALONE,
+    stop: threading.Event | None = None,
+) -> Iterator[Progress]:
+    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
+
+    All random choices of a step (order of sentences, negatives, dropout) depend on the seed and the number of the step
+    alone. A run that was killed and resumed therefore ends with the weights of an unbroken one, bit for bit, on the
+    same machine with the same number of threads and processes.
+
+    Given weights are evaluated first, so `model-best` is never worse than they are.
+
+    Args:
+        initial: the weights of `paths.init`; None: random ones.
+        resume: continue from the checkpoint in `out`, if there is one.
+        ranks: the processes that train together; each calls this function, and all have the same folder.
+        stop: when it is set (by a signal or another thread) the run ends after the current step.
+
+    Raises:
+        OSError: the disk is full or not writable; the last checkpoint is unchanged.
+        ValueError: see `Trainer`; the checkpoint belongs to another corpus or vocabulary; or a loss or gradient is not
+            finite, and the message names the step.
+        PretrainingStopped: `stop` was set, and a checkpoint has been written.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    trainer = Trainer(config, corpus, device, ranks, initial)
+    state = checkpoint.load(out / _CHECKPOINT) if resume else None
+    if state is not None:
+        trainer.load_state(state, out / _CHECKPOINT)
+    is_start, is_given = state is None, initial is not None
+    del initial, state  # each is as large as the model
+    if ranks.first:
+        log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
+    if is_start and is_given:
+        progress = trainer.evaluate_start()
+        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
+        yield progress
+    while not trainer.is_finished:
+        row = trainer.advance()
+        step, is_finished = trainer.position.step, trainer.is_finished
+        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
+        save = is_stopped or is_finished or step % config.training.save_every == 0
+        if save or row is not None:
+            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
+        if row is not None:
+            yield row
+        if is_stopped:
+            raise PretrainingStopped(f"Stopped after step {step:,}, which the checkpoint contains")
+
+
+def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
+    """Write the files that are due after a step. The checkpoint is the last one: if a kill prevents any of them, the
+    resumed run takes the step again and writes it."""
+    if progress is not None:
+        if progress.best:
+            _write_weights(trainer, out / "model-best.safetensors", progress)
+        log.append_row(out / _LOG, progress)
+    if trainer.is_finished:
+        _write_weights(trainer, out / "model-last.safetensors", progress)
+    if save:
+        checkpoint.save(trainer.state(), out / _CHECKPOINT)
+
+
+def _write_weights(trainer: Trainer, path: Path, progress: Progress | None) -> None:
+    trainer.weights(progress).save(path)

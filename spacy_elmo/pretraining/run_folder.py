@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from confection import Config
 
 from ..files import atomic_file, flush_folder, remove_folder, remove_partial
 from .config import PretrainConfig
-from .corpus.prepared import Corpus
-from .stages import FolderReady
 
 # config.cfg does not count as a run: one that failed while reading its text leaves only this file.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
@@ -24,6 +23,16 @@ _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
     "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FolderReady:
+    """The folder of the run is locked and checked."""
+
+    has_checkpoint: bool
+    """True if the run continues from a checkpoint in the folder."""
+    replaced: Path | None
+    """The run that this one replaces, which is kept until this one is complete."""
 
 
 def prepare_run_folder(
@@ -42,7 +51,7 @@ def prepare_run_folder(
 
     Raises:
         FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
-        FileNotFoundError: the text or corpus of the config does not exist.
+        FileNotFoundError: the text of the config does not exist.
         ValueError: the run to resume has other settings, and the message names each; or `force` would replace what the
             run starts from. Nothing is deleted before all checks.
     """
@@ -63,15 +72,14 @@ def prepare_run_folder(
     with atomic_file(out / _CONFIG) as partial:
         Config(config.model_dump()).to_disk(partial)
     return FolderReady(
-        # A kill during the first checkpoint leaves an empty folder.
-        has_checkpoint=resume and any((out / "checkpoint").glob("*.pt")),
+        has_checkpoint=resume and has_checkpoint(out),
         replaced=out / REPLACED if (out / REPLACED).exists() else None,
     )
 
 
-def corpus_folder(config: PretrainConfig, out: Path) -> Path:
-    """Return the folder of the prepared corpus of a run, which exists if it has been prepared."""
-    return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
+def has_checkpoint(out: Path) -> bool:
+    """Return True if the run in `out` can be resumed. A kill during its first checkpoint leaves an empty folder."""
+    return any((out / "checkpoint").glob("*.pt"))
 
 
 def finish(out: Path) -> None:
@@ -100,7 +108,7 @@ def _set_aside(out: Path) -> None:
 def _check_sources(
     out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
-    """Check that the text or corpus of the run exists, and that the run starts from nothing that it replaces."""
+    """Check that the text of the run exists, and that the run starts from nothing that it replaces."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(
@@ -110,9 +118,7 @@ def _check_sources(
                 f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy it"
                 " elsewhere, or choose another folder for the run"
             )
-    if paths.corpus is not None:
-        Corpus.open(paths.corpus)
-    elif not (resume and (out / "corpus").exists()):
+    if paths.corpus is None and not (resume and (out / "corpus").exists()):
         paths.text_files()
 
 

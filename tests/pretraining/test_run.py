@@ -10,9 +10,17 @@ import torch
 from confection import Config
 
 import spacy_elmo
-from spacy_elmo import PretrainingStopped, Weights, pretrain
+from spacy_elmo import (
+    CorpusReady,
+    Finished,
+    FolderReady,
+    Preparing,
+    PretrainingStopped,
+    Weights,
+    pretrain,
+)
 from spacy_elmo.catalogue import weight_names
-from spacy_elmo.pretraining.stages import CorpusReady, Finished, FolderReady, Preparing
+from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree
 
@@ -106,6 +114,20 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
     text_file.unlink()
     list(pretrain(config, tmp_path / "broken", resume=True))
     assert_same_weights(tmp_path / "broken", tmp_path / "unbroken")
+
+
+def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkeypatch):
+    """And before the run in the folder makes room for one that cannot be."""
+    opened, original = [], Corpus.open
+    monkeypatch.setattr(Corpus, "open", lambda folder: opened.append(folder) or original(folder))
+    given = {"paths.corpus": str(tmp_path / "corpus"), "paths.raw_text": None}
+    list(pretrain(make_run_config(), tmp_path / "run", overrides=given))
+    assert opened == [str(tmp_path / "corpus")]
+    before = tree(tmp_path / "run")
+    (tmp_path / "corpus/counts.npy").write_bytes(b"")
+    with pytest.raises(ValueError, match="corpus: damaged"):
+        next(pretrain(make_run_config(), tmp_path / "run", overrides=given, force=True))
+    assert tree(tmp_path / "run") == before
 
 
 def test_the_run_before_is_kept_until_this_one_is_complete(make_run_config, tmp_path):

@@ -7,7 +7,7 @@ from scripts.perplexity_by_domain import by_source, read_sources
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Prepare
-from spacy_elmo.pretraining.scoring.evaluate import evaluate
+from spacy_elmo.pretraining.perplexity import evaluate
 from tests import tiny
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "cat", "the", "."]

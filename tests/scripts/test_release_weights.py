@@ -12,7 +12,7 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.scoring.evaluate import evaluate
+from spacy_elmo.pretraining.perplexity import evaluate
 from tests import tiny
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "cat", "the", "."]

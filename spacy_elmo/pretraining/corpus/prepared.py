@@ -1,4 +1,4 @@
-"""Prepared corpora on disk, and the batches of an epoch."""
+"""Prepared corpora on disk, and their sentences."""
 
 from __future__ import annotations
 
@@ -177,38 +177,3 @@ def _part(folder: Path, name: str, types: int) -> Sentences:
             wrong = smallest if smallest < 0 else largest
             raise ValueError(f"{name} has a word of type {wrong}, but types.txt has {types} types")
     return part
-
-
-class Epoch:
-    """Batches of one pass over the corpus: sentences of similar length, in an order drawn from (seed, epoch).
-
-    Sentences are shuffled, divided into pools of a hundred batches, sorted by length within each pool and divided into
-    batches, which are shuffled again. Each batch can be computed from its number, so a number is a position in the
-    epoch.
-    """
-
-    _BATCHES_PER_POOL = 100
-
-    def __init__(self, sentences: Sentences, *, batch_tokens: int, seed: int, epoch: int) -> None:
-        random = np.random.default_rng([seed, epoch])
-        rows = random.permutation(len(sentences.lengths))
-        lengths = sentences.lengths[rows]
-        pool = (np.cumsum(lengths) - lengths) // (self._BATCHES_PER_POOL * batch_tokens)
-        by_length = np.lexsort((lengths, pool))
-        self._rows = rows[by_length]
-        lengths, pool = lengths[by_length], pool[by_length]
-        words = np.cumsum(lengths) - lengths
-        first_of_pool = np.searchsorted(pool, pool)
-        number = (words - words[first_of_pool]) // batch_tokens
-        new = np.ones(len(rows), dtype=bool)
-        new[1:] = (np.diff(pool) != 0) | (np.diff(number) != 0)
-        self._borders = np.append(np.flatnonzero(new), len(rows))
-        self._order = random.permutation(len(self._borders) - 1)
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, number: int) -> np.ndarray:
-        """Return the indices of the sentences of a batch."""
-        batch = self._order[number]
-        return self._rows[self._borders[batch] : self._borders[batch + 1]]

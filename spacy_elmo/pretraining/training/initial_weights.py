@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import torch
 
@@ -28,8 +29,14 @@ class InitialModel:
     """Origin of the weights, for the card of the trained weights; empty if they are random."""
 
 
-def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weights | None]:
+def read_initial_weights(
+    config: PretrainConfig, resumed: Path | None = None
+) -> tuple[PretrainConfig, Weights | None]:
     """Read and check the weights of `paths.init`.
+
+    Args:
+        resumed: folder of a run that is resumed. All that it needs of these weights (shape, vocabulary and card) is in
+            its own ones, so `paths.init` may be gone.
 
     Returns:
         The config, in which an empty `[model]` is replaced by the network of the weights; and the weights, None if
@@ -43,7 +50,7 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
     path = config.paths.init
     if path is None:
         return config, None
-    initial = Weights.load(find_weights(path))
+    initial = _read(path, resumed)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
     expected, actual = vars(config.bilm), vars(initial.config)
@@ -69,6 +76,14 @@ def read_initial_weights(config: PretrainConfig) -> tuple[PretrainConfig, Weight
             f"training.vocab_size = null: {path} has no head with a vocabulary to keep; set a number"
         )
     return config, initial
+
+
+def _read(path: str, resumed: Path | None) -> Weights:
+    # Written before the first checkpoint, unless the perplexity of the given weights was not finite.
+    if resumed is not None and (own := resumed / "model-best.safetensors").exists():
+        weights = Weights.load(own)
+        return dataclasses.replace(weights, card=weights.card["init"])
+    return Weights.load(find_weights(path))
 
 
 def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:

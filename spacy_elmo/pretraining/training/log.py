@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..scoring.perplexity import Perplexity
+from ..perplexity import Perplexity
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ import torch
 
 from ...bilm.weights import Weights
 from ..config import PretrainConfig, Training
-from ..corpus.prepared import Corpus, Epoch
-from ..objective import Batcher
-from ..scoring.perplexity import Perplexity, perplexity
+from ..corpus.batches import Batcher, Epoch
+from ..corpus.prepared import Corpus
+from ..perplexity import Perplexity, perplexity
 from . import checkpoint
 from .distributed import Ranks
-from .gradient import Gradient, reproducible
 from .initial_weights import initial_model
 from .log import Progress
+from .loss import Gradient, reproducible
 from .optimization import learn_rate, optimizers, take_step
 
 
@@ -70,7 +70,7 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training. It writes nothing; `loop.py` does.
+    """A network in training. It writes nothing; `run.py` does.
 
     Args:
         ranks: the processes that train together.

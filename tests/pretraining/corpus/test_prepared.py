@@ -1,13 +1,9 @@
-"""Sentences of a prepared corpus, and the batches of an epoch."""
+"""Sentences of a prepared corpus."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spacy_elmo.pretraining.corpus import prepared as corpus
-from spacy_elmo.pretraining.corpus.prepared import Epoch, Sentences
-
-lengths = st.lists(st.integers(1, 30), min_size=1, max_size=300)
+from spacy_elmo.pretraining.corpus.prepared import Sentences
 
 
 def make(sizes: list[int]) -> Sentences:
@@ -37,27 +33,3 @@ def test_first():
     assert [make([2, 1, 3]).first(words).lengths.tolist() for words in (1, 2, 3, 4, 99)] == [
         [2], [2], [2, 1], [2, 1, 3], [2, 1, 3],
     ]  # fmt: skip
-
-
-@given(lengths, st.integers(1, 80), st.integers(0, 3), st.integers(0, 3))
-def test_an_epoch_has_every_sentence_once(sizes, batch_tokens, seed, number):
-    sentences = make(sizes)
-    epoch = Epoch(sentences, batch_tokens=batch_tokens, seed=seed, epoch=number)
-    batches = [epoch[i] for i in range(len(epoch))]
-    assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
-    for batch in batches:
-        words = sentences.lengths[batch].sum()
-        assert 0 < words < batch_tokens + max(sizes)
-    again = Epoch(sentences, batch_tokens=batch_tokens, seed=seed, epoch=number)
-    assert all((a == again[i]).all() for i, a in enumerate(batches))
-
-
-def test_batches_are_of_like_length_and_epochs_differ():
-    sizes = np.random.default_rng(0).integers(1, 100, 5000)
-    epochs = [Epoch(make(sizes), batch_tokens=1000, seed=0, epoch=number) for number in (0, 1)]
-    spread = [np.ptp(sizes[epochs[0][i]]) for i in range(len(epochs[0]))]
-    assert np.mean(spread) < 5
-    assert epochs[0][0].tolist() != epochs[1][0].tolist()
-    # Short and long sentences come mixed, not one after the other.
-    means = [sizes[epochs[0][i]].mean() for i in range(len(epochs[0]))]
-    assert abs(np.corrcoef(means, range(len(means)))[0, 1]) < 0.3

@@ -16,16 +16,14 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.report.report import write_report
 from spacy_elmo.pretraining.report.statistics import statistics
-from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.run import CorpusReady, pretrain, train
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
-from spacy_elmo.pretraining.stages import CorpusReady
 from spacy_elmo.pretraining.training.initial_weights import (
     InitialModel,
     initial_model,
     read_initial_weights,
 )
 from spacy_elmo.pretraining.training.log import Progress
-from spacy_elmo.pretraining.training.loop import train
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
 
@@ -164,6 +162,23 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
         theirs.tensors["head.weight"], Weights.load(given).tensors["head.weight"]
     )
     assert theirs.vocabulary == GIVEN and theirs.card["init"] == {"name": "given"}
+
+
+def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp_path):
+    """Their shape, vocabulary and card come from the folder of the run."""
+    config = make_config(vocab_size=None).model_copy(update={"model": {}})
+    list(pretrain(config, tmp_path / "unbroken"))
+    broken = pretrain(config, tmp_path / "broken")
+    assert [next(broken).step for _ in range(3)] == [0, 5, 10]
+    broken.close()
+    given.unlink()
+    list(pretrain(config, tmp_path / "broken", resume=True))
+    mine, theirs = (
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
+    )
+    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
+    assert mine.vocabulary == GIVEN
+    assert mine.card == theirs.card and mine.card["init"] == {"name": "given"}
 
 
 def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):

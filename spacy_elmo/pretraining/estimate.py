@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from ...bilm.weights import Weights
-from ..config import PretrainConfig
-from ..corpus.prepared import Corpus
-from ..training.loop import train
+from ..bilm.weights import Weights
+from .config import PretrainConfig
+from .corpus.prepared import Corpus
+from .run import train
 
 _STEPS = 5
 _EVAL_TOKENS = 4096

@@ -1,24 +1,67 @@
-"""Gradient of a step: computed in parts by several processes, in a number type, with the same bits in every run."""
+"""The loss of a step, and its gradient: in parts, by several processes, in a number type, with the same bits in every
+run."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ...bilm.head import Head, Negatives
 from ...bilm.kernels.instructions import has_instructions
-from ...bilm.model import BiLM
+from ...bilm.model import BiLM, PackedOutput
 from ..config import Training
+from ..corpus.batches import Batcher, TrainBatch
 from ..corpus.prepared import Sentences
-from ..objective import Batcher, loss_sum
 from .distributed import Ranks
 from .optimization import clip_gradients
 
 _deterministic: Any = torch.utils.deterministic
+
+
+def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
+    """Return (2, M) the class that each direction predicts at each packed row.
+
+    It is that of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
+    """
+    forward, backward = output.packing.positions
+    return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
+
+
+def loss_sum(
+    bilm: BiLM,
+    head: Head,
+    batch: TrainBatch,
+    negatives: Sequence[Negatives] | None,
+    dropout: float,
+) -> Tensor:
+    """Return the softmax loss in nats (bilm-tf `training.py`), summed over all targets of both directions.
+
+    Args:
+        negatives: one draw per direction for the sampled softmax; None: the full softmax.
+    """
+    output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
+    hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
+    classes = torch.from_numpy(targets(output, batch.classes)).to(hidden.device)
+    if negatives is None:
+        return _full_loss(head, hidden.flatten(0, 1), classes.flatten())
+    losses = [head.sampled_loss(*pair) for pair in zip(hidden, classes, negatives, strict=True)]
+    return torch.stack(losses).sum()
+
+
+def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
+    # Logits are recomputed in the backward pass: keeping all of them would take gigabytes.
+    rows = head.rows_per_block
+    losses = [
+        checkpoint(head.full_loss, *pair, use_reentrant=False, preserve_rng_state=False)
+        for pair in zip(hidden.split(rows), classes.split(rows), strict=True)
+    ]
+    return torch.cat(losses).sum()
 
 
 class Gradient:

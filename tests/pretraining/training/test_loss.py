@@ -1,4 +1,4 @@
-"""Batches, targets and the loss of a step."""
+"""Targets and the loss of a step."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm import head as head_module
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.pretraining.objective import Batcher, loss_sum, targets
+from spacy_elmo.pretraining.corpus.batches import Batcher
+from spacy_elmo.pretraining.training.loss import loss_sum, targets
 from tests import tiny
 
 TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
@@ -28,13 +29,6 @@ def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
     words = [sentence.split() for sentence in sentences]
     flat = [TYPES.index(word) for sentence in words for word in sentence]
     return np.array(flat, dtype=np.int32), np.array([len(sentence) for sentence in words])
-
-
-def test_batch_reads_characters_and_predicts_classes(bilm, batcher):
-    batch = batcher(*ids("a rare cat", "a cat"))
-    assert torch.equal(batch.token_ids, bilm.token_ids(["a", "cat", "rare"]))
-    assert batch.classes.tolist() == [3, 4, 2, 0, 1]
-    assert batch.words.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_targets_are_the_next_words_and_the_closing_boundary(bilm, batcher):

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.training import checkpoint, gradient, loop, trainer
-from spacy_elmo.pretraining.training.loop import train
-from spacy_elmo.pretraining.training.stopped import PretrainingStopped
+from spacy_elmo.pretraining import run
+from spacy_elmo.pretraining.run import PretrainingStopped, train
+from spacy_elmo.pretraining.training import checkpoint, loss, trainer
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
@@ -98,8 +98,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 ):
     run = train(make_config(), corpus, tmp_path / "run")
     next(run)
-    loss_sum = gradient.loss_sum
-    monkeypatch.setattr(gradient, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
+    loss_sum = loss.loss_sum
+    monkeypatch.setattr(loss, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
     with pytest.raises(ValueError, match="Step 6: .*nan.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
@@ -145,7 +145,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
-                loop.log.json,
+                run.log.json,
                 "dumps",
                 stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
             )
@@ -155,10 +155,10 @@ def test_a_stop_between_any_two_writes_loses_nothing(
         else:
             name = f"model-{moment}.safetensors"
             write = stopping(
-                loop._write_weights,
-                lambda run, path, _: run.position.step == 20 and path.name == name,
+                run._write_weights,
+                lambda trainer, path, _: trainer.position.step == 20 and path.name == name,
             )
-            patch.setattr(loop, "_write_weights", write)
+            patch.setattr(run, "_write_weights", write)
         with pytest.raises(Stop):
             list(train(make_config(), corpus, tmp_path / "broken"))
     list(train(make_config(), corpus, tmp_path / "broken", resume=True))
@@ -188,7 +188,7 @@ def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
 ):
     run = train(make_config(), corpus, tmp_path / "run")
     next(run)
-    monkeypatch.setattr(gradient, "clip_gradients", lambda *_: float("inf"))
+    monkeypatch.setattr(loss, "clip_gradients", lambda *_: float("inf"))
     with pytest.raises(ValueError, match="Step 6.* inf.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5

@@ -11,10 +11,9 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare
 from spacy_elmo.pretraining.corpus import prepare as prepare_module
+from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.objective import Batcher
-from spacy_elmo.pretraining.scoring.evaluate import evaluate, settings_of
-from spacy_elmo.pretraining.scoring.perplexity import NOTHING, perplexity
+from spacy_elmo.pretraining.perplexity import NOTHING, evaluate, perplexity, settings_of
 from tests import tiny
 
 VOCABULARY = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>", "and", "rain"]

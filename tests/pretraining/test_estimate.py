@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.pretraining.report.estimate import estimate
+from spacy_elmo.pretraining.estimate import estimate
 
 CPU = torch.device("cpu")
 

@@ -8,10 +8,10 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.head import Head
+from spacy_elmo.pretraining import perplexity as perplexity_module
+from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepared import Sentences
-from spacy_elmo.pretraining.objective import Batcher
-from spacy_elmo.pretraining.scoring import perplexity as perplexity_module
-from spacy_elmo.pretraining.scoring.perplexity import NOTHING, perplexity, tally
+from spacy_elmo.pretraining.perplexity import NOTHING, perplexity, tally
 from tests import tiny
 
 TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]

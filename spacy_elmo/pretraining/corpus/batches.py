@@ -1,0 +1,93 @@
+"""Batches of a prepared corpus: which sentences each has in an epoch, and these in the form that a biLM takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...bilm.likelihood import softmax_classes
+from ...bilm.model import BiLM
+from ...bilm.words.char_ids import UNK
+from .prepared import Sentences
+
+
+class Epoch:
+    """Batches of one pass over the corpus: sentences of similar length, in an order drawn from (seed, epoch).
+
+    Sentences are shuffled, divided into pools of a hundred batches, sorted by length within each pool and divided into
+    batches, which are shuffled again. Each batch can be computed from its number, so a number is a position in the
+    epoch.
+    """
+
+    _BATCHES_PER_POOL = 100
+
+    def __init__(self, sentences: Sentences, *, batch_tokens: int, seed: int, epoch: int) -> None:
+        random = np.random.default_rng([seed, epoch])
+        rows = random.permutation(len(sentences.lengths))
+        lengths = sentences.lengths[rows]
+        pool = (np.cumsum(lengths) - lengths) // (self._BATCHES_PER_POOL * batch_tokens)
+        by_length = np.lexsort((lengths, pool))
+        self._rows = rows[by_length]
+        lengths, pool = lengths[by_length], pool[by_length]
+        words = np.cumsum(lengths) - lengths
+        first_of_pool = np.searchsorted(pool, pool)
+        number = (words - words[first_of_pool]) // batch_tokens
+        new = np.ones(len(rows), dtype=bool)
+        new[1:] = (np.diff(pool) != 0) | (np.diff(number) != 0)
+        self._borders = np.append(np.flatnonzero(new), len(rows))
+        self._order = random.permutation(len(self._borders) - 1)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        """Return the indices of the sentences of a batch."""
+        batch = self._order[number]
+        return self._rows[self._borders[batch] : self._borders[batch + 1]]
+
+
+@dataclass
+class TrainBatch:
+    """B sentences of N words in total, of which K are distinct."""
+
+    token_ids: Tensor
+    """(K, ...) inputs of the token encoder."""
+    classes: np.ndarray
+    """(K + 2,) softmax row of each distinct word, then of `<S>` and `</S>`."""
+    words: np.ndarray
+    """(N,) index of the distinct word at each position."""
+    lengths: np.ndarray
+    """(B,) number of words of each sentence."""
+
+
+class Batcher:
+    """Converter of sentences of type ids to batches, for a biLM and a softmax over a vocabulary.
+
+    Args:
+        types: the word of each id.
+        vocabulary: the words of the softmax, including `<S>`, `</S>` and `<UNK>`. Any other word is `<UNK>` as a
+            target; as input it remains itself.
+    """
+
+    def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:
+        self._token_ids = bilm.token_ids(types)
+        rows = {word: row for row, word in enumerate(vocabulary)}
+        self.unk = rows[UNK]
+        """Softmax row of `<UNK>`."""
+        self._classes = softmax_classes(types, rows, bilm.config.spelling)
+
+    def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
+        """Build a batch.
+
+        Args:
+            ids: (N,) types of the words of B sentences, one sentence after the other.
+            lengths: (B,) number of words of each.
+        """
+        types, words = np.unique(ids, return_inverse=True)
+        rows = types.astype(np.int64)
+        classes = np.append(self._classes[rows], self._classes[-2:])
+        return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)

@@ -1,1 +1,0 @@
-"""Held-out perplexity of a biLM."""

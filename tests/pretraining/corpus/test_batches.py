@@ -1,0 +1,50 @@
+"""The sentences of each batch of an epoch, and their form for a biLM."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.pretraining.corpus.batches import Batcher, Epoch
+from spacy_elmo.pretraining.corpus.prepared import Sentences
+from tests import tiny
+
+lengths = st.lists(st.integers(1, 30), min_size=1, max_size=300)
+
+
+def make(sizes: list[int]) -> Sentences:
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Sentences(np.arange(offsets[-1], dtype=np.int32), offsets)
+
+
+@given(lengths, st.integers(1, 80), st.integers(0, 3), st.integers(0, 3))
+def test_an_epoch_has_every_sentence_once(sizes, batch_tokens, seed, number):
+    sentences = make(sizes)
+    epoch = Epoch(sentences, batch_tokens=batch_tokens, seed=seed, epoch=number)
+    batches = [epoch[i] for i in range(len(epoch))]
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
+    for batch in batches:
+        words = sentences.lengths[batch].sum()
+        assert 0 < words < batch_tokens + max(sizes)
+    again = Epoch(sentences, batch_tokens=batch_tokens, seed=seed, epoch=number)
+    assert all((a == again[i]).all() for i, a in enumerate(batches))
+
+
+def test_batches_are_of_like_length_and_epochs_differ():
+    sizes = np.random.default_rng(0).integers(1, 100, 5000)
+    epochs = [Epoch(make(sizes), batch_tokens=1000, seed=0, epoch=number) for number in (0, 1)]
+    spread = [np.ptp(sizes[epochs[0][i]]) for i in range(len(epochs[0]))]
+    assert np.mean(spread) < 5
+    assert epochs[0][0].tolist() != epochs[1][0].tolist()
+    # Short and long sentences come mixed, not one after the other.
+    means = [sizes[epochs[0][i]].mean() for i in range(len(epochs[0]))]
+    assert abs(np.corrcoef(means, range(len(means)))[0, 1]) < 0.3
+
+
+def test_batch_reads_characters_and_predicts_classes():
+    types, bilm = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"], tiny.bilm(tiny.config())
+    ids = np.array([types.index(word) for word in "a rare cat a cat".split()], dtype=np.int32)
+    batch = Batcher(bilm, types, types[:6])(ids, np.array([3, 2]))
+    assert torch.equal(batch.token_ids, bilm.token_ids(["a", "cat", "rare"]))
+    assert batch.classes.tolist() == [3, 4, 2, 0, 1]
+    assert batch.words.tolist() == [0, 2, 1, 0, 1]
