@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import spacy
 
-from spacy_elmo.text.sentences import sentence_starts
+from spacy_elmo.text.sentences import starts_of_kinds, word_kinds
 
 SAMPLE = Path(__file__).parents[2] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 
@@ -25,7 +25,7 @@ def read_sentences(path: Path, n_words: int) -> list[list[str]]:
     with path.open(encoding="utf8") as file:
         for line in file:
             words = [token.text for token in tokenizer(line.strip()) if not token.is_space]
-            starts = [*np.flatnonzero(sentence_starts(words)).tolist(), len(words)]
+            starts = [*np.flatnonzero(starts_of_kinds(word_kinds(words))).tolist(), len(words)]
             sentences += [words[a:b] for a, b in pairwise(starts)]
             total += len(words)
             if total >= n_words:

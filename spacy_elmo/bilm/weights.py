@@ -18,11 +18,9 @@ from ..digest import Digest, json_digest
 from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
-from .is_finite import is_finite
-from .meta import on_meta_device
 from .model import BiLM
-from .read_tensors import bytes_of, read_tensors
 from .start_state import StartState
+from .tensors import bytes_of, is_finite, on_meta_device, read_tensors
 from .words.alphabet import N_MARKS
 
 FORMAT = "spacy-elmo 1"

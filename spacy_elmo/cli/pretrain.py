@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import signal
+import threading
 from itertools import chain
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +20,6 @@ from .corpus_table import show_corpus
 from .errors import report_errors
 from .progress import reading_bar
 from .settings import config_overrides
-from .signals import StopSignal
 
 if TYPE_CHECKING:
     from ..pretraining.run import PretrainingStopped, Stage
@@ -57,7 +58,7 @@ def pretrain_cli(
         overrides = config_overrides(ctx.args)
         from ..pretraining.run import PretrainingStopped, pretrain
 
-        stop = StopSignal()
+        stop = _StopSignal()
         with _Screen(out, resume) as screen:
             run = pretrain(
                 config_path, out, overrides=overrides, resume=resume, force=force, init=init, gpu_id=gpu_id,
@@ -70,6 +71,35 @@ def pretrain_cli(
             except PretrainingStopped as stopped:
                 screen.show_stop(stopped, stop.number)
                 raise typer.Exit(stop.exit_code) from stopped
+
+
+class _StopSignal(threading.Event):
+    """Event that the first SIGINT or SIGTERM inside its `with` block sets. The second one ends the program at once, as
+    usual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number: int | None = None
+        """Number of the received signal."""
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code that a shell reports for a program ended by the signal; without a signal, that of SIGTERM."""
+        return 128 + (self.number or signal.SIGTERM)
+
+    def __enter__(self) -> _StopSignal:
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        self._handlers = {number: signal.signal(number, self._handle) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        self.__exit__()
+        self.number = number
+        self.set()
 
 
 class _Screen:

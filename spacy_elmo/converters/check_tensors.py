@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from ..bilm.config import BiLMConfig
-from ..bilm.meta import on_meta_device
 from ..bilm.model import BiLM
+from ..bilm.tensors import on_meta_device
 
 Shape = tuple[int, ...]
 

@@ -33,19 +33,19 @@ _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
 """Bits of `word_kinds`. `SPACE` marks whitespace, which belongs to no sentence."""
 
 
-def sentence_starts(words: Sequence[str]) -> np.ndarray:
-    """Return (n,) bool, true for each of n words that starts a sentence, as the first word always does. Whitespace
-    tokens count as words."""
-    return starts_of_kinds(word_kinds(words))
-
-
 def word_kinds(words: Sequence[str]) -> np.ndarray:
     """Return (n,) uint8, the properties of each word that the rule uses; once per distinct word is enough."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return `sentence_starts` from the (n,) `word_kinds` of one text, or of several texts of these lengths."""
+    """Return (n,) bool, true for each of n words that starts a sentence, as the first word of a text always does.
+    Whitespace tokens count as words.
+
+    Args:
+        kinds: (n,) `word_kinds` of one text, or of several.
+        lengths: their numbers of words; None: it is one text.
+    """
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)

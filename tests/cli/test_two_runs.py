@@ -1,8 +1,6 @@
 """Commands that write to a place where another run is writing are refused, and the message names that run."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -59,21 +57,3 @@ def test_the_second_run_is_refused(tmp_path, monkeypatch, command):
         assert message in result.output.replace("\n", " ")
     result = CliRunner().invoke(elmo_cli, command)
     assert result.exit_code == 0, result.output
-
-
-def test_pretrain_is_refused_before_it_imports_the_network(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "run.cfg").write_text(CONFIG)
-    arguments = ["pretrain", "run.cfg", "out", "--paths.raw_text", "raw.txt"]
-    script = (
-        "import sys\nfrom spacy_elmo.cli import elmo_cli\n"
-        f"try:\n    elmo_cli({arguments})\n"
-        "finally:\n    print([name for name in sys.modules if name.startswith('spacy_elmo.bilm')])"
-    )
-    with lock(tmp_path / "out"):
-        run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
-        )
-    assert run.returncode == 1 and f"process {os.getpid()} on " in run.stdout.replace("\n", " ")
-    # The config imports the settings of the network.
-    assert "spacy_elmo.bilm.config" in run.stdout and "spacy_elmo.bilm.model" not in run.stdout

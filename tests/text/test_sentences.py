@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.text.sentences import sentence_starts, starts_of_kinds, word_kinds
+from spacy_elmo.text.sentences import starts_of_kinds, word_kinds
 
 VOCAB = spacy.blank("en").vocab
 WORDS = [
@@ -36,6 +36,10 @@ WORDS = [
 
 # A vocabulary of spaCy takes no lone surrogate.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
+
+
+def sentence_starts(words):
+    return starts_of_kinds(word_kinds(words))
 
 
 @given(st.lists(st.sampled_from(WORDS) | st.text(CHARACTERS, min_size=1, max_size=3)))

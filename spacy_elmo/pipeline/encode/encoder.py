@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, xp2torch
 from thinc.types import ArgsKwargs, Floats2d, Floats3d
 
-from ...bilm.is_finite import is_finite
+from ...bilm.tensors import is_finite
 from ..options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .sequences import Sequences

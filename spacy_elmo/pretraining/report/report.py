@@ -13,8 +13,8 @@ from confection import Config
 
 from ...bilm.config import BiLMConfig
 from ...bilm.head import Head
-from ...bilm.meta import on_meta_device
 from ...bilm.model import BiLM
+from ...bilm.tensors import on_meta_device
 from ...files import atomic_write
 from ..config import PretrainConfig
 from . import chart

@@ -6,6 +6,8 @@ import dataclasses
 import functools
 import math
 import time
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,11 @@ import numpy as np
 import torch
 
 from ...bilm.weights import Weights
+from ...digest import Digest
 from ..config import PretrainConfig, Training
 from ..corpus.batches import Batcher, Epoch
 from ..corpus.prepared import Corpus
 from ..perplexity import Perplexity, perplexity
-from . import checkpoint
 from .distributed import Ranks
 from .initial_weights import initial_model
 from .log import Progress
@@ -90,7 +92,12 @@ class Trainer:
     ) -> None:
         self.config, self._corpus, self._ranks = config, corpus, ranks
         settings = self._settings = config.training
+        self.position, self._interval = Position(), LogInterval()
         self._sentences = corpus.train.cut(settings.max_length)
+        self._batches = self._epoch()
+        self._steps = total_steps(
+            settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
+        )
         with reproducible(device):
             model = initial_model(config, corpus, initial)
         self._vocabulary, self._init_card = model.vocabulary, model.card
@@ -102,12 +109,7 @@ class Trainer:
         self._optimizers = optimizers(
             self._bilm, self._head, settings, getattr(torch, self._gradient.dtype)
         )
-        self._digests = checkpoint.digests(corpus, self._vocabulary)
-        self.position, self._interval = Position(), LogInterval()
-        self._batches = self._epoch()
-        self._steps = total_steps(
-            settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
-        )
+        self._digests = _digests(corpus, self._vocabulary)
 
     def _epoch(self) -> Epoch:
         settings = self._settings
@@ -243,9 +245,9 @@ class Trainer:
             ValueError: it belongs to another corpus or vocabulary, or an entry is missing or invalid.
         """
         try:
-            checkpoint.check_digests(state, self._digests, folder)
+            _check_digests(state, self._digests, folder)
             if self._ranks.first:
-                checkpoint.warn_of_other_rounding(state, self._ranks.size)
+                _warn_of_other_rounding(state, self._ranks.size)
             self._bilm.load_state_dict(state["bilm"])
             self._head.load_state_dict(state["head"])
             for optimizer, saved in zip(self._optimizers, state["optimizers"], strict=True):
@@ -278,3 +280,47 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
         settings.max_tokens and math.ceil(settings.max_tokens / (epoch_tokens / epoch_steps)),
     ]
     return min((limit for limit in limits if limit), default=0)
+
+
+def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
+    """Return digests of what a checkpoint depends on: the ids of words, the order of sentences, and the words of the
+    rows of the head."""
+    return {
+        "corpus": _digest(corpus.types, corpus.train.offsets),
+        "vocabulary": _digest(vocabulary),
+    }
+
+
+def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
+    """Check that the state of a checkpoint has these digests.
+
+    Raises:
+        ValueError: it belongs to another corpus or vocabulary.
+    """
+    for name, digest in expected.items():
+        if state[name] != digest:
+            raise ValueError(
+                f"The checkpoint in {checkpoint} belongs to another {name}, whose words have other ids. Give the run"
+                f" its former {name}, or start in another folder"
+            )
+
+
+def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
+    """Warn if the run was saved with another number of threads or processes, so that sums are rounded differently."""
+    for name, now, remedy in (
+        ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
+        ("ranks", ranks, "`torchrun --nproc-per-node`"),
+    ):
+        if state[name] != now:
+            warnings.warn(
+                f"The run was saved with {state[name]} {name} and continues with {now}, so sums are rounded differently"
+                f" from those of an unbroken run. {remedy} sets the number",
+                stacklevel=3,
+            )
+
+
+def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
+    digest = Digest("\n".join(words).encode("utf8", "surrogatepass"))
+    if offsets is not None:
+        digest.update(np.ascontiguousarray(offsets).tobytes())
+    return digest.hexdigest()
