@@ -11,7 +11,8 @@ from torch import nn
 from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretraining import objective
+from spacy_elmo.pretraining.corpus.batches import TrainBatch
+from spacy_elmo.pretraining.training.loss import loss_sum
 
 from .allennlp_elmo import AllenNLP
 
@@ -61,13 +62,11 @@ class Ours:
         return list(output.layers.split(batch.lengths, 1))
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        step = objective.TrainBatch(
+        step = TrainBatch(
             self.bilm.token_ids(batch.types), batch.classes, batch.words, np.array(batch.lengths)
         )
         with self.autocast:
-            total = objective.loss_sum(
-                self.bilm, self.head, step, [self.negatives] * 2, dropout=0.0
-            )
+            total = loss_sum(self.bilm, self.head, step, [self.negatives] * 2, dropout=0.0)
         return total / (2 * len(batch.forward))
 
     def parameters(self) -> list[nn.Parameter]:

@@ -20,7 +20,7 @@ from .config import Paths, PretrainConfig
 from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
 from .report.report import write_report
-from .run_folder import FolderReady, finish, has_checkpoint, prepare_run_folder
+from .run_folder import FolderReady, corpus_folder, finish, has_checkpoint, prepare_run_folder
 from .training import checkpoint, distributed, log
 from .training.allocation import reuse_memory
 from .training.distributed import Ranks
@@ -128,18 +128,22 @@ def pretrain(
         reuse_memory()
         resumed = out if resume and has_checkpoint(out) else None
         settings, initial = read_initial_weights(settings, resumed)
-        # Before the folder is prepared, so that nothing is replaced for a corpus that cannot be opened.
-        corpus = None if settings.paths.corpus is None else Corpus.open(settings.paths.corpus)
+        folder = corpus_folder(settings, out)
+        corpus: Corpus | None = None
 
         def prepare_once() -> None:
             """Prepare the folder and the corpus of the run, in one process for all."""
+            nonlocal corpus
+            if settings.paths.corpus is not None:
+                # Before `force` moves the run in `out` aside, so that it stays if the corpus cannot be opened.
+                corpus = Corpus.open(folder)
             notify(prepare_run_folder(out, settings, resume=resume, force=force))
-            if corpus is None and not (out / "corpus").exists():
+            if not folder.exists():
                 notify(Preparing(settings.paths))
-                prepare(settings.paths, settings.prepare, out / "corpus", settings.bilm.spelling)
+                prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
 
         processes.on_first_rank(prepare_once)
-        corpus = corpus or Corpus.open(out / "corpus")
+        corpus = corpus or Corpus.open(folder)
         if processes.first:
             notify(CorpusReady(settings, corpus, initial))
         if isinstance(stop, AbstractContextManager):

@@ -77,6 +77,11 @@ def prepare_run_folder(
     )
 
 
+def corpus_folder(config: PretrainConfig, out: Path) -> Path:
+    """Return the folder of the prepared corpus of a run, which exists if it has been prepared."""
+    return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
+
+
 def has_checkpoint(out: Path) -> bool:
     """Return True if the run in `out` can be resumed. A kill during its first checkpoint leaves an empty folder."""
     return any((out / "checkpoint").glob("*.pt"))

@@ -122,7 +122,7 @@ def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkey
     monkeypatch.setattr(Corpus, "open", lambda folder: opened.append(folder) or original(folder))
     given = {"paths.corpus": str(tmp_path / "corpus"), "paths.raw_text": None}
     list(pretrain(make_run_config(), tmp_path / "run", overrides=given))
-    assert opened == [str(tmp_path / "corpus")]
+    assert opened == [tmp_path / "corpus"]
     before = tree(tmp_path / "run")
     (tmp_path / "corpus/counts.npy").write_bytes(b"")
     with pytest.raises(ValueError, match="corpus: damaged"):

@@ -14,7 +14,8 @@ from confection import Config
 from torch import nn
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.training import checkpoint, gradient, loop
+from spacy_elmo.pretraining import run
+from spacy_elmo.pretraining.training import checkpoint, loss
 from spacy_elmo.pretraining.training import distributed as ranks
 from tests.processes import command, start, start_together, torchrun_variables
 
@@ -120,14 +121,14 @@ def test_bad_input_is_one_message(arguments, tmp_path):
 
 def with_a_loss_that_is_not_finite(args: list[str], output: Path) -> None:
     """Run the command; the loss of the second process is not finite in its seventh step."""
-    losses, right = [], gradient.loss_sum
+    losses, right = [], loss.loss_sum
 
     def loss_sum(*arguments):
         losses.append(right(*arguments))
         wrong = len(losses) == 7 and os.environ["RANK"] == "1"
         return losses[-1] * (math.nan if wrong else 1)
 
-    gradient.loss_sum = loss_sum
+    loss.loss_sum = loss_sum
     command(args, output)
 
 
@@ -187,11 +188,11 @@ print(group())
 
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
-    next(loop.train(make_config(), corpus, tmp_path / "run"))
+    next(run.train(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
     with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
-        next(loop.train(make_config(), corpus, tmp_path / "run", resume=True))
+        next(run.train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
 def test_a_gpu_that_is_not_there():
