@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Model, Ops
 from thinc.types import Floats3d
 
 from ...about import __version__
@@ -44,15 +44,13 @@ class LayerCache:
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
         self.megabytes = megabytes
         self.folder = folder
-        self._entries: OrderedDict[bytes, Floats3d] = OrderedDict()
-        self._training: set[bytes] = set()
-        self._asked: set[bytes] = set()
-        self._bytes = 0
-        self.in_use = False
-        """True from the first training Doc on, for the weights that it was computed with."""
-        self._version: str | None = None
-        self._files: LayerFiles | None = None
+        self._entries = _Entries("", None, 0)
         self._lock = threading.Lock()
+
+    @property
+    def in_use(self) -> bool:
+        """True from the first training Doc on, for the weights that it was computed with."""
+        return self._entries.in_use
 
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
@@ -71,92 +69,102 @@ class LayerCache:
         """
         if not self.megabytes and self.folder is None:
             return model.predict(list(docs))
-        keys, version, files = self._keys(model, docs)
-        self.in_use = self.in_use or keep
-        layers: list[Any] = [self._find(key, model, version, files) for key in keys]
+        entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
+        entries.in_use = entries.in_use or keep
+        layers: list[Any] = [entries.find(key, model.ops) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         # Otherwise another thread has changed the weights meanwhile.
-        unchanged = version == shim_of(model).version
+        unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
             if not unchanged:
                 continue
-            trained = keep or keys[row] in self._training
-            if trained or keys[row] in self._asked:
+            trained = keep or keys[row] in entries.training
+            if trained or keys[row] in entries.asked:
                 # The dev part takes only the space that training leaves.
-                self._store(keys[row], array, version, evict=trained)
-                if files is not None:
-                    files.write(keys[row], model.ops.to_numpy(array))
-            elif self.in_use and len(self._asked) < _MOST_ASKED:
-                self._asked.add(keys[row])
+                entries.store(keys[row], array, evict=trained)
+                if entries.files is not None:
+                    entries.files.write(keys[row], model.ops.to_numpy(array))
+            elif entries.in_use and len(entries.asked) < _MOST_ASKED:
+                entries.asked.add(keys[row])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
-        if not self.megabytes and self.folder is None:
-            return
-        keys, _, _ = self._keys(model, docs)
-        self._training.update(keys)
-        self.in_use = True
+        if self.megabytes or self.folder is not None:
+            entries = self._entries_of(model)
+            entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            entries.in_use = True
 
-    def _keys(
-        self, model: Model, docs: Sequence[Doc]
-    ) -> tuple[list[bytes], str, LayerFiles | None]:
-        """Return the key of each Doc, the version of the weights and the files of their layers. If the weights have
-        changed, all entries are removed first."""
-        shim, options = shim_of(model), model.attrs["options"]
+    def _entries_of(self, model: Model) -> _Entries:
+        """Return the entries of the present weights, which are new ones if the weights have changed."""
+        shim = shim_of(model)
         version = shim.version
-        if self._version != version:
-            with self._lock:
-                self._entries.clear()
-                self._training.clear()
-                self._asked.clear()
-                self._bytes, self.in_use = 0, False
+        with self._lock:
+            if self._entries.version != version:
+                files = None
                 if self.folder is not None:
-                    kind = f"{options.dtype}-{shim.checksum()}"
-                    self._files = LayerFiles(self.folder, kind)
-                # Last, because other threads compare only this.
-                self._version = version
-        return keys_of(docs, options.get_spans), version, self._files
-
-    def _find(
-        self, key: bytes, model: Model, version: str, files: LayerFiles | None
-    ) -> Floats3d | None:
-        with self._lock:
-            if version == self._version and (layers := self._entries.get(key)) is not None:
-                self._entries.move_to_end(key)
-                return layers
-        array: Any = None if files is None else files.read(key)
-        if array is None:
-            return None
-        layers = model.ops.asarray3f(array, dtype=array.dtype)
-        self._store(key, layers, version)
-        return layers
-
-    def _store(self, key: bytes, layers: Floats3d, version: str, *, evict: bool = True) -> None:
-        """Store an entry. If there is no space, remove the least recently used ones, or store nothing; nor is anything
-        stored if another thread has begun entries of other weights."""
-        capacity = self.megabytes * 1e6
-        if _size(layers) > capacity:
-            return
-        with self._lock:
-            if version != self._version:
-                return
-            if not evict and self._bytes + _size(layers) > capacity:
-                return
-            if key in self._entries:
-                self._bytes -= _size(self._entries.pop(key))
-            self._entries[key] = layers
-            self._bytes += _size(layers)
-            while self._bytes > capacity:
-                self._bytes -= _size(self._entries.popitem(last=False)[1])
+                    kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
+                    files = LayerFiles(self.folder, kind)
+                self._entries = _Entries(version, files, self.megabytes * 1e6)
+            return self._entries
 
     def __deepcopy__(self, memo: Any) -> LayerCache:
         return LayerCache(self.megabytes, self.folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes, self.folder)
+
+
+class _Entries:
+    """The layers by one version of the weights. A thread that still computes with another version has the entries of
+    that one, which nobody else reads any more.
+
+    Args:
+        version: see `BiLMShim.version`.
+        files: where all entries are stored as well; None: nowhere.
+        capacity: bound on their memory in bytes.
+    """
+
+    def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
+        self.version = version
+        self.files = files
+        self.training: set[bytes] = set()
+        """The keys of Docs that are training data."""
+        self.asked: set[bytes] = set()
+        """The keys of other Docs that have been asked for once."""
+        self.in_use = False
+        self._capacity = capacity
+        self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, key: bytes, ops: Ops) -> Floats3d | None:
+        """Return the layers of a Doc from memory, or else from the files."""
+        with self._lock:
+            if (layers := self._layers.get(key)) is not None:
+                self._layers.move_to_end(key)
+                return layers
+        array: Any = None if self.files is None else self.files.read(key)
+        if array is None:
+            return None
+        layers = ops.asarray3f(array, dtype=array.dtype)
+        self.store(key, layers)
+        return layers
+
+    def store(self, key: bytes, layers: Floats3d, *, evict: bool = True) -> None:
+        """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
+        size = _size(layers)
+        with self._lock:
+            if size > self._capacity or not evict and self._bytes + size > self._capacity:
+                return
+            if key in self._layers:
+                self._bytes -= _size(self._layers.pop(key))
+            self._layers[key] = layers
+            self._bytes += size
+            while self._bytes > self._capacity:
+                self._bytes -= _size(self._layers.popitem(last=False)[1])
 
 
 class LayerFiles:
