@@ -97,7 +97,6 @@ class Elmo(TrainablePipe):
             OSError, ValueError: the weights cannot be loaded.
         """
         self.model.initialize()
-        self.source.reset()
         if nlp is not None and not self.listeners:
             self._warn_of_no_listener(nlp)
 

@@ -93,10 +93,6 @@ class LayerSource(ConfigOnly):
         """Take the name of the component, whenever spaCy links the pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
 
-    def reset(self) -> None:
-        """Drop the batch, because the weights are new."""
-        self._batch = None
-
     # Prediction
 
     def compute(self, docs: Sequence[Doc]) -> ComputedLayers:
