@@ -34,9 +34,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 CONSUMERS = (DOCS / "consumers.md").read_text(encoding="utf-8")
 
 NOT_RUN = {
-    "make demo": "installs an environment from the network",
     "make bench": "takes ten minutes; tests/benchmarks runs its programs on little text",
-    ". .venv/bin/activate": "needs the environment of `make demo`",
     "python -m pip install": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py and tests/projects run its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
