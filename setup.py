@@ -8,7 +8,6 @@ on a platform, and a wheel without the library serves every platform: their tags
 import configparser
 import re
 import runpy
-import sys
 from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, setup
@@ -24,11 +23,11 @@ FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-
 
 
 class BuildLibrary(build_ext):
-    """Build a library for ctypes, whose name does not depend on the Python that builds it."""
+    """Build a library for ctypes, whose name depends neither on the Python that builds it nor on the platform."""
 
     def get_ext_filename(self, fullname):
         """Return the library's path in the package."""
-        return f"{fullname.replace('.', '/')}{'.dll' if sys.platform == 'win32' else '.so'}"
+        return f"{fullname.replace('.', '/')}.so"
 
     def get_export_symbols(self, ext):
         """Return the exported names, to which distutils would add the function that initializes a module."""

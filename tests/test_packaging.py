@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-LIBRARY = re.compile(r"spacy_elmo/bilm/kernels/_native\.(so|dll)")
+LIBRARY = re.compile(r"spacy_elmo/bilm/kernels/_native\.so")
 
 
 @pytest.fixture

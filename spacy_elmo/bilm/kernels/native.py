@@ -113,7 +113,7 @@ def address(tensor: Tensor | None) -> int | None:
 
 def path() -> Path:
     """Return the path of the compiled library, which exists if one was built."""
-    return Path(__file__).with_name("_native.dll" if sys.platform == "win32" else "_native.so")
+    return Path(__file__).with_name("_native.so")
 
 
 @cache

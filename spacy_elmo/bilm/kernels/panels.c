@@ -32,26 +32,3 @@ enum { CHUNK = 96, INNER = 256 };
 
 #define TEMPLATE "panels_template.h"
 #include "for_each_processor.h"
-
-/* Whether this processor has the instructions. The portable variant needs one that multiplies and adds in one rounding:
-   without it C does so number by number. */
-#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
-int64_t OF_VARIANT(here, float32_portable)(void) { return 1; }
-#else
-int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
-#endif
-
-#if defined(__x86_64__)
-int64_t OF_VARIANT(here, float32_avx2)(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-int64_t OF_VARIANT(here, float32_avx512)(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
-}
-
-int64_t OF_VARIANT(here, bfloat16_avx512)(void) {
-    return OF_VARIANT(here, float32_avx512)() && __builtin_cpu_supports("avx512bf16");
-}
-#elif defined(__aarch64__)
-int64_t OF_VARIANT(here, float32_neon)(void) { return 1; }
-#endif

@@ -1,0 +1,62 @@
+/* Which kinds of processor the present one is. */
+
+#include <stdint.h>
+
+#include "symbol_names.h"
+
+/* The portable variant needs an instruction that multiplies and adds in one rounding: without it C does so number by
+   number. */
+#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
+int64_t OF_VARIANT(here, float32_portable)(void) { return 1; }
+#else
+int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
+#endif
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Bits of the instruction CPUID (Intel's manual, volume 2A), which are called there as here. */
+#define FMA (1u << 12)      /* leaf 1: ecx */
+#define OSXSAVE (1u << 27)
+#define AVX2 (1u << 5)      /* leaf 7, 0: ebx */
+#define AVX512F (1u << 16)
+#define AVX512DQ (1u << 17)
+#define AVX512BW (1u << 30)
+#define AVX512VL (1u << 31)
+#define AVX512_BF16 (1u << 5) /* leaf 7, 1: eax */
+/* Registers that the operating system saves when it changes between processes: those of 256 and of 512 bits. */
+#define YMM 0x6u
+#define ZMM 0xe6u
+
+typedef struct {
+    uint32_t eax, ebx, ecx, edx;
+} Answer;
+
+static Answer ask(uint32_t leaf, uint32_t subleaf) {
+    Answer answer = {0};
+    __get_cpuid_count(leaf, subleaf, &answer.eax, &answer.ebx, &answer.ecx, &answer.edx);
+    return answer;
+}
+
+static int has(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
+
+static int has_registers(uint32_t wanted) {
+    if (!has(ask(1, 0).ecx, FMA | OSXSAVE)) return 0;
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return has(low, wanted);
+}
+
+/* Not __builtin_cpu_supports, to which a library that Zig 0.17 has compiled gets the answer 0 for everything. */
+int64_t OF_VARIANT(here, float32_avx2)(void) { return has_registers(YMM) && has(ask(7, 0).ebx, AVX2); }
+
+int64_t OF_VARIANT(here, float32_avx512)(void) {
+    return has_registers(ZMM) && has(ask(7, 0).ebx, AVX512F | AVX512DQ | AVX512BW | AVX512VL);
+}
+
+int64_t OF_VARIANT(here, bfloat16_avx512)(void) {
+    return OF_VARIANT(here, float32_avx512)() && has(ask(7, 1).eax, AVX512_BF16);
+}
+#elif defined(__aarch64__)
+int64_t OF_VARIANT(here, float32_neon)(void) { return 1; }
+#endif
