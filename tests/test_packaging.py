@@ -20,6 +20,12 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 LIBRARY = re.compile(r"spacy_elmo/bilm/kernels/_native\.so")
+DATA = [
+    path.relative_to(ROOT)
+    for path in (ROOT / "spacy_elmo").rglob("*.*")
+    if path.suffix not in (".py", ".pyc", ".c", ".h", ".so") and path.is_file()
+]
+"""The files of the package that are neither Python nor C."""
 
 
 @pytest.fixture
@@ -35,6 +41,9 @@ def tree(tmp_path):
     shutil.copytree(ROOT / "configs", root / "configs")
     shutil.copy(ROOT / "spacy_elmo" / "bilm" / "kernels" / "abi.py", kernels)
     (kernels / "a.c").write_text("int one(void) { return 1; }\n")
+    for path in DATA:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
     return root
 
 
@@ -76,6 +85,16 @@ def test_a_wheel_without_a_compiler_is_for_all_platforms(tree, monkeypatch):
         "spacy_elmo",
         name[: -len("-py3-none-any.whl")] + ".dist-info",
     }
+
+
+def test_a_wheel_from_the_source_distribution_has_all_data(tree, monkeypatch, tmp_path):
+    program = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=tree, check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    files = wheel(unpacked, monkeypatch, compiler="false")[1]
+    assert len(DATA) > 8 and {path.as_posix() for path in DATA} <= set(files)
 
 
 def test_metadata(tree, monkeypatch):
