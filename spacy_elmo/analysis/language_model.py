@@ -24,7 +24,7 @@ from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..catalogue.weight_names import find_weights
 from ..pipeline.encode.sequences import Sequences
 from ..pipeline.encode.spans import SpanGetter, rule_spans
-from ..pipeline.options import BiLMOptions
+from ..pipeline.factory_options import BiLMOptions
 
 Context: TypeAlias = Literal["before", "after", "both"]
 """Words of the sentence that a prediction depends on: those before the token, those after it, or both."""

@@ -17,10 +17,10 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from ..catalogue.weight_names import AUTO
+from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of
 from .listen.tok2vec import ReplaceListenerConfig, replace_listener
-from .options import BiLMOptions, ElmoOptions, default_options
 from .pipeline_meta import credit_and_check_language
 from .pipeline_ref import PipelineRef
 from .store.extensions import install_extensions
@@ -44,7 +44,7 @@ class Elmo(TrainablePipe):
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
         name: name of the component in the pipeline.
-        options: the options of the config, an `ElmoOptions` (`options.py`).
+        options: the options of the config, an `ElmoOptions` (`factory_options.py`).
         pipeline: the pipeline, if it is known.
     """
 

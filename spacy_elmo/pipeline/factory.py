@@ -1,5 +1,5 @@
 """The `elmo` factory, which spaCy registers before any component is made. Its options are the fields of `ElmoOptions`,
-in `options.py`."""
+in `factory_options.py`."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..catalogue.weight_names import AUTO, default_weights
-from .options import ElmoOptions, default_options, flatten_options
+from .factory_options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:
     from .component import Elmo

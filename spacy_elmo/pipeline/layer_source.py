@@ -14,7 +14,7 @@ from thinc.types import Floats3d
 
 from .config_only import ConfigOnly
 from .encode.encoder import averages, layers_and_width, shim_of
-from .options import ElmoOptions
+from .factory_options import ElmoOptions
 from .pipeline_ref import PipelineRef
 from .store.cache import LayerCache
 from .store.extensions import install_extensions, store_layers, stored_layers

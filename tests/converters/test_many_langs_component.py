@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.many_langs.conversion import convert
 from spacy_elmo.pipeline.encode.shim import BiLMShim
-from spacy_elmo.pipeline.options import BiLMOptions
+from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
 from tests.converters import foreign_many_langs as foreign
 

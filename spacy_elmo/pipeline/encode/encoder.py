@@ -10,7 +10,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import ArgsKwargs, Floats2d, Floats3d
 
 from ...bilm.tensors import is_finite
-from ..options import BiLMOptions
+from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .sequences import Sequences
 from .shim import BiLMShim

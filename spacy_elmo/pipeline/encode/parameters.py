@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
-from ..options import Trainable
+from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:

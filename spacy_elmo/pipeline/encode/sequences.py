@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...bilm.model import BiLM
 from ...text.sentences import SPACE, word_kinds
-from ..options import SpanGetter
+from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
 
 FirstState = Callable[[int], tuple[Tensor, Tensor] | None]

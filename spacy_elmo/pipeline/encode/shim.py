@@ -21,7 +21,7 @@ from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ...catalogue.weight_names import AUTO, default_weights, find_weights
 from ...digest import Digest
-from ..options import BiLMOptions, Trainable
+from ..factory_options import BiLMOptions, Trainable
 from .parameters import (
     change_counters,
     factors_by_layer,

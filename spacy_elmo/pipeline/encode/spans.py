@@ -9,7 +9,7 @@ from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 
 from ...text.sentences import starts_of_kinds, word_kinds
-from ..options import SpanGetter
+from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:

@@ -10,8 +10,8 @@ from thinc.types import Floats2d
 
 from ..config_only import ConfigOnly
 from ..encode.encoder import layers_and_width
+from ..factory_options import flatten_options
 from ..layer_source import LayerSource
-from ..options import flatten_options
 from .scalar_mix import MixOptions, scalar_mix
 
 _SENTINEL = "elmo_listener"

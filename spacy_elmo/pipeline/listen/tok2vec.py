@@ -10,8 +10,8 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from ..encode.encoder import configure, layers_and_width
+from ..factory_options import BiLMOptions, ElmoOptions, flatten_options
 from ..layer_source import LayerSource
-from ..options import BiLMOptions, ElmoOptions, flatten_options
 from .listener import mix_layers
 from .scalar_mix import MixOptions, scalar_mix
 

@@ -21,7 +21,7 @@ from ...digest import Digest
 from ...files import atomic_write
 from ..encode.encoder import shim_of
 from ..encode.spans import rule_spans, spans_of
-from ..options import SpanGetter
+from ..factory_options import SpanGetter
 
 # Memory of an entry beside its layers, roughly.
 _ENTRY_BYTES = 200

@@ -20,7 +20,7 @@ from spacy_elmo.pipeline.encode.encoder import (
     shim_of,
 )
 from spacy_elmo.pipeline.encode.spans import sentence_spans, whole_docs, window_spans
-from spacy_elmo.pipeline.options import BiLMOptions
+from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
 from tests.pipelines import TEXTS, assert_close
 

@@ -18,7 +18,7 @@ from spacy_elmo.pipeline.encode import shim as module
 from spacy_elmo.pipeline.encode.sequences import Sequences
 from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.encode.spans import whole_docs
-from spacy_elmo.pipeline.options import BiLMOptions
+from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
 
 

@@ -16,7 +16,7 @@ from spacy.training import Example
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
 from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
-from spacy_elmo.pipeline.options import BiLMOptions
+from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
 from tests import pipelines
 from tests.pipelines import TEXTS

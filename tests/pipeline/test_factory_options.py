@@ -9,10 +9,15 @@ import spacy
 from spacy.util import registry
 
 from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
-from spacy_elmo.pipeline import options as module
+from spacy_elmo.pipeline import factory_options as module
+from spacy_elmo.pipeline.factory_options import (
+    BiLMOptions,
+    ElmoOptions,
+    default_options,
+    flatten_options,
+)
 from spacy_elmo.pipeline.listen import scalar_mix
 from spacy_elmo.pipeline.listen.scalar_mix import MixOptions
-from spacy_elmo.pipeline.options import BiLMOptions, ElmoOptions, default_options, flatten_options
 from tests import pipelines
 
 
