@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .kernels.matmul import matmul
+from .kernels.matmul import matmul, matmul_dtype
+from .kernels.prepacked import MatmulWeight, convert
 from .kernels.softmax_terms import row_products, softmax_terms
+from .kernels.weight_gradient import weight_gradient
 
 # A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
@@ -64,7 +66,8 @@ class Head(nn.Module):
         m = len(targets)
         true = row_products(hidden, weight[:m]) + bias[:m] - negatives.log_count(targets)
         hits = negatives.hits(targets)
-        others = _LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, hits)
+        matrix = convert(weight[m:].detach().t(), matmul_dtype(hidden))
+        others = _LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, matrix, hits)
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
@@ -75,8 +78,9 @@ class Head(nn.Module):
             targets: (M,) vocabulary rows.
         """
         rows = self.rows_per_block
+        matrix = convert(self.weight.detach().t(), matmul_dtype(hidden))
         losses = [
-            _LogSumExp.apply(block, self.weight, self.bias[:, 0], None)
+            _LogSumExp.apply(block, self.weight, self.bias[:, 0], matrix, None)
             - row_products(block, F.embedding(block_targets, self.weight))
             - self.bias[block_targets, 0]
             for block, block_targets in zip(hidden.split(rows), targets.split(rows), strict=True)
@@ -91,7 +95,7 @@ class Head(nn.Module):
 
 class _LogSumExp(torch.autograd.Function):
     """Log of the sum of e^logit in each row, where logits = h W^T + b; those at `hits`, (n, 2) rows and columns, are
-    left out.
+    left out. `matrix` is W^T, converted.
 
     Autograd would process (M, S) numbers some ten times. This overwrites the logits with their exponentials, and
     the backward pass multiplies by these unscaled: the scale of each row is applied to `hidden` instead.
@@ -99,30 +103,31 @@ class _LogSumExp(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, hits: Tensor | None
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        matrix: MatmulWeight,
+        hits: Tensor | None,
     ) -> Tensor:
-        device = hidden.device.type
-        autocast = torch.is_autocast_enabled(device)
-        compute_dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
-        h, w = hidden.to(compute_dtype), weight.to(compute_dtype)
-        with torch.autocast(device, enabled=False):
-            logits = matmul(h, w.t())
+        with torch.autocast(hidden.device.type, enabled=False):
+            logits = matrix(hidden.to(matrix.dtype))
             if hits is not None:
                 logits[hits.unbind(1)] = -math.inf
             exponentials, sums, log_sums = softmax_terms(logits, bias.contiguous())
-        ctx.save_for_backward(hidden, w, exponentials, sums)
+        ctx.save_for_backward(hidden, weight, exponentials, sums)
         return log_sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, w, exponentials, sums = ctx.saved_tensors
+        hidden, weight, exponentials, sums = ctx.saved_tensors
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
-        scaled = torch.cat([hidden * scale, scale], 1).to(w.dtype)
+        scaled = torch.cat([hidden * scale, scale], 1).to(exponentials.dtype)
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
-            dweight = matmul(exponentials.t(), scaled).to(hidden.dtype)
-            dhidden = matmul(exponentials, w).to(hidden.dtype) * scale
-        return dhidden, dweight[:, :-1], dweight[:, -1], None
+            dweight = weight_gradient(exponentials, scaled)
+            dhidden = matmul(exponentials, weight.to(scaled.dtype)).to(hidden.dtype) * scale
+        return dhidden, dweight[:, :-1], dweight[:, -1], None, None
 
 
 class Negatives:

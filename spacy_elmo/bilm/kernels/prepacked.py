@@ -110,9 +110,14 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
     check_precision(precision, weight.device)
     if precision == "int8":
         return Int8Weight(weight)
-    if precision == "float32" and float32_function("product", weight):
-        return PackedWeight(weight)
     onednn = torch.backends.mkldnn.is_available() and weight.is_cpu and weight.numel()
     if precision == "bfloat16" and onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return PrepackedWeight(weight)
-    return PlainWeight(weight, getattr(torch, precision))
+    return convert(weight, getattr(torch, precision))
+
+
+def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
+    """Convert a matrix for several products in a number type, whose results are those of `matmul`."""
+    if dtype == torch.float32 and float32_function("product", weight):
+        return PackedWeight(weight)
+    return PlainWeight(weight, dtype)

@@ -24,5 +24,8 @@ typedef struct {
     int64_t row, rows;
 } Block;
 
+/* Rows of a packed panel, of which a block may fill less. */
+static int64_t panel_rows(const WeightGradient *args) { return args->rows < ROWS ? args->rows + args->rows % 2 : ROWS; }
+
 #define TEMPLATE "weight_gradient_template.h"
 #include "for_each_processor.h"

@@ -41,8 +41,9 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     sums = torch.empty((k, m)) if into is None else into
     if not n:
         return sums if into is not None else sums.zero_()
-    left_scratch = left.new_empty(_rounded(k, _PANEL) * _ROWS)
-    right_scratch = right.new_empty(_rounded(m, _COLUMNS) * _ROWS)
+    rows = min(n + n % 2, _ROWS)
+    left_scratch = left.new_empty(_rounded(k, _PANEL) * rows)
+    right_scratch = right.new_empty(_rounded(m, _COLUMNS) * rows)
     function(
         _WeightGradient(
             torch.get_num_threads(), n,

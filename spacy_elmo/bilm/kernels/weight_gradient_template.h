@@ -20,17 +20,18 @@ INLINE void NAMED(pack_rows)(const NUMBER *from, int64_t stride, int64_t rows, i
 }
 
 /* `rows` rows of a matrix as panels of its columns. */
-TARGET static void NAMED(pack_block)(const NUMBER *matrix, int64_t stride, int64_t rows, int64_t columns, NUMBER *packed) {
+TARGET static void NAMED(pack_block)(const NUMBER *matrix, int64_t stride, int64_t rows, int64_t columns, NUMBER *packed,
+                                     int64_t panel_rows) {
     /* Row by row: lines of rows that are a power of two apart take the same few places of a cache. */
     for (int64_t row = 0; row < rows; row += PAIR)
         for (int64_t column = 0; column < columns; column += PANEL)
             NAMED(pack_rows)(matrix + row * stride + column, stride, rows - row, columns - column,
-                             packed + column * ROWS + row * PANEL);
+                             packed + column * panel_rows + row * PANEL);
 }
 
 /* Sums of the columns of a left panel with those of some right ones, at most four, over the rows that are packed. */
 TARGET static void NAMED(panel_sums)(const NUMBER *left, int64_t left_columns, const NUMBER *right, int64_t right_columns,
-                                     int64_t rows, float *sums, int64_t stride, int add) {
+                                     int64_t rows, int64_t panel_rows, float *sums, int64_t stride, int add) {
     const float zeros[COLUMNS] = {0};
     float scratch[PANEL * COLUMNS];
     const int64_t panels = (right_columns + PANEL - 1) / PANEL;
@@ -40,7 +41,7 @@ TARGET static void NAMED(panel_sums)(const NUMBER *left, int64_t left_columns, c
             memcpy(scratch + r * COLUMNS, sums + r * stride, right_columns * sizeof *sums);
     for (int64_t row = 0; row < rows; row += INNER)
         NAMED(tiles)(left_columns, panels, (least(INNER, rows - row) + PAIR - 1) / PAIR, left + row * PANEL, PAIR,
-                     PANEL * PAIR, right + row * PANEL, ROWS * PANEL, whole ? sums : scratch, whole ? stride : COLUMNS,
+                     PANEL * PAIR, right + row * PANEL, panel_rows * PANEL, whole ? sums : scratch, whole ? stride : COLUMNS,
                      add || row > 0 ? NULL : zeros);
     if (!whole)
         for (int64_t r = 0; r < left_columns; r++)
@@ -50,24 +51,26 @@ TARGET static void NAMED(panel_sums)(const NUMBER *left, int64_t left_columns, c
 static void NAMED(pack_left)(const void *arguments, int64_t first, int64_t last) {
     const Block *block = arguments;
     const WeightGradient *args = block->args;
+    const int64_t panel = panel_rows(args);
     for (int64_t column = first * COLUMNS; column < least(last * COLUMNS, args->left_columns); column += COLUMNS)
         NAMED(pack_block)((const NUMBER *)args->left + block->row * args->left_stride + column, args->left_stride,
                           block->rows, least(COLUMNS, args->left_columns - column),
-                          (NUMBER *)args->left_scratch + column * ROWS);
+                          (NUMBER *)args->left_scratch + column * panel, panel);
 }
 
 static void NAMED(sum_columns)(const void *arguments, int64_t first, int64_t last) {
     const Block *block = arguments;
     const WeightGradient *args = block->args;
-    NUMBER *packed = (NUMBER *)args->right_scratch + first * BLOCK * ROWS;
+    const int64_t panel = panel_rows(args);
+    NUMBER *packed = (NUMBER *)args->right_scratch + first * BLOCK * panel;
     for (int64_t column = first * BLOCK; column < least(last * BLOCK, args->right_columns); column += BLOCK) {
         const int64_t columns = least(BLOCK, args->right_columns - column);
         const NUMBER *right = (const NUMBER *)args->right + block->row * args->right_stride + column;
-        NAMED(pack_block)(right, args->right_stride, block->rows, columns, packed);
+        NAMED(pack_block)(right, args->right_stride, block->rows, columns, packed, panel);
         for (int64_t row = 0; row < args->left_columns; row += PANEL)
             for (int64_t k = 0; k < columns; k += COLUMNS)
-                NAMED(panel_sums)((const NUMBER *)args->left_scratch + row * ROWS, least(PANEL, args->left_columns - row),
-                                  packed + k * ROWS, least(COLUMNS, columns - k), block->rows,
+                NAMED(panel_sums)((const NUMBER *)args->left_scratch + row * panel, least(PANEL, args->left_columns - row),
+                                  packed + k * panel, least(COLUMNS, columns - k), block->rows, panel,
                                   args->sums + row * args->sum_stride + column + k, args->sum_stride,
                                   args->add || block->row > 0);
     }
