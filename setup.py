@@ -19,7 +19,7 @@ LIBRARY = "spacy_elmo.bilm.kernels._native"
 
 # No -ffast-math: not-a-number has to stay one, because training stops at it. No contraction, which compilers do
 # differently: what is multiplied and added in one rounding is written so.
-FLAGS = ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 
 
 class BuildLibrary(build_ext):

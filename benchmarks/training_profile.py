@@ -31,17 +31,15 @@ from spacy_elmo.bilm.head import Head, Negatives
 from spacy_elmo.bilm.kernels import matmul, native
 from spacy_elmo.bilm.kernels.convolution import _Maxima
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
-from spacy_elmo.bilm.kernels.plain_lstm_gradient import PlainLSTM
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.training.allocation import reuse_memory
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
 KERNELS = {
     FusedLSTM: "LSTM, products and gates",
-    PlainLSTM: "LSTM, without its products",
     _Maxima: "convolution, products and maxima",
 }
-"""What the native kernels and their plain twins compute in one operation."""
+"""What the native kernels compute in one operation."""
 
 
 def peak(dtype: torch.dtype) -> float:

@@ -11,7 +11,6 @@ from .config import BiLMConfig
 from .kernels.fused_lstm import FusedDirection, has_kernel
 from .kernels.fused_lstm_gradient import FusedLSTM
 from .kernels.plain_lstm import Clips, Direction
-from .kernels.plain_lstm_gradient import PlainLSTM
 from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
 from .matmul_precision import Precision
 
@@ -68,22 +67,20 @@ class LSTMLayer(nn.Module):
         autocast = torch.is_autocast_enabled(device)
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         with torch.autocast(device, enabled=False):
-            if torch.is_grad_enabled() and any(
-                t.requires_grad for t in (x, h, c, *self.parameters())
-            ):
-                fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
-                function = FusedLSTM if fused else PlainLSTM
+            fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
+            tensors = x, h, c, *self.parameters()
+            if fused and torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 parameters = zip(*self._parameters_by_direction(), strict=True)
                 return _stack_directions(
                     [
-                        function.apply(
+                        FusedLSTM.apply(
                             x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype
                         )
                         for x_, weights, h_, c_ in zip(x, parameters, h, c, strict=True)
                     ]
                 )
             directions: Sequence[Direction | FusedDirection]
-            if has_kernel(compute_dtype, x, h, c, *self.parameters()):
+            if fused:
                 directions = self._fused_directions(compute_dtype)
             else:
                 directions = self._directions(lambda weight: PlainWeight(weight, compute_dtype))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,37 +9,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import address, functions
+from .native import functions
 from .panels import pack, padded
 
 _PANEL = 16
 _ACTIVATIONS = ("none", "relu", "tanh")
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _Convolution(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("threads", "words", "columns", "dim", "groups", "features")),
-        *(
-            (name, _POINTER)
-            for name in ("widths", "filters_per_group", "lengths", "ids", "characters")
-        ),
-        *((name, _POINTER) for name in ("weights", "biases", "scratch", "maxima", "winners")),
-        ("activation", _SIZE),
-    ]
-
-
-class _Gradient(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("parts", "words", "columns", "dim", "groups", "features")),
-        *(
-            (name, _POINTER)
-            for name in ("widths", "filters_per_group", "lengths", "ids", "characters")
-        ),
-        *((name, _POINTER) for name in ("weights", "dmaxima", "winners", "scratch")),
-        *((name, _SIZE) for name in ("number_of_characters", "number_of_weights")),
-        *((name, _POINTER) for name in ("dcharacters", "dweights")),
-    ]
 
 
 def has_kernel(compute_dtype: torch.dtype, characters: Tensor) -> bool:
@@ -103,11 +76,8 @@ class _Maxima(torch.autograd.Function):
         low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
         scratch = low_table.new_empty((words, columns, table.shape[1]))
         functions("convolution")[compute_dtype](
-            _Convolution(
-                torch.get_num_threads(), words, columns, table.shape[1], count, features,
-                *map(address, (widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners)),
-                activation,
-            )
+            torch.get_num_threads(), words, columns, table.shape[1], count, features,
+            widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners, activation,
         )  # fmt: skip
         ctx.activation = _ACTIVATIONS[activation]
         ctx.save_for_backward(ids, lengths, characters, pooled, winners, *filters)
@@ -132,11 +102,9 @@ class _Maxima(torch.autograd.Function):
             table.new_zeros((parts, len(weights))),
         )
         functions("convolution_gradient")[torch.float32](
-            _Gradient(
-                parts, words, columns, dim, len(filters), gradient.shape[1],
-                *map(address, (widths, numbers, lengths, ids, table, weights, gradient, winners, scratch)),
-                table.numel(), len(weights), address(dtable), address(dweights),
-            )
+            parts, words, columns, dim, len(filters), gradient.shape[1],
+            widths, numbers, lengths, ids, table, weights, gradient, winners, scratch,
+            table.numel(), len(weights), dtable, dweights,
         )  # fmt: skip
         sizes = [len(weight) for weight in wide]
         dfilters = [

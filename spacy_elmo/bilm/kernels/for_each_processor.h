@@ -6,8 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "symbol_names.h"
 #include "threads.h"
+
+/* Names of functions: what they do, the type of their numbers and the kind of processor, and the version of their arguments
+   (abi.py). */
+
+#define JOINED(name, variant, abi) name##_##variant##_##abi
+#define EXPANDED(name, variant, abi) JOINED(name, variant, abi)
+#define OF_VARIANT(name, variant) EXPANDED(name, variant, ABI)
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,6 +30,9 @@
 /* Columns of a panel, and of the sums that are computed together: those of four panels, which for the gates of an LSTM are
    one of each gate. */
 enum { PANEL = 16, GATES = 4, COLUMNS = 64 };
+
+/* Python gives structures as fields of 8 bytes (native.py). */
+_Static_assert(sizeof(void *) == 8, "the kernels are for processors of 64 bits");
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 

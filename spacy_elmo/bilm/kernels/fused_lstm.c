@@ -21,7 +21,7 @@ typedef struct {
     const void *weights;    /* (2 width, 4 dim) [W_x ; W_h] in panels */
     const void *projection; /* (dim, width) in panels, or NULL */
     const float *bias;      /* (4 dim,) */
-    float cell_clip, out_clip;
+    double cell_clip, out_clip;
     void *xh;       /* (M, 2 width) [x ; h]: x is given, and h for the first step */
     float *state;   /* (B, dim) c: before the first step, then after the last */
     void *hiddens;  /* (M, dim) */
@@ -36,7 +36,7 @@ typedef struct {
     int64_t dim, width;     /* as forward */
     const void *weights;    /* W_x transposed, then W_h transposed: each (4 dim, width) in panels */
     const void *projection; /* (width, dim) in panels, or NULL */
-    float cell_clip, out_clip;
+    double cell_clip, out_clip;
     const void *gates;        /* (M, 4 dim) of the forward pass */
     const float *cells;       /* (M, dim) of the forward pass */
     const float *first_cells; /* (B, dim) c before the first step */
@@ -54,7 +54,7 @@ typedef struct {
     int64_t threads, rows, dim;
     const float *inputs, *recurrent; /* (rows, 4 dim) */
     const float *bias;               /* (4 dim,) */
-    float clip;
+    double clip;
     float *state;  /* (rows, dim) c, of the step before and then of this one */
     float *hidden; /* (rows, dim) */
 } Step;

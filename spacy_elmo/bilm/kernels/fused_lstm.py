@@ -1,9 +1,9 @@
 """Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
 
-`plain_lstm` and `plain_lstm_gradient` call a matrix product and a pass over the gates for every step. This kernel
-computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left
-the cache. In float32 it computes the same bits on every processor, for a sequence alone and beside others. Those two
-modules are the plain version, which runs everywhere else. For bfloat16 it requires AVX512-BF16.
+`plain_lstm` calls a matrix product and a pass over the gates for every step. This kernel computes x W_x and h W_h as
+one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left the cache. In float32 it
+computes the same bits on every processor, for a sequence alone and beside others. That module is the plain version,
+which runs everywhere else. For bfloat16 it requires AVX512-BF16.
 
 In what is kept between forward and backward, sizes are padded to multiples of 16, the columns of a panel: P to P' and
 C to C'.
@@ -11,7 +11,6 @@ C to C'.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,31 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .native import address, functions
+from .native import functions
 from .panels import pack, padded
 from .plain_lstm import Clips, blocks
-
-_SIZE, _POINTER, _NUMBER = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
-
-
-class _Forward(ctypes.Structure):
-    _fields_ = [
-        *(("parts", _SIZE), ("steps", _SIZE), ("rows", _POINTER), ("dim", _SIZE), ("width", _SIZE)),
-        *((name, _POINTER) for name in ("weights", "projection", "bias")),
-        *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
-        *((name, _POINTER) for name in ("xh", "state", "hiddens", "gates", "cells", "outputs")),
-    ]
-
-
-class _Backward(ctypes.Structure):
-    _fields_ = [
-        *(("parts", _SIZE), ("steps", _SIZE), ("rows", _POINTER), ("dim", _SIZE), ("width", _SIZE)),
-        *((name, _POINTER) for name in ("weights", "projection")),
-        *((name, _NUMBER) for name in ("cell_clip", "out_clip")),
-        *((name, _POINTER) for name in ("gates", "cells", "first_cells", "outputs", "dgiven")),
-        *((name, _POINTER) for name in ("dgates", "doutputs", "dx", "dhidden", "dstate")),
-        ("dbias", _POINTER),
-    ]
 
 
 class Forward(NamedTuple):
@@ -155,11 +132,8 @@ def forward(
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
     functions("fused_forward")[compute_dtype](
-        _Forward(
-            torch.get_num_threads(), len(batch_sizes), address(steps), wide_dim, wide_width,
-            *map(address, (*weights, own_bias)), *map(_limit, clips),
-            *map(address, (xh, state, hiddens, gates, cells, outputs)),
-        )
+        torch.get_num_threads(), len(batch_sizes), steps, wide_dim, wide_width,
+        *weights, own_bias, *map(_limit, clips), xh, state, hiddens, gates, cells, outputs,
     )  # fmt: skip
     last_h = h.clone(memory_format=torch.contiguous_format)
     last_h[:first] = outputs[_last_rows(batch_sizes), :width]
@@ -240,12 +214,9 @@ def backward(
     dgiven = _widened(dgiven, wide_width).contiguous()
     first_cells = _widened(first_cells, wide_dim).contiguous()
     functions("fused_backward")[weights.gates.dtype](
-        _Backward(
-            threads, len(batch_sizes), address(steps), wide_dim, wide_width,
-            *map(address, weights), *map(_limit, clips),
-            *map(address, (kept.gates, kept.cells, first_cells, kept.outputs, dgiven)),
-            *map(address, (dgates, doutputs, dx, dhidden, dstate, dbias)),
-        )
+        threads, len(batch_sizes), steps, wide_dim, wide_width, *weights, *map(_limit, clips),
+        kept.gates, kept.cells, first_cells, kept.outputs, dgiven,
+        dgates, doutputs, dx, dhidden, dstate, dbias,
     )  # fmt: skip
     return Gradients(dgates, doutputs, dx, dbias.sum(0))
 
@@ -266,7 +237,7 @@ def _widened(rows: Tensor, columns: int) -> Tensor:
 
 
 def _limit(clip: float | None) -> float:
-    return math.inf if clip is None else clip
+    return math.inf if clip is None else float(clip)
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:

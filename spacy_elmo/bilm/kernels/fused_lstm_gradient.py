@@ -1,4 +1,4 @@
-"""An LSTM direction with a graph, by the kernel of `fused_lstm`: what `plain_lstm_gradient` is for `plain_lstm`."""
+"""An LSTM direction with a graph, by the kernel of `fused_lstm`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .weight_gradient import weight_gradient
 
 
 class FusedLSTM(torch.autograd.Function):
-    """`plain_lstm.run` with a graph. No gradient flows out of the state that it returns."""
+    """`plain_lstm.Direction.run` by the kernel, with a graph."""
 
     @staticmethod
     def forward(
@@ -33,7 +33,8 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as of `plain_lstm_gradient.PlainLSTM`."""
+        """Arguments as of `plain_lstm.Direction` and its `run`; the matrices are multiplied in the type
+        `compute_dtype`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:

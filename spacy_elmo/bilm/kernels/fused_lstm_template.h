@@ -42,7 +42,7 @@ INLINE NAMED(Cells) NAMED(cells)(const Lanes z[GATES], Lanes state, Lanes clip) 
 TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, int64_t row, int64_t rank,
                                         int64_t cell, const float *z) {
     const int64_t dim = args->dim;
-    const Lanes clip = SPREAD(args->cell_clip);
+    const Lanes clip = SPREAD((float)args->cell_clip);
     for (int64_t r = 0; r < rows; r++, z += COLUMNS)
         for (int64_t k = 0; k < PANEL; k += WIDTH) {
             float *state = args->state + (rank + r) * dim + cell + k;
@@ -64,7 +64,7 @@ TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_
                                   int64_t next, float *sums) {
     const int64_t dim = args->dim, width = args->width;
     const NUMBER *hidden = (const NUMBER *)args->hiddens + row * dim;
-    const Lanes clip = SPREAD(args->out_clip);
+    const Lanes clip = SPREAD((float)args->out_clip);
     const float zeros[COLUMNS] = {0};
     for (int64_t column = 0; column < width; column += COLUMNS) {
         const int64_t columns = least(COLUMNS, width - column);
@@ -114,7 +114,7 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
                                          const float *previous_cells, const float *dhidden, int64_t stride,
                                          float *dbias) {
     const int64_t dim = args->dim;
-    const Lanes one = SPREAD(1.0f), clip = SPREAD(args->cell_clip);
+    const Lanes one = SPREAD(1.0f), clip = SPREAD((float)args->cell_clip);
     for (int64_t k = 0; k < PANEL; k += WIDTH, cell += WIDTH) {
         Lanes sum[GATES];
         for (int gate = 0; gate < GATES; gate++)
@@ -149,7 +149,7 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
 /* The gradients of some outputs: those given, and those through the next step. Where outputs were clipped there is none. */
 TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t rows, int64_t row, int64_t rank) {
     const int64_t width = args->width;
-    const Lanes clip = SPREAD(args->out_clip);
+    const Lanes clip = SPREAD((float)args->out_clip);
     for (int64_t k = 0; k < rows * width; k += WIDTH) {
         float *dhidden = args->dhidden + rank * width + k;
         Lanes d = LOAD(args->dgiven + row * width + k) + LOAD(dhidden);
@@ -252,7 +252,7 @@ TARGET static void NAMED(step_rows)(const void *arguments, int64_t first, int64_
                 memcpy(numbers[2 * GATES], args->bias + gate * dim + cell, bytes);
                 z[gate] = LOAD(numbers[gate]) + LOAD(numbers[GATES + gate]) + LOAD(numbers[2 * GATES]);
             }
-            NAMED(Cells) cells = NAMED(cells)(z, LOAD(state), SPREAD(args->clip));
+            NAMED(Cells) cells = NAMED(cells)(z, LOAD(state), SPREAD((float)args->clip));
             memcpy(args->state + row * dim + cell, &cells.c, bytes);
             memcpy(args->hidden + row * dim + cell, &cells.hidden, bytes);
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import torch
@@ -10,18 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .matmul import matmul, multiply
-from .native import address, float32_function
+from .native import float32_function
 from .panels import Panels
 from .weight_gradient import weight_gradient
-
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _Arguments(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("threads", "rows", "dim")),
-        *((name, _POINTER) for name in ("x", "gates", "out")),
-    ]
 
 
 def highway(
@@ -54,9 +44,7 @@ def highway_gates(
     c, t = gates.chunk(2, 1)
     multiply(x, carry, carry_bias, c)
     multiply(x, transform, transform_bias, t)
-    float32_function("highway")(
-        _Arguments(torch.get_num_threads(), *x.shape, *map(address, (x, gates, out)))
-    )
+    float32_function("highway")(torch.get_num_threads(), *x.shape, x, gates, out)
     return gates, out
 
 

@@ -7,7 +7,7 @@ import functools
 import torch
 from torch import Tensor
 
-from .native import address, byte_function
+from .native import float32_function
 
 LARGEST = 127
 
@@ -32,9 +32,9 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (n, k) int8, and (n,) float32 the scale of each row: the value of 1.
     """
-    if x.is_cpu and x.dtype == torch.float32 and (function := byte_function("quantize")):
+    if function := float32_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
-        function(torch.get_num_threads(), *x.shape, *map(address, (x, whole, scales)))
+        function(torch.get_num_threads(), *x.shape, x, whole, scales)
         return whole, scales
     most = x.abs().amax(1)
     most = torch.where(most.isfinite(), most, torch.nan)  # of a row with infinity
@@ -53,7 +53,7 @@ def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     Returns:
         (n, m) float32.
     """
-    if sums.is_cpu and (function := byte_function("dequantize")):
-        function(torch.get_num_threads(), *sums.shape, *map(address, (sums, rows, columns)))
+    if function := float32_function("dequantize", rows, columns):
+        function(torch.get_num_threads(), *sums.shape, sums, rows, columns)
         return sums.view(torch.float32)
     return sums.float().mul_(rows[:, None]).mul_(columns)

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import address, float32_function
+from .native import float32_function
 from .panels import Panels
 from .weight_gradient import weight_gradient
-
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _Arguments(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("threads", "rows", "inner", "columns")),
-        *(("left", _POINTER), ("row_step", _SIZE)),
-        *(("panels", _POINTER), ("right", _POINTER), ("inner_step", _SIZE), ("column_step", _SIZE)),
-        *(("start", _POINTER), ("sums", _POINTER), ("sum_step", _SIZE)),
-    ]
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
@@ -62,16 +50,13 @@ def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tenso
     """
     x = x if x.stride(1) == 1 else x.contiguous()
     bias = None if bias is None else bias.contiguous()
-    right: tuple[int | None, ...]
+    right: tuple[object, ...]
     if isinstance(weight, Panels):
-        right = address(weight.numbers), None, 0, 0
+        right = weight.numbers, None, 0, 0
     else:
-        right = None, address(weight), *weight.stride()
+        right = None, weight, *weight.stride()
     float32_function("product")(
-        _Arguments(
-            torch.get_num_threads(), *x.shape, out.shape[1], address(x), x.stride(0), *right,
-            address(bias), address(out), out.stride(0),
-        )
+        torch.get_num_threads(), *x.shape, out.shape[1], x, x.stride(0), *right, bias, out, out.stride(0),
     )  # fmt: skip
 
 

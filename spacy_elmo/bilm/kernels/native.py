@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 from functools import cache
 from pathlib import Path
@@ -24,10 +25,6 @@ CHOICE = "SPACY_ELMO_KERNELS"
 `processors`. The bits are the same."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The kinds of processor, the fastest first."""
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-_ARGUMENTS = [_SIZE] * 3 + [_POINTER] * 3
-"""Types of the arguments of `quantize` and `dequantize`; the other functions take one structure. A change raises
-`ABI`."""
 
 
 def active_kernels() -> str:
@@ -63,7 +60,10 @@ def processors() -> list[str]:
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions of this name by the type of their products. Each takes one structure."""
+    """Return the C functions of this name by the type of their products.
+
+    Each takes one structure, which is documented in C, and is called here with its fields in their order.
+    """
     kind = processor()
     return {} if kind is None else _functions(name, kind)
 
@@ -78,7 +78,7 @@ def _functions(name: str, kind: str) -> dict[torch.dtype, Any]:
         function = getattr(library(), f"{name}_{variant}_{ABI}", None)
         if function is not None and (dtype == torch.float32 or _runs(variant)):
             function.restype = None
-            found[dtype] = _with_structure(function)
+            found[dtype] = _with_fields(function)
     return found
 
 
@@ -87,8 +87,18 @@ def _runs(variant: str) -> bool:
     return bool(function and function())
 
 
-def _with_structure(function: Any) -> Any:
-    return lambda structure: function(ctypes.byref(structure))
+def _with_fields(function: Any) -> Any:
+    # The fields hold 8 bytes each: int64_t, double or a pointer.
+    return lambda *fields: function((ctypes.c_int64 * len(fields))(*map(_bits, fields)))
+
+
+def _bits(field: Tensor | float | None) -> int:
+    """Return the bits of a field: of a tensor, its address; of None, NULL."""
+    if isinstance(field, Tensor):
+        return field.data_ptr()
+    return (
+        struct.unpack("q", struct.pack("d", field))[0] if isinstance(field, float) else field or 0
+    )
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
@@ -96,19 +106,6 @@ def float32_function(name: str, *tensors: Tensor | None) -> Any:
     if any(t is not None and not (t.is_cpu and t.dtype == torch.float32) for t in tensors):
         return None
     return functions(name).get(torch.float32)
-
-
-def byte_function(name: str) -> Any:
-    """Return `quantize` or `dequantize`; None if nothing was compiled."""
-    function = getattr(library(), f"{name}_float32_{ABI}", None)
-    if function is not None:
-        function.argtypes, function.restype = _ARGUMENTS, None
-    return function
-
-
-def address(tensor: Tensor | None) -> int | None:
-    """Return the address of a contiguous tensor's first number; None, which is passed as NULL, for None."""
-    return None if tensor is None else tensor.data_ptr()
 
 
 def path() -> Path:

@@ -5,27 +5,15 @@ In bfloat16 the rows lie two and two, because one lane of an instruction multipl
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .native import address, functions
+from .native import functions
 
 _PANEL = 16
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _Packing(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("panels", "inner", "known_inner", "columns", "gates")),
-        ("source", _POINTER),
-        *((name, _SIZE) for name in ("inner_step", "column_step", "gate_step")),
-        ("packed", _POINTER),
-        ("panel_step", _SIZE),
-    ]
 
 
 class Panels(NamedTuple):
@@ -50,10 +38,8 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     for part, height in zip(parts, heights, strict=True):
         inner, by_gate, column = part.stride()
         functions("pack_panels")[compute_dtype](
-            _Packing(
-                panels, height, len(part), columns, blocks, address(part), inner, column, by_gate,
-                address(packed[0, start:]), packed.stride(0),
-            )
+            panels, height, len(part), columns, blocks, part, inner, column, by_gate,
+            packed[:1, start:], packed.stride(0),
         )  # fmt: skip
         start += height
     return packed

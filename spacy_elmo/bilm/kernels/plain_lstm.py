@@ -6,20 +6,24 @@ The cell is TensorFlow's `LSTMCell` as bilm-tf uses it (`model.py`, `training.py
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Three things make it fast, and none changes a result: rows are packed, so that padding is never computed; the input half
-x W_x of many steps is one product; the rest of a step is two products and one pass over the gates (`cell`).
+Rows are packed, so that padding is never computed. The input half x W_x of many steps is one product, and so is the
+gradient of each matrix. The rest of a step is two products and one pass over the gates (`cell`); its gradient is that
+of autograd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from . import cell
-from .prepacked import MatmulWeight
+from .prepacked import MatmulWeight, PlainWeight
+from .weight_gradient import weight_gradient
 
 _ROWS_PER_BLOCK = 512
 MAX_KEPT_ROWS = 8192
@@ -50,44 +54,32 @@ class Direction(NamedTuple):
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences; see the function `run`."""
-        return run(x, self, h, c, batch_sizes)
+        """Run over packed sequences (see `Packing`). Differentiable, with `PlainWeight` as matrices.
 
+        Args:
+            x: (M, P) inputs.
+            h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
+            batch_sizes: number of sequences that have each step; they sum to M.
 
-def run(
-    x: Tensor,
-    direction: Direction,
-    h: Tensor,
-    c: Tensor,
-    batch_sizes: Sequence[int],
-    cells: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one direction over packed sequences (see `Packing`), without a graph.
-
-    Args:
-        x: (M, P) inputs.
-        h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-        batch_sizes: number of sequences that have each step; they sum to M.
-        cells: (M, C), written: c after each step.
-
-    Returns:
-        (M, P) the outputs, and the state after each sequence's last step.
-    """
-    compute_dtype = direction.recurrent.dtype
-    y, h, c = torch.empty_like(x), *(t.clone(memory_format=torch.contiguous_format) for t in (h, c))
-    most = max(batch_sizes, default=0)
-    hidden = x.new_empty((most, c.shape[1]), dtype=compute_dtype)
-    gates = None if cells is None else x.new_empty((most, 4 * c.shape[1]), dtype=compute_dtype)
-    # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
-    for steps, part in blocks(batch_sizes):
-        block = batch_sizes[steps]
-        advance(
-            direction.input(x[part].to(compute_dtype)), block, direction, h, c, y[part],
-            [hidden[:n] for n in block],
-            None if gates is None else [gates[:n] for n in block],
-            None if cells is None else cells[part].split(list(block)),
-        )  # fmt: skip
-    return y, h, c
+        Returns:
+            (M, P) the outputs, and the state after each sequence's last step, out of which no gradient flows.
+        """
+        if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
+            y, h, c = _advance(self, x, h, c, batch_sizes)
+            return y, h.detach(), c.detach()
+        outputs = []
+        # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
+        for steps, part in blocks(batch_sizes):
+            arguments = self, x[part], h, c, batch_sizes[steps]
+            if torch.is_grad_enabled():
+                y, h, c = checkpoint(
+                    _advance, *arguments, use_reentrant=False, preserve_rng_state=False
+                )
+            else:
+                y, h, c = _advance(*arguments)
+            outputs.append(y)
+        y = torch.cat(outputs) if outputs else torch.empty_like(x)
+        return y, h.detach(), c.detach()
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
@@ -100,40 +92,62 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
             step, row, size = end, row + size, 0
 
 
-def advance(
-    inputs: Tensor,
-    batch_sizes: Sequence[int],
-    direction: Direction,
-    h: Tensor,
-    c: Tensor,
-    y: Tensor,
-    hiddens: Sequence[Tensor],
-    gates: Sequence[Tensor] | None = None,
-    cells: Sequence[Tensor] | None = None,
-) -> None:
-    """Run one LSTM step for each entry of `batch_sizes`.
+def _advance(
+    direction: Direction, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run one step for each entry of `batch_sizes`; see `Direction.run`."""
+    matrix, recurrent, bias, projection, clips = direction
+    sizes, first = list(batch_sizes), max(batch_sizes, default=0)
+    inputs, shifts = matrix(x.to(matrix.dtype)), [None] * len(sizes)
+    previous: list[Tensor] = []
+    hiddens: list[Tensor] = []
+    if torch.is_grad_enabled():
+        assert isinstance(recurrent, PlainWeight)
+        inputs = _Start.apply(inputs, recurrent.weight, previous)
+        recurrent = PlainWeight(recurrent.weight.detach(), recurrent.dtype)
+        if projection is not None:
+            assert isinstance(projection, PlainWeight)
+            zeros = torch.zeros_like(x, dtype=projection.dtype)
+            shifts = _Start.apply(zeros, projection.weight, hiddens).split(sizes)
+            projection = PlainWeight(projection.weight.detach(), projection.dtype)
+    before, state, outputs = h[:first].to(recurrent.dtype), c[:first], []
+    # The states of sequences that have ended, and of those that have no step.
+    ended = [(h[first:], c[first:])]
+    for n, z, shift in zip(sizes, inputs.split(sizes), shifts, strict=True):
+        if n < len(before):
+            ended.append((before[n:].to(h.dtype), state[n:]))
+            before, state = before[:n], state[:n]
+        previous.append(before.detach())
+        before, state = cell.forward(z, recurrent(before), bias, clips.cell, state)
+        hiddens.append(before.detach())
+        if projection is not None:
+            before = projection(before)
+            before = before if shift is None else before + shift
+        if clips.out is not None:
+            before = before.clamp(-clips.out, clips.out)
+        outputs.append(before)
+    ended.append((before.to(h.dtype), state))
+    y = torch.cat(outputs).to(x.dtype) if outputs else torch.empty_like(x)
+    last_h, last_c = (torch.cat(parts) for parts in zip(*reversed(ended), strict=True))
+    return y, last_h, last_c
+
+
+class _Start(torch.autograd.Function):
+    """Return `start`, to which products of rows and a matrix are added step by step. Its gradient is that of the sums:
+    so the gradient of the matrix is one product, of all rows.
 
     Args:
-        inputs: (M, 4C) x W_x.
-        h, c: (B, ·), changed.
-        y: (M, P), written.
-        hiddens: for each step, (n, C), written: σ(o) tanh(c).
-        gates, cells: for each step, (n, 4C) and (n, C), written: the activated gates and the new c. Both or neither.
+        rows: of each step, known when the backward pass begins.
     """
-    nothing, sizes = [None] * len(batch_sizes), list(batch_sizes)
-    steps = zip(
-        sizes, inputs.split(sizes), y.split(sizes), hiddens, gates or nothing, cells or nothing, strict=True,
-    )  # fmt: skip
-    first = max(batch_sizes, default=0)
-    _, recurrent, bias, projection, clips = direction
-    before, c = h[:first].to(recurrent.dtype), c[:first]
-    for n, z, out, hidden, gate, state in steps:
-        if n < before.shape[0]:
-            h[n : before.shape[0]] = before[n:]
-            before, c = before[:n], c[:n]
-        cell.forward(z, recurrent(before), bias, clips.cell, c, hidden, gate, state)
-        before = hidden if projection is None else projection(hidden)
-        if clips.out is not None:
-            before.clamp_(-clips.out, clips.out)
-        out.copy_(before)
-    h[: before.shape[0]] = before
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, weight: Tensor, rows: list[Tensor]) -> Tensor:
+        ctx.rows = rows
+        return start.view_as(start)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows = torch.cat(ctx.rows)
+        dweight = weight_gradient(rows, gradient) if ctx.needs_input_grad[1] else None
+        return gradient, dweight, None

@@ -31,10 +31,10 @@ class PlainWeight:
     """A matrix in torch's own layout, converted to a number type."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        self._weight, self.dtype = weight.to(dtype), dtype
+        self.weight, self.dtype = weight.to(dtype), dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        return matmul(x, self._weight)
+        return matmul(x, self.weight)
 
 
 class PackedWeight:

@@ -1,5 +1,5 @@
-/* What is computed number by number or row by row: highways, the terms of a softmax and the products of rows. See highway.py
-   and softmax_terms.py. The code is in rows_template.h, which is included once per kind of processor. */
+/* What is computed number by number or row by row: highways, the terms of a softmax the products of rows, and rows as bytes with
+   a scale each. See highway.py, softmax_terms.py and int8.py. The code is in rows_template.h, which is included once per kind of processor. */
 
 #include <float.h>
 #include <stdint.h>
@@ -24,6 +24,19 @@ typedef struct {
     const float *left, *right; /* (rows, dim) */
     float *sums;               /* (rows,) */
 } RowProducts;
+
+typedef struct {
+    int64_t threads, rows, dim;
+    const float *numbers; /* (rows, dim) */
+    int8_t *bytes;        /* (rows, dim) */
+    float *scales;        /* (rows,) */
+} Quantized;
+
+typedef struct {
+    int64_t threads, rows, dim;
+    int32_t *sums;                /* (rows, dim), which become float32 numbers */
+    const float *scales, *columns; /* (rows,) and (dim,) */
+} Dequantized;
 
 /* The natural logarithm of a normal number, in arithmetic that every processor has: x = 2^n m, m between 0.7 and 1.5, and
    log m = 2 artanh(s) with s = (m - 1) / (m + 1). */

@@ -1,4 +1,4 @@
-/* Highways, the terms of a softmax and the products of rows, for one kind of processor: rows.c.
+/* What is computed row by row, for one kind of processor: rows.c.
 
    A sum over a row has sixteen parts, whatever the lanes of a vector: part k has the numbers k, k + 16, k + 32 .. of the row. */
 
@@ -75,6 +75,57 @@ TARGET static void NAMED(products_of_rows)(const void *arguments, int64_t first,
 /* The sum of left times right in each row. */
 void NAMED(row_products)(const RowProducts *args) {
     spacy_elmo_share_rows(args->threads, args->rows, args->dim / PANEL, NAMED(products_of_rows), args);
+}
+
+TARGET static void NAMED(quantize_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Quantized *args = arguments;
+    for (int64_t row = first; row < last; row++) {
+        const float *numbers = args->numbers + row * args->dim;
+        Lanes most = SPREAD(0.0f), not_finite = SPREAD(0.0f), x[VECTORS];
+        for (int64_t k = 0; k < args->dim; k += PANEL) {
+            NAMED(load_part)(numbers + k, args->dim - k, 0.0f, x);
+            for (int v = 0; v < VECTORS; v++) {
+                most = MORE(MORE(x[v], -x[v]), most);
+                /* A byte cannot hold NaN or infinity, so the row's scale becomes NaN: 0 times either is NaN. */
+                not_finite += x[v] * 0.0f;
+            }
+        }
+        float largest = 0.0f, scale = 0.0f;
+        for (int lane = 0; lane < WIDTH; lane++)
+            largest = most[lane] > largest ? most[lane] : largest, scale += not_finite[lane];
+        args->scales[row] = largest / 127.0f + scale;
+        const Lanes steps = SPREAD(largest > 0.0f ? 127.0f / largest : 0.0f);
+        for (int64_t k = 0; k < args->dim; k += PANEL) {
+            int32_t whole[PANEL];
+            NAMED(load_part)(numbers + k, args->dim - k, 0.0f, x);
+            /* Adding 1.5 * 2^23 rounds to the nearest whole number, of which the lowest bits of the sum are the lowest.
+               A conversion is not defined for what is not a number. */
+            for (int v = 0; v < VECTORS; v++)
+                STORE((float *)whole + v * WIDTH, x[v] * steps + 12582912.0f);
+            for (int64_t place = 0; place < least(PANEL, args->dim - k); place++)
+                args->bytes[row * args->dim + k + place] = (int8_t)(uint8_t)whole[place];
+        }
+    }
+}
+
+void NAMED(quantize)(const Quantized *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(quantize_rows), args);
+}
+
+TARGET static void NAMED(dequantize_rows)(const void *arguments, int64_t first, int64_t last) {
+    const Dequantized *args = arguments;
+    for (int64_t row = first; row < last; row++) {
+        int32_t *sums = args->sums + row * args->dim;
+        const float scale = args->scales[row];
+        for (int64_t k = 0; k < args->dim; k++) {
+            const float number = (float)sums[k] * scale * args->columns[k];
+            memcpy(sums + k, &number, sizeof number);
+        }
+    }
+}
+
+void NAMED(dequantize)(const Dequantized *args) {
+    spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(dequantize_rows), args);
 }
 #endif
 

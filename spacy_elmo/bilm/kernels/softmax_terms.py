@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import address, float32_function, functions
-
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _Softmax(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("threads", "rows", "dim")),
-        *((name, _POINTER) for name in ("logits", "bias", "sums", "log_sums")),
-    ]
-
-
-class _RowProducts(ctypes.Structure):
-    _fields_ = [
-        *((name, _SIZE) for name in ("threads", "rows", "dim")),
-        *((name, _POINTER) for name in ("left", "right", "sums")),
-    ]
+from .native import float32_function, functions
 
 
 def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -43,8 +26,7 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
     if usual and (function := functions("softmax_terms").get(logits.dtype)):
         bias = bias.contiguous()
         sums, log_sums = bias.new_empty((2, len(logits)))
-        threads = torch.get_num_threads()
-        function(_Softmax(threads, *logits.shape, *map(address, (logits, bias, sums, log_sums))))
+        function(torch.get_num_threads(), *logits.shape, logits, bias, sums, log_sums)
         return logits, sums, log_sums
     raw = logits.to(bias.dtype) + bias
     largest = raw.amax(1).clamp_min_(torch.finfo(raw.dtype).min)
@@ -64,10 +46,7 @@ class _Products(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
         left, right = left.contiguous(), right.contiguous()
         sums = left.new_empty(len(left))
-        threads = torch.get_num_threads()
-        float32_function("row_products")(
-            _RowProducts(threads, *left.shape, *map(address, (left, right, sums)))
-        )
+        float32_function("row_products")(torch.get_num_threads(), *left.shape, left, right, sums)
         ctx.save_for_backward(left, right)
         return sums
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
 from torch import Tensor
 
-from .native import address, functions
+from .native import functions
 
 # As in weight_gradient.c: rows and columns that are packed at a time, and columns of a panel.
 _ROWS, _COLUMNS, _PANEL = 1024, 256, 16
-_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-class _WeightGradient(ctypes.Structure):
-    _fields_ = [
-        *(("threads", _SIZE), ("rows", _SIZE)),
-        *(("left", _POINTER), ("left_stride", _SIZE), ("left_columns", _SIZE)),
-        *(("right", _POINTER), ("right_stride", _SIZE), ("right_columns", _SIZE)),
-        *(("sums", _POINTER), ("sum_stride", _SIZE), ("add", _SIZE)),
-        *(("left_scratch", _POINTER), ("right_scratch", _POINTER)),
-    ]
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
-    """Return the (k, m) float32 product of (n, k) transposed and (n, m), both of one type.
+    """Return the (k, m) product of (n, k) transposed and (n, m), both of one type: float32, or float64 like they.
 
     A product of bfloat16 by torch is bfloat16 itself; this one is not rounded.
 
@@ -34,7 +21,8 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
         into: (k, m) float32, contiguous, to which the product is added; None: a new tensor.
     """
     if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
-        product = (left.t() @ right).float()
+        product = left.t() @ right
+        product = product.to(torch.promote_types(product.dtype, torch.float32))
         return product if into is None else into.add_(product)
     left, right = (t if t.stride(1) == 1 else t.contiguous() for t in (left, right))
     (n, k), m = left.shape, right.shape[1]
@@ -45,12 +33,8 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     left_scratch = left.new_empty(_rounded(k, _PANEL) * rows)
     right_scratch = right.new_empty(_rounded(m, _COLUMNS) * rows)
     function(
-        _WeightGradient(
-            torch.get_num_threads(), n,
-            address(left), left.stride(0), k, address(right), right.stride(0), m,
-            address(sums), m, into is not None,
-            address(left_scratch), address(right_scratch),
-        )
+        torch.get_num_threads(), n, left, left.stride(0), k, right, right.stride(0), m,
+        sums, m, into is not None, left_scratch, right_scratch,
     )  # fmt: skip
     return sums
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol_names.h"
+#define JOINED(name, variant, abi) name##_##variant##_##abi
+#define EXPANDED(name, variant, abi) JOINED(name, variant, abi)
+#define OF_VARIANT(name, variant) EXPANDED(name, variant, ABI)
 
 typedef struct {
     int64_t panels, inner, known_inner, columns, gates;
@@ -35,7 +37,7 @@ typedef struct {
     int64_t dim, width;
     const void *weights, *projection;
     const float *bias;
-    float cell_clip, out_clip;
+    double cell_clip, out_clip;
     void *xh;
     float *state;
     void *hiddens, *gates;

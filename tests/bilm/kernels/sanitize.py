@@ -55,8 +55,7 @@ def main(arguments: list[str]) -> int:
 
 def _compiled(folder: Path) -> Path:
     flags = f"-fsanitize={_SANITIZERS} -fno-sanitize-recover={_SANITIZERS}"
-    # The sanitizers do not know how the loader would choose among variants of a function.
-    more = "-g -fno-omit-frame-pointer -DVARIANTS="
+    more = "-g -fno-omit-frame-pointer"
     environment = {**os.environ, "CFLAGS": f"{flags} {more}", "LDFLAGS": flags}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--force"]
     places = ["--build-lib", str(folder), "--build-temp", str(folder / "objects")]

@@ -1,4 +1,4 @@
-"""The element-wise half of an LSTM step, by torch and by C, against autograd over the formulas in float64."""
+"""The element-wise half of an LSTM step, by torch and by C, against the formulas in float64."""
 
 import math
 import shutil
@@ -41,20 +41,13 @@ def arguments(n, dim, low, scale=1.0):
     return inputs, recurrent, torch.randn(4 * dim, dtype=state), torch.randn(n, dim, dtype=state)
 
 
-def run_forward(inputs, recurrent, bias, clip, c, **outputs):
-    c, hidden = c.clone(), torch.full(c.shape, math.nan, dtype=inputs.dtype)
-    cell.forward(inputs, recurrent, bias, clip, c, hidden, **outputs)
-    return hidden, c
-
-
 @pytest.mark.parametrize("low", TYPES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("clip", [None, 0.5])
-@pytest.mark.parametrize("kept", [False, True])
-def test_forward(implementation, low, size, clip, kept):
+@torch.no_grad()
+def test_forward(implementation, low, size, clip):
     inputs, recurrent, bias, c = arguments(*size, low)
-    outputs = {"gates": torch.empty_like(inputs), "cells": torch.empty_like(c)}
-    found = run_forward(inputs, recurrent, bias, clip, c, **(outputs if kept else {}))
+    found = cell.forward(inputs, recurrent, bias, clip, c)
     wide = [t.double() for t in (inputs, recurrent, bias, c)]
     expected = formulas(*wide[:3], clip, wide[3])
     # What is added is exact, even where the summands are of low precision; only `hidden` is rounded to it.
@@ -62,53 +55,30 @@ def test_forward(implementation, low, size, clip, kept):
         found, expected, (TOLERANCE[low], TOLERANCE[c.dtype]), strict=True
     ):
         torch.testing.assert_close(got.double(), wanted, atol=tolerance, rtol=0)
-    if kept:
-        assert torch.equal(outputs["cells"], found[1])
-        i, j, f, o = (wide[0] + wide[1] + wide[2]).chunk(4, 1)
-        gates = torch.cat([i.sigmoid(), j.tanh(), f.sigmoid(), o.sigmoid()], 1)
-        torch.testing.assert_close(outputs["gates"].double(), gates, atol=TOLERANCE[low], rtol=0)
-
-
-@pytest.mark.parametrize("low", TYPES)
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("clip", [None, 0.5])
-def test_backward(implementation, low, size, clip):
-    inputs, recurrent, bias, c = arguments(*size, low)
-    gates, cells = torch.empty_like(inputs), torch.empty_like(c)
-    run_forward(inputs, recurrent, bias, clip, c, gates=gates, cells=cells)
-    dhidden, dc = torch.randn_like(c).to(low), torch.randn_like(c)
-    z = (inputs.double() + recurrent.double()).requires_grad_()
-    b, before = (t.double().requires_grad_() for t in (bias, c))
-    outputs = formulas(z, 0.0, b, clip, before)
-    expected = torch.autograd.grad(outputs, (z, b, before), (dhidden.double(), dc.double()))
-    dgates, dbias = torch.full_like(inputs, math.nan), torch.ones_like(bias)
-    cell.backward(gates, cells, c, dhidden, clip, dc, dgates, dbias)
-    # Several factors of the precision of the gates; for the bias, also summed over the rows.
-    tolerance = TOLERANCE[low] * (10 if low != torch.bfloat16 else 2)
-    for found, wanted in zip((dgates, dbias - 1, dc), expected, strict=True):
-        torch.testing.assert_close(found.double(), wanted, atol=tolerance, rtol=0.02)
 
 
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
+@torch.no_grad()
 def test_gates_that_are_far_out(implementation, low):
     """Beyond what e^x can hold, gates are open or shut, not infinite; what is not a number stays so and is seen."""
     inputs, recurrent, bias, c = arguments(2, 8, low)
     inputs[:, ::2], inputs[:, 1::2] = 1e30, -1e30
-    hidden, _ = run_forward(inputs, recurrent, bias, 3.0, c)
+    hidden, _ = cell.forward(inputs, recurrent, bias, 3.0, c)
     expected, _ = formulas(inputs.double(), recurrent.double(), bias.double(), 3.0, c.double())
     torch.testing.assert_close(hidden.double(), expected, atol=TOLERANCE[low], rtol=0)
     inputs[0, 0] = math.nan
-    hidden, c = run_forward(inputs, recurrent, bias, 3.0, c)
+    hidden, c = cell.forward(inputs, recurrent, bias, 3.0, c)
     assert hidden[0, 0].isnan() and c[0, 0].isnan()
     assert hidden[1].isfinite().all() and hidden[0, 1:].isfinite().all()
 
 
 @pytest.mark.skipif(not native.library(), reason="there is no compiler")
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
+@torch.no_grad()
 def test_a_row_does_not_depend_on_the_others(low):
     inputs, recurrent, bias, c = arguments(5, 37, low)
-    whole = run_forward(inputs, recurrent, bias, 3.0, c)
+    whole = cell.forward(inputs, recurrent, bias, 3.0, c)
     for row in range(5):
         part = slice(row, row + 1)
-        alone = run_forward(inputs[part], recurrent[part], bias, 3.0, c[part])
+        alone = cell.forward(inputs[part], recurrent[part], bias, 3.0, c[part])
         assert all(torch.equal(a, b[part]) for a, b in zip(alone, whole, strict=True))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.kernels import fused_lstm_gradient, native, plain_lstm
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
-from spacy_elmo.bilm.kernels.plain_lstm import Clips
-from spacy_elmo.bilm.kernels.plain_lstm_gradient import PlainLSTM
+from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
 from spacy_elmo.bilm.kernels.prepacked import PlainWeight
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -38,7 +37,7 @@ def needs(dtype):
 
 
 def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
-    """Arguments of `PlainLSTM` in `dtype`, batch sizes and clips. No width: no projection."""
+    """Arguments of `plain` in `dtype`, batch sizes and clips. No width: no projection."""
     random = torch.Generator().manual_seed(dim)
     lengths = sorted(lengths, reverse=True)
     batch_sizes = [sum(length > step for length in lengths) for step in range(lengths[0])]
@@ -59,10 +58,19 @@ def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
     return arguments, batch_sizes, Clips(cell_clip, None if width is None else out_clip)
 
 
+def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compute_dtype):
+    """The plain version, with the arguments of `FusedLSTM`."""
+    matrices = [
+        None if weight is None else PlainWeight(weight, compute_dtype)
+        for weight in (input, recurrent, projection)
+    ]
+    return Direction(*matrices[:2], bias, matrices[2], clips).run(x, h, c, batch_sizes)
+
+
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
     """The outputs of the function, and the gradients of its arguments."""
     leaves = [None if t is None else t.detach().clone().requires_grad_() for t in arguments]
-    y, h, c = function.apply(*leaves, batch_sizes, clips, compute_dtype)
+    y, h, c = function(*leaves, batch_sizes, clips, compute_dtype)
     upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y.dtype)
     known = [leaf for leaf in leaves if leaf is not None]
     return [y, h, c], list(torch.autograd.grad(y, known, upstream))
@@ -86,13 +94,13 @@ def assert_similar(found, expected, tolerance):
 def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
     needs(dtype)
     arguments, *rest = example(**sizes)
-    expected = with_gradients(PlainLSTM, arguments, *rest, torch.float64)
+    expected = with_gradients(plain, arguments, *rest, torch.float64)
     single = [None if t is None else t.float() for t in arguments]
     with pytest.MonkeyPatch.context() as patch:
         if not kept:
             patch.setattr(fused_lstm_gradient, "MAX_KEPT_ROWS", 0)
             patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
-        found = with_gradients(FusedLSTM, single, *rest, dtype)
+        found = with_gradients(FusedLSTM.apply, single, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         # A value near a clip may be on the other side of it in bfloat16, where its gradient is 0.
         exact = dtype == torch.float32 or rest[1] == Clips(None, None)
@@ -105,8 +113,8 @@ def test_values_and_gradients_of_usual_sizes(size, dtype):
     needs(dtype)
     lengths = [7] * 60 + [5] * 50 + [1] * 20
     arguments, *rest = example(lengths, *size, 3.0, 3.0, torch.float32)
-    expected = with_gradients(PlainLSTM, arguments, *rest, torch.float32)
-    found = with_gradients(FusedLSTM, arguments, *rest, dtype)
+    expected = with_gradients(plain, arguments, *rest, torch.float32)
+    found = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         assert_similar(got, wanted, TOLERANCE[dtype])
 
@@ -117,7 +125,7 @@ def test_inference_equals_training(sizes, dtype, block):
     """Bit for bit, in blocks of any size."""
     needs(dtype)
     arguments, batch_sizes, clips = example(**sizes, dtype=torch.float32)
-    expected, _ = with_gradients(FusedLSTM, arguments, batch_sizes, clips, dtype)
+    expected, _ = with_gradients(FusedLSTM.apply, arguments, batch_sizes, clips, dtype)
     x, *weights, h, c = arguments
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", block)
@@ -146,12 +154,12 @@ def test_the_arguments_are_unchanged_and_may_lie_anywhere(dtype):
     needs(dtype)
     arguments, *rest = example([5, 4, 4, 1], 24, 20, 3.0, 3.0, torch.float32)
     before = [t.clone() for t in arguments]
-    expected = with_gradients(FusedLSTM, arguments, *rest, dtype)
+    expected = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     assert all(torch.equal(*pair) for pair in zip(arguments, before, strict=True))
     shifted = [torch.cat([t.flatten()[:1], t.flatten()])[1:].view(t.shape) for t in arguments]
     transposed = [t.t().contiguous().t() if t.dim() == 2 else t for t in arguments]
     for others in (shifted, transposed):
-        found = with_gradients(FusedLSTM, others, *rest, dtype)
+        found = with_gradients(FusedLSTM.apply, others, *rest, dtype)
         for pairs in zip(found, expected, strict=True):
             assert all(torch.equal(*pair) for pair in zip(*pairs, strict=True))
 
@@ -161,10 +169,10 @@ def test_the_arguments_are_unchanged_and_may_lie_anywhere(dtype):
 def test_any_number_of_threads(dtype, threads):
     needs(dtype)
     arguments, *rest = example([9, 9, 8, 7, 7, 6, 2, 1, 1], 80, 64, 3.0, 3.0, torch.float32)
-    expected = with_gradients(FusedLSTM, arguments, *rest, dtype)
+    expected = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     with torch_threads(threads):
-        found = with_gradients(FusedLSTM, arguments, *rest, dtype)
-        again = with_gradients(FusedLSTM, arguments, *rest, dtype)
+        found = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
+        again = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     for name, got, wanted, repeated in zip(
         ("y", "last h", "last c", *NAMES),
         *(sum(parts, []) for parts in (found, expected, again)),
@@ -198,7 +206,7 @@ def test_what_is_not_a_number_stays_none(dtype, value):
     arguments, *rest = example([4, 3, 2], 40, 24, 3.0, 3.0, torch.float32)
     arguments[0][1, 5] = value if math.isnan(value) else math.nan
     arguments[0][2, 3] = value
-    (y, h, _), gradients = with_gradients(FusedLSTM, arguments, *rest, dtype)
+    (y, h, _), gradients = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     assert y[1].isnan().all() and h[1].isnan().all()
     assert y[0].isfinite().all() and h[0].isfinite().all()
     assert gradients[1].isnan().any() and gradients[3].isnan().any()
