@@ -13,6 +13,7 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
+from ..bilm.head import log_softmax
 from ..bilm.likelihood import (
     build_language_model,
     log_probabilities,
@@ -210,7 +211,7 @@ class LanguageModel:
         """Return the most probable words for each context (directions, m, P), without `excluded` (m,); -1: none."""
         scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
-        scores = scores.log_softmax(1)
+        scores = log_softmax(scores)
         for row, word in enumerate(excluded):
             if word >= 0:
                 scores[row, word] = -torch.inf

@@ -89,8 +89,12 @@ class Head(nn.Module):
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
         """Return (M, V) the log-probability of every word for each row of `hidden` (M, P), in nats, for a small M."""
-        logits, bias = matmul(hidden, self.weight.t()).float(), self.bias[:, 0]
-        return logits + bias - softmax_terms(logits.clone(), bias)[2][:, None]
+        return log_softmax(matmul(hidden, self.weight.t()).float() + self.bias[:, 0])
+
+
+def log_softmax(scores: Tensor) -> Tensor:
+    """Return the logarithm of the softmax of each row of `scores` (M, V) float32."""
+    return scores - softmax_terms(scores.clone(), scores.new_zeros(scores.shape[1]))[2][:, None]
 
 
 class _LogSumExp(torch.autograd.Function):

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import head as head_module
-from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.head import Head, Negatives, log_softmax
+from spacy_elmo.bilm.kernels import native
 from tests import oracle
 
 WORDS, WIDTH = 30, 5
@@ -49,6 +50,21 @@ def test_full_loss_in_blocks(monkeypatch):
     whole = head.full_loss(hidden, targets)
     monkeypatch.setattr(head_module, "_ROWS_PER_BLOCK", 2)
     torch.testing.assert_close(head.full_loss(hidden, targets), whole)
+
+
+@pytest.mark.skipif(not native.processor(), reason="torch's sums depend on their processor")
+@pytest.mark.parametrize("words", [1, 15, 16, 300])
+def test_log_softmax_of_a_row_is_the_same_by_every_kernel_and_beside_any_rows(words, monkeypatch):
+    torch.manual_seed(words)
+    scores = 3 * torch.randn(9, words)
+    scores[1, : words // 2] = -torch.inf
+    expected = scores.double().log_softmax(1)
+    found = log_softmax(scores)
+    torch.testing.assert_close(found.double(), expected, atol=2e-6, rtol=1e-6)
+    for kind in (*native.processors(), "portable"):
+        monkeypatch.setenv(native.CHOICE, kind)
+        assert torch.equal(log_softmax(scores), found)
+        assert all(torch.equal(log_softmax(scores[n:]), found[n:]) for n in range(9))
 
 
 def test_blocks_are_smaller_for_more_words(monkeypatch):

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     int64_t threads, rows, dim;
-    int32_t *sums;                /* (rows, dim), which become float32 numbers */
+    float *sums;                   /* (rows, dim) whole numbers of 32 bits, which become numbers of float32 */
     const float *scales, *columns; /* (rows,) and (dim,) */
 } Dequantized;
 

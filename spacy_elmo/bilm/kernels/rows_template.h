@@ -25,6 +25,14 @@ INLINE void NAMED(load_part)(const float *from, int64_t count, float other, Lane
         to[v] = LOAD(from + v * WIDTH);
 }
 
+/* The first `count` of sixteen numbers. */
+INLINE void NAMED(store_part)(const Lanes from[VECTORS], int64_t count, float *to) {
+    float numbers[PANEL];
+    for (int v = 0; v < VECTORS; v++)
+        STORE((count < PANEL ? numbers : to) + v * WIDTH, from[v]);
+    if (count < PANEL) memcpy(to, numbers, count * sizeof *to);
+}
+
 #if PAIR == 1
 TARGET static void NAMED(highway_rows)(const void *arguments, int64_t first, int64_t last) {
     const Highway *args = arguments;
@@ -32,22 +40,20 @@ TARGET static void NAMED(highway_rows)(const void *arguments, int64_t first, int
     const Lanes one = SPREAD(1.0f), zero = SPREAD(0.0f);
     for (int64_t row = first; row < last; row++)
         for (int64_t k = 0; k < dim; k += PANEL) {
-            float *carries = args->gates + row * 2 * dim + k, results[3][PANEL];
+            float *carries = args->gates + row * 2 * dim + k;
             const int64_t count = least(PANEL, dim - k);
             Lanes carry[VECTORS], transformed[VECTORS], x[VECTORS];
             NAMED(load_part)(carries, count, 0.0f, carry);
             NAMED(load_part)(carries + dim, count, 0.0f, transformed);
             NAMED(load_part)(args->x + row * dim + k, count, 0.0f, x);
             for (int v = 0; v < VECTORS; v++) {
-                Lanes c = RECIPROCAL(one + NAMED(exponential)(carry[v], -1.0f, 40.0f, 0));
-                Lanes t = MORE(zero, transformed[v]);
-                STORE(results[0] + v * WIDTH, c);
-                STORE(results[1] + v * WIDTH, t);
-                STORE(results[2] + v * WIDTH, FMA(c, t - x[v], x[v]));
+                carry[v] = RECIPROCAL(one + NAMED(exponential)(carry[v], -1.0f, 40.0f, 0));
+                transformed[v] = MORE(zero, transformed[v]);
+                x[v] = FMA(carry[v], transformed[v] - x[v], x[v]);
             }
-            memcpy(carries, results[0], count * sizeof *carries);
-            memcpy(carries + dim, results[1], count * sizeof *carries);
-            memcpy(args->out + row * dim + k, results[2], count * sizeof *carries);
+            NAMED(store_part)(carry, count, carries);
+            NAMED(store_part)(transformed, count, carries + dim);
+            NAMED(store_part)(x, count, args->out + row * dim + k);
         }
 }
 
@@ -97,13 +103,15 @@ TARGET static void NAMED(quantize_rows)(const void *arguments, int64_t first, in
         const Lanes steps = SPREAD(largest > 0.0f ? 127.0f / largest : 0.0f);
         for (int64_t k = 0; k < args->dim; k += PANEL) {
             int32_t whole[PANEL];
+            int8_t bytes[PANEL];
             NAMED(load_part)(numbers + k, args->dim - k, 0.0f, x);
             /* Adding 1.5 * 2^23 rounds to the nearest whole number, of which the lowest bits of the sum are the lowest.
                A conversion is not defined for what is not a number. */
             for (int v = 0; v < VECTORS; v++)
                 STORE((float *)whole + v * WIDTH, x[v] * steps + 12582912.0f);
-            for (int64_t place = 0; place < least(PANEL, args->dim - k); place++)
-                args->bytes[row * args->dim + k + place] = (int8_t)(uint8_t)whole[place];
+            for (int place = 0; place < PANEL; place++)
+                bytes[place] = (int8_t)(uint8_t)whole[place];
+            memcpy(args->bytes + row * args->dim + k, bytes, least(PANEL, args->dim - k));
         }
     }
 }
@@ -115,11 +123,16 @@ void NAMED(quantize)(const Quantized *args) {
 TARGET static void NAMED(dequantize_rows)(const void *arguments, int64_t first, int64_t last) {
     const Dequantized *args = arguments;
     for (int64_t row = first; row < last; row++) {
-        int32_t *sums = args->sums + row * args->dim;
-        const float scale = args->scales[row];
-        for (int64_t k = 0; k < args->dim; k++) {
-            const float number = (float)sums[k] * scale * args->columns[k];
-            memcpy(sums + k, &number, sizeof number);
+        const Lanes scale = SPREAD(args->scales[row]);
+        for (int64_t k = 0; k < args->dim; k += PANEL) {
+            float *sums = args->sums + row * args->dim + k;
+            const int64_t count = least(PANEL, args->dim - k);
+            Lanes whole[VECTORS], columns[VECTORS];
+            NAMED(load_part)(sums, count, 0.0f, whole);
+            NAMED(load_part)(args->columns + k, count, 0.0f, columns);
+            for (int v = 0; v < VECTORS; v++)
+                whole[v] = __builtin_convertvector((Bits)whole[v], Lanes) * scale * columns[v];
+            NAMED(store_part)(whole, count, sums);
         }
     }
 }
