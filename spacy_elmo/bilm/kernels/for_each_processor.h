@@ -45,25 +45,15 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 #define PROCESSOR PORTABLE
 #include "lanes.h"
-#include TEMPLATE
-#undef PROCESSOR
 
 #if defined(__x86_64__)
 #define PROCESSOR AVX2
 #include "lanes.h"
-#include TEMPLATE
-#undef PROCESSOR
 #define PROCESSOR AVX512
 #include "lanes.h"
-#include TEMPLATE
-#undef PROCESSOR
 #define PROCESSOR AVX512_BF16
 #include "lanes.h"
-#include TEMPLATE
-#undef PROCESSOR
 #elif defined(__aarch64__)
 #define PROCESSOR NEON
 #include "lanes.h"
-#include TEMPLATE
-#undef PROCESSOR
 #endif

@@ -1,5 +1,5 @@
-/* Vectors of float32 for one kind of processor: PROCESSOR. The same source, compiled for each of them by
-   for_each_processor.h, computes the same bits in float32:
+/* Vectors of float32 for one kind of processor, PROCESSOR, and the functions of TEMPLATE with them. The same source,
+   compiled for each of them by for_each_processor.h, computes the same bits in float32:
      - every number of a result is one lane, and the order in which it is summed depends on no number of lanes or rows;
      - what is multiplied and added in one rounding is written so, by FMA, and everything else is compiled without
        contraction (setup.py);
@@ -84,7 +84,8 @@
 #if PROCESSOR == AVX512_BF16
 #define VARIANT bfloat16_avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")))
-#define RECIPROCAL(x) NAMED(estimated_reciprocal)(x)
+/* Within 2^-14 of it: more than bfloat16 keeps. */
+#define RECIPROCAL(x) ((Lanes)_mm512_rcp14_ps((__m512)(x)))
 #define NUMBER uint16_t
 #define PAIR 2
 #define COARSE 1
@@ -182,12 +183,6 @@ INLINE Lanes NAMED(exact_reciprocal)(Lanes x) {
     return FMA(r, FMA(-x, r, one), r);
 }
 
-#if PROCESSOR == AVX512_BF16
-/* 1 / x within 2^-14 of it: more than bfloat16 keeps. */
-INLINE Lanes NAMED(estimated_reciprocal)(Lanes x) { return (Lanes)_mm512_rcp14_ps((__m512)x); }
-
-#endif
-
 /* tanh(x) within 2e-7; `coarse`: within 2e-4. */
 INLINE Lanes NAMED(tanh)(Lanes x, const int coarse) {
     Lanes power = NAMED(exponential)(x, -2.0f, 40.0f, coarse), one = SPREAD(1.0f);
@@ -209,3 +204,6 @@ INLINE __m512i paired_lanes(__m512 even, __m512 odd) {
     return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 #endif
+
+#include TEMPLATE
+#undef PROCESSOR
