@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOINED(name, variant, abi) name##_##variant##_##abi
-#define EXPANDED(name, variant, abi) JOINED(name, variant, abi)
-#define OF_VARIANT(name, variant) EXPANDED(name, variant, ABI)
+#include "symbol_names.h"
 
 typedef struct {
     int64_t panels, inner, known_inner, columns, gates;
