@@ -35,8 +35,8 @@ def read_initial_weights(
     """Read and check the weights of `paths.init`.
 
     Args:
-        resumed: folder of a run that is resumed. All that it needs of these weights (shape, vocabulary and card) is in
-            its own ones, so `paths.init` may be gone.
+        resumed: folder of a run that is resumed. Its own weights have the shape, the vocabulary and the card of the
+            initial ones, so the file of `paths.init` may be gone.
 
     Returns:
         The config, in which an empty `[model]` is replaced by the network of the weights; and the weights, None if
@@ -79,11 +79,20 @@ def read_initial_weights(
 
 
 def _read(path: str, resumed: Path | None) -> Weights:
-    # Written before the first checkpoint, unless the perplexity of the given weights was not finite.
-    if resumed is not None and (own := resumed / "model-best.safetensors").exists():
+    try:
+        return Weights.load(find_weights(path))
+    except (OSError, ValueError):
+        # `model-best` is written before the first checkpoint, unless the perplexity of the initial weights is infinite.
+        own = resumed / "model-best.safetensors" if resumed is not None else None
+        if own is None or not own.exists():
+            raise
         weights = Weights.load(own)
-        return dataclasses.replace(weights, card=weights.card["init"])
-    return Weights.load(find_weights(path))
+        card = weights.card.get("init")
+        if not isinstance(
+            card, dict
+        ):  # the run started without `paths.init`, or its own card has another "init"
+            raise
+        return dataclasses.replace(weights, card=card)
 
 
 def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:

@@ -181,6 +181,25 @@ def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp
     assert mine.card == theirs.card and mine.card["init"] == {"name": "given"}
 
 
+def test_a_damaged_best_model_does_not_hinder_resuming(make_config, given, tmp_path):
+    run = pretrain(make_config(), tmp_path / "run")
+    assert [next(run).step for _ in range(2)] == [0, 5]
+    run.close()
+    (tmp_path / "run" / "model-best.safetensors").write_bytes(b"damaged")
+    assert next(pretrain(make_config(), tmp_path / "run", resume=True)).step == 10
+
+
+def test_a_run_with_random_weights_is_not_resumed_from_others(make_config, given, tmp_path):
+    run = pretrain(make_config(init=False), tmp_path / "run")
+    assert [next(run).step for _ in range(2)] == [5, 10]
+    run.close()
+    with pytest.raises(ValueError, match="paths.init"):
+        next(pretrain(make_config(), tmp_path / "run", resume=True))
+    given.unlink()
+    with pytest.raises((OSError, ValueError), match="given.safetensors"):
+        next(pretrain(make_config(), tmp_path / "run", resume=True))
+
+
 def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):
     """A replaced file of `paths.init` would give the rows of the head to other words."""
     config = make_config(vocab_size=None)
