@@ -23,6 +23,7 @@ typedef struct {
     const float *bias;      /* (4 dim,) */
     double cell_clip, out_clip;
     void *xh;       /* (M, 2 width) [x ; h]: x is given, and h for the first step */
+    float *inputs;  /* (dim / 16, M, 64) scratch for b + x W_x, which is then one product for all steps; or NULL */
     float *state;   /* (B, dim) c: before the first step, then after the last */
     void *hiddens;  /* (M, dim) */
     void *gates;    /* (M, 4 dim) after their activations, or NULL */
@@ -59,11 +60,16 @@ typedef struct {
     float *hidden; /* (rows, dim) */
 } Step;
 
-/* The first sequence of a part; all parts have about as many rows. */
-static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t parts) {
-    int64_t total = 0, done = 0, rank = 0, length = steps;
+static int64_t sum(int64_t steps, const int64_t *rows) {
+    int64_t total = 0;
     for (int64_t step = 0; step < steps; step++)
         total += rows[step];
+    return total;
+}
+
+/* The first sequence of a part; all parts have about as many rows. */
+static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t parts) {
+    int64_t total = sum(steps, rows), done = 0, rank = 0, length = steps;
     for (; steps > 0 && rank < rows[0] && done * parts < total * part; rank++, done += length)
         while (rows[length - 1] <= rank)
             length--;

@@ -23,6 +23,10 @@ from .native import functions
 from .panels import pack, padded
 from .plain_lstm import Clips, blocks
 
+_FEW_ROWS = 6
+"""Sequences at a step, on average, up to which x W_x is a product of its own, of all steps, so that the steps read only
+half of the weights. The bits are the same."""
+
 
 class Forward(NamedTuple):
     """Results of a forward pass over M packed rows, as the backward pass needs them."""
@@ -129,11 +133,13 @@ def forward(
     gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
     cells = x.new_empty((m, wide_dim)) if keep else None
     outputs = x.new_empty((m, wide_width))
+    few_rows = m <= _FEW_ROWS * len(batch_sizes)
+    inputs = x.new_empty((m, 4 * wide_dim)) if few_rows else None
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
     functions("fused_forward")[compute_dtype](
         torch.get_num_threads(), len(batch_sizes), steps, wide_dim, wide_width,
-        *weights, own_bias, *map(_limit, clips), xh, state, hiddens, gates, cells, outputs,
+        *weights, own_bias, *map(_limit, clips), xh, inputs, state, hiddens, gates, cells, outputs,
     )  # fmt: skip
     last_h = h.clone(memory_format=torch.contiguous_format)
     last_h[:first] = outputs[_last_rows(batch_sizes), :width]

@@ -5,12 +5,12 @@
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
 /* (rows, 16 panels) sums <- start + left (rows, inner) right: the rows of `left` lie `stride` apart, and `start` (64,) is
-   that of every row. */
+   that of every row; NULL: the sums so far. The panels have `panel_rows` rows. */
 static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, int64_t panels,
-                           const NUMBER *right, float *sums, const float *start) {
+                           const NUMBER *right, int64_t panel_rows, float *sums, const float *start) {
     for (int64_t k = 0; k < inner; k += INNER)
-        NAMED(tiles)(rows, panels, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL, inner * PANEL,
-                     sums, COLUMNS, k == 0 ? start : NULL);
+        NAMED(tiles)(rows, panels, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL,
+                     panel_rows * PANEL, sums, COLUMNS, k == 0 ? start : NULL);
 }
 
 /* The gates of one vector of cells, and their h before a projection; z is what the activations of each are applied to. */
@@ -69,8 +69,8 @@ TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_
     for (int64_t column = 0; column < width; column += COLUMNS) {
         const int64_t columns = least(COLUMNS, width - column);
         if (args->projection != NULL)
-            NAMED(product)(rows, dim, hidden, dim, columns / PANEL, (const NUMBER *)args->projection + column * dim, sums,
-                           zeros);
+            NAMED(product)(rows, dim, hidden, dim, columns / PANEL, (const NUMBER *)args->projection + column * dim, dim,
+                           sums, zeros);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < columns; k += WIDTH) {
                 Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * dim + column + k)
@@ -82,26 +82,48 @@ TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_
     }
 }
 
+INLINE void NAMED(load_bias)(const FusedForward *args, int64_t cell, float *bias) {
+    for (int gate = 0; gate < GATES; gate++)
+        memcpy(bias + gate * PANEL, args->bias + gate * args->dim + cell, PANEL * sizeof *bias);
+}
+
+/* b + x W_x of the rows from `first` to `last`, whatever their steps. */
+TARGET static void NAMED(inputs_of_rows)(const void *arguments, int64_t first, int64_t last) {
+    const FusedForward *args = arguments;
+    const int64_t width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
+    float bias[COLUMNS];
+    for (int64_t row = first; row < last; row += CHUNK)
+        for (int64_t cell = 0; cell < args->dim; cell += PANEL) {
+            NAMED(load_bias)(args, cell, bias);
+            NAMED(product)(least(CHUNK, last - row), width, (const NUMBER *)args->xh + row * inner, inner, GATES,
+                           (const NUMBER *)args->weights + cell * GATES * inner, inner,
+                           args->inputs + (cell / PANEL * all + row) * COLUMNS, bias);
+        }
+}
+
 /* All steps of the sequences from `first` to `last`. */
 TARGET static void NAMED(forward_sequences)(const FusedForward *args, int64_t first, int64_t last) {
-    const int64_t dim = args->dim, width = args->width, inner = 2 * width;
-    float sums[CHUNK * COLUMNS], bias[COLUMNS];
+    const int64_t dim = args->dim, width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
+    /* The inner numbers whose products are known: those of x. The order of the sums is the same. */
+    const int64_t known = args->inputs == NULL ? 0 : width;
+    float scratch[CHUNK * COLUMNS], bias[COLUMNS];
     int64_t offset = 0;
     for (int64_t step = 0; step < args->steps && args->rows[step] > first; step++) {
         int64_t row = offset + first, rows = least(args->rows[step], last) - first, next = row + args->rows[step];
         int64_t continuing = step + 1 < args->steps ? least(args->rows[step + 1], last) - first : 0;
         for (int64_t cell = 0; cell < dim; cell += PANEL) {
-            const NUMBER *panel = (const NUMBER *)args->weights + cell * GATES * inner;
-            for (int gate = 0; gate < GATES; gate++)
-                memcpy(bias + gate * PANEL, args->bias + gate * dim + cell, PANEL * sizeof *bias);
+            const NUMBER *panel = (const NUMBER *)args->weights + cell * GATES * inner + known * PANEL;
+            NAMED(load_bias)(args, cell, bias);
             for (int64_t start = 0; start < rows; start += CHUNK) {
-                const NUMBER *x = (const NUMBER *)args->xh + (row + start) * inner;
-                NAMED(product)(least(CHUNK, rows - start), inner, x, inner, GATES, panel, sums, bias);
+                const NUMBER *xh = (const NUMBER *)args->xh + (row + start) * inner + known;
+                float *sums = known ? args->inputs + (cell / PANEL * all + row + start) * COLUMNS : scratch;
+                NAMED(product)(least(CHUNK, rows - start), inner - known, xh, inner, GATES, panel, inner, sums,
+                               known ? NULL : bias);
                 NAMED(gates_forward)(args, least(CHUNK, rows - start), row + start, first + start, cell, sums);
             }
         }
         for (int64_t start = 0; start < rows; start += CHUNK)
-            NAMED(outputs)(args, least(CHUNK, rows - start), row + start, continuing - start, next + start, sums);
+            NAMED(outputs)(args, least(CHUNK, rows - start), row + start, continuing - start, next + start, scratch);
         if (args->cells != NULL)
             memcpy(args->cells + row * dim, args->state + first * dim, rows * dim * sizeof *args->cells);
         offset += args->rows[step];
@@ -168,7 +190,8 @@ TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t row
         for (int64_t start = 0; start < rows; start += CHUNK) {
             int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, width - column);
             const NUMBER *dgates = (const NUMBER *)args->dgates + (row + start) * inner;
-            NAMED(product)(some, inner, dgates, inner, columns / PANEL, weights + column * inner, sums, zeros);
+            NAMED(product)(some, inner, dgates, inner, columns / PANEL, weights + column * inner, inner, sums,
+                           zeros);
             for (int64_t r = 0; r < some; r++)
                 memcpy(out + (start + r) * width + column, sums + r * COLUMNS, columns * sizeof *out);
         }
@@ -197,7 +220,7 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
                 int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, dim - column), stride = width;
                 if (args->projection != NULL) {
                     NAMED(product)(some, width, doutputs, width, columns / PANEL,
-                                   (const NUMBER *)args->projection + column * width, sums, zeros);
+                                   (const NUMBER *)args->projection + column * width, width, sums, zeros);
                     dhidden = sums, stride = COLUMNS;
                 }
                 for (int64_t k = 0; k < columns; k += PANEL)
@@ -227,6 +250,8 @@ static void NAMED(backward_parts)(const void *arguments, int64_t first, int64_t 
 }
 
 void NAMED(fused_forward)(const FusedForward *args) {
+    if (args->inputs != NULL)
+        spacy_elmo_share_rows(args->parts, sum(args->steps, args->rows), args->dim, NAMED(inputs_of_rows), args);
     spacy_elmo_share_rows(args->parts, args->parts, args->dim * args->steps, NAMED(forward_parts), args);
 }
 

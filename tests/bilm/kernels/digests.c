@@ -37,6 +37,7 @@ typedef struct {
     const float *bias;
     double cell_clip, out_clip;
     void *xh;
+    float *inputs;
     float *state;
     void *hiddens, *gates;
     float *cells, *outputs;
@@ -127,9 +128,9 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     pack(&(Packing){4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16});
     pack(&(Packing){WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16});
     float *xh = numbers(total * 2 * WIDTH, 2), *cells = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
-    float *hiddens = numbers(total * DIM, 0), *all_cells = numbers(total * DIM, 0), *outputs = numbers(total * WIDTH, 0);
+    float *inputs = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *all_cells = numbers(total * DIM, 0), *outputs = numbers(total * WIDTH, 0);
     xh[3] = NAN, xh[2 * WIDTH + 1] = INFINITY, xh[4 * WIDTH + 5] = -1e30f;
-    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5f, 0.8f, xh, cells, hiddens, kept,
+    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5, 0.8, xh, inputs, cells, hiddens, kept,
                        all_cells, outputs});
     for (int64_t k = 0; k < total * WIDTH; k++)
         if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels import fused_lstm_gradient, native, plain_lstm
+from spacy_elmo.bilm.kernels import fused_lstm, fused_lstm_gradient, native, plain_lstm
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
@@ -117,6 +117,24 @@ def test_values_and_gradients_of_usual_sizes(size, dtype):
     found = with_gradients(FusedLSTM.apply, arguments, *rest, dtype)
     for got, wanted in zip(found, expected, strict=True):
         assert_similar(got, wanted, TOLERANCE[dtype])
+
+
+@settings(deadline=None, max_examples=30)
+@given(sizes=sizes, dtype=st.sampled_from(DTYPES), threads=st.sampled_from([1, 3]))
+def test_the_products_of_few_rows_have_the_same_bits(sizes, dtype, threads):
+    needs(dtype)
+    arguments, *rest = example(**sizes, dtype=torch.float32)
+    before, results = torch.get_num_threads(), []
+    try:
+        torch.set_num_threads(threads)
+        for rows in (0, 1000):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(fused_lstm, "_FEW_ROWS", rows)
+                results.append(with_gradients(FusedLSTM.apply, arguments, *rest, dtype))
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(*results, strict=True):
+        assert all(map(torch.equal, one, other))
 
 
 @settings(deadline=None, max_examples=30)
