@@ -88,9 +88,15 @@ def main() -> None:
         "training": run("rivals.py", *common, *trained, *rivals),
         "training by kind of operation": run("training_profile.py", *common, *trained),
         "nanoseconds a cell of the gates": run("gates.py"),
+        "products": run("products.py"),
         "milliseconds": milliseconds,
     }
-    for name in ("training", "training by kind of operation", "nanoseconds a cell of the gates"):
+    for name in (
+        "training",
+        "training by kind of operation",
+        "nanoseconds a cell of the gates",
+        "products",
+    ):
         print(json.dumps(report[name], indent=2), flush=True)
     args.folder.mkdir(parents=True, exist_ok=True)
     path = args.folder / f"{file_name(processor())}.json"

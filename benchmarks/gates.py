@@ -19,7 +19,8 @@ import torch
 from measuring.precisions import TRAINED
 
 from spacy_elmo.bilm.kernels import cell
-from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
+from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection
+from spacy_elmo.bilm.kernels.native import has_kernels
 from spacy_elmo.bilm.kernels.plain_lstm import Clips
 from spacy_elmo.bilm.matmul_precision import Precision
 
@@ -30,7 +31,7 @@ WIDTHS = (16, 32, 48, 64)
 def nanoseconds(precision: Precision, repeats: int) -> float:
     """Return the time of the gates, in nanoseconds a cell and step."""
     dtype = getattr(torch, precision)
-    if has_kernel(dtype, torch.zeros(1)):
+    if has_kernels(dtype, torch.zeros(1)):
         times = [least_time(_fused(dtype, width), repeats) for width in WIDTHS]
         seconds = float(np.polynomial.Polynomial.fit(WIDTHS, times, 1)(0))
     else:

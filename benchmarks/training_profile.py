@@ -34,7 +34,7 @@ from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.training.allocation import reuse_memory
 
-PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "mkldnn::_linear_pointwise"}
+PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm"}
 KERNELS = {
     FusedLSTM: "LSTM, products and gates",
     _Maxima: "convolution, products and maxima",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import onnxruntime
 import spacy
 import torch
 from spacy.language import Language
@@ -16,6 +17,7 @@ from spacy.tokens import Doc
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.converters.onnx.export import export
 from spacy_elmo.pipeline.encode.encoder import shim_of
 
 from .allennlp_elmo import AllenNLP
@@ -127,11 +129,41 @@ class AllenNLPNetwork:
         pass
 
 
+class OnnxRuntime:
+    """onnxruntime with the exported network. It has no cache; the ids of characters are made in advance."""
+
+    warm_up = A_FEW
+
+    def __init__(self, bilm: BiLM, model: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        self.bilm = bilm
+        self.session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+
+    def prepare(self, sentences: Sentences, batch: int) -> list[dict[str, np.ndarray]]:
+        prepared = []
+        for part in batches(sentences, batch):
+            lengths = np.array([len(words) for words in part])
+            ids = np.zeros((len(part), lengths.max(), self.bilm.config.max_characters), np.int64)
+            for row, words in zip(ids, part, strict=True):
+                row[: len(words)] = self.bilm.token_ids(words)
+            prepared.append({"ids": ids, "lengths": lengths})
+        return prepared
+
+    def run(self, prepared: list[dict[str, np.ndarray]]) -> None:
+        for inputs in prepared:
+            self.session.run(["layers"], inputs)
+
+    def clear_cache(self) -> None:
+        pass
+
+
 def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) -> Contender:
     """Create a contender by its name.
 
     Args:
-        kind: "network", "nlp.pipe", "products", "AllenNLP", or the name of a folder of `write_transformer`.
+        kind: "network", "nlp.pipe", "products", "onnxruntime", "AllenNLP", or the name of a folder of
+            `write_transformer`.
         precision: of its products.
         files: the folder with `weights.safetensors` and those of the transformers.
         allennlp: the folder into which pip has installed AllenNLP.
@@ -141,8 +173,11 @@ def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) ->
         nlp = spacy.blank("en")
         nlp.add_pipe("elmo", config={"weights": str(weights), "precision": precision})
         return Pipe(nlp)
-    if kind in ("network", "products", "AllenNLP"):
+    if kind in ("network", "products", "onnxruntime", "AllenNLP"):
         bilm = Weights.load(weights).build_bilm()
+        if kind == "onnxruntime":
+            (model,) = export(Weights.load(weights), files / "model.onnx", force=True)
+            return OnnxRuntime(bilm, model)
         if kind == "AllenNLP":
             assert allennlp is not None, "the contender AllenNLP needs its folder"
             return AllenNLPNetwork(AllenNLP.from_bilm(bilm, allennlp))

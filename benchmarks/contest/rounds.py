@@ -129,6 +129,8 @@ def contenders(size: str, precisions: Sequence[str], *, allennlp: bool) -> Itera
         yield Side("nlp.pipe", precision)
         if precision != "int8":
             yield Side("products", precision)
+    if size != "original":  # whose export has 375 MB
+        yield Side("onnxruntime")
     if allennlp:
         yield Side("AllenNLP")
     if size == TRANSFORMERS_WITH:

@@ -64,5 +64,9 @@ TARGETS = (
         Target(f"{size}, nlp.pipe to the network", size, Side("nlp.pipe"), Side("network"), 0.9)
         for size in ("mini", "small", "original")
     ),
+    *(
+        Target(f"{size} to onnxruntime", size, Side("network"), Side("onnxruntime"), 2.5)
+        for size in ("mini", "small")
+    ),
     Target("small to BERT-base", "small", Side("nlp.pipe"), Side("BERT-base"), 20),
 )

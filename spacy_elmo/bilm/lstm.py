@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
-from .kernels.fused_lstm import FusedDirection, has_kernel
+from .kernels.fused_lstm import FusedDirection
 from .kernels.fused_lstm_gradient import FusedLSTM
+from .kernels.native import has_kernels
 from .kernels.plain_lstm import Clips, Direction
 from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
 from .matmul_precision import Precision
@@ -67,7 +68,7 @@ class LSTMLayer(nn.Module):
         autocast = torch.is_autocast_enabled(device)
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         with torch.autocast(device, enabled=False):
-            fused = has_kernel(compute_dtype, x, h, c, *self.parameters())
+            fused = has_kernels(compute_dtype, x, h, c, *self.parameters())
             tensors = x, h, c, *self.parameters()
             if fused and torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 parameters = zip(*self._parameters_by_direction(), strict=True)
@@ -95,7 +96,7 @@ class LSTMLayer(nn.Module):
         with torch.no_grad():
             check_precision(precision, self.input.device)
             compute_dtype = getattr(torch, precision)
-            if has_kernel(compute_dtype, *self.parameters()):
+            if has_kernels(compute_dtype, *self.parameters()):
                 return InferenceLayer(self._fused_directions(compute_dtype))
             return InferenceLayer(self._directions(lambda weight: prepack(weight, precision)))
 

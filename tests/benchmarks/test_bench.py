@@ -70,7 +70,7 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys, fast):
     speeds = {(result["size"], result["threads"]) for result in report["inference"]}
     assert speeds == {("mini", 1), ("small", 1), ("original", 1), ("small", 2)}
     assert programs == [
-        "latency.py", "import_time.py", "rivals.py", "training_profile.py", "gates.py",
+        "latency.py", "import_time.py", "rivals.py", "training_profile.py", "gates.py", "products.py",
     ]  # fmt: skip
     assert "C for" in report["kernels"] or "torch" in report["kernels"]
     assert path.with_suffix(".png").stat().st_size > 1000
@@ -79,7 +79,7 @@ def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys, fast):
 
 def test_the_gates_are_the_time_at_no_width(monkeypatch):
     cells = gates.DIM * gates.ROWS * gates.STEPS
-    monkeypatch.setattr(gates, "has_kernel", lambda *_: True)
+    monkeypatch.setattr(gates, "has_kernels", lambda *_: True)
     monkeypatch.setattr(gates, "_fused", lambda _, width: width)
     monkeypatch.setattr(gates, "least_time", lambda width, _: (2 + 0.5 * width) * 1e-9 * cells)
     assert gates.nanoseconds("float32", repeats=1) == pytest.approx(2)
@@ -88,10 +88,10 @@ def test_the_gates_are_the_time_at_no_width(monkeypatch):
 @pytest.mark.parametrize("kernel", [True, False])
 def test_the_gates_are_timed_with_and_without_the_fused_kernel(monkeypatch, kernel):
     if not kernel:
-        monkeypatch.setattr(gates, "has_kernel", lambda *_: False)
+        monkeypatch.setattr(gates, "has_kernels", lambda *_: False)
     runs = []
     monkeypatch.setattr(gates, "least_time", lambda run, _: runs.append(run()) or len(runs) * 1.0)
-    fused = gates.has_kernel(torch.float32)
+    fused = gates.has_kernels(torch.float32)
     # Seconds 1, 2, 3, 4 for widths in equal steps are 0 at no width.
     expected = 0 if fused else 1e9 / (gates.DIM * gates.ROWS * gates.STEPS)
     assert gates.nanoseconds("float32", repeats=1) == pytest.approx(expected, abs=1e-3)

@@ -56,7 +56,7 @@ def test_pipe_processes_all_docs_in_order_and_frees_them():
 
 
 @linux
-@pytest.mark.parametrize("kind", ["network", "nlp.pipe", "products"])
+@pytest.mark.parametrize("kind", ["network", "nlp.pipe", "products", "onnxruntime"])
 def test_a_process_answers_line_by_line(files, monkeypatch, capsys, kind):
     monkeypatch.setattr(sys, "argv", ["contender_process.py", kind, "float32", str(files), "1"])
     monkeypatch.setattr(sys, "stdin", io.StringIO("[0, 4, 2]\n[1, 2, 1]\n"))

@@ -85,7 +85,7 @@ def test_limits():
 
 def test_contenders():
     sides = {(side.kind, side.precision) for side in contenders("mini", ["int8"], allennlp=False)}
-    assert sides == {("network", "int8"), ("nlp.pipe", "int8")}
+    assert sides == {("network", "int8"), ("nlp.pipe", "int8"), ("onnxruntime", "float32")}
     small = [side.kind for side in contenders("small", ["float32"], allennlp=True)]
     assert small[-3:] == ["AllenNLP", "BERT-base", "BERT, 6 layers"]
 

@@ -16,12 +16,6 @@ _PANEL = 16
 _ACTIVATIONS = ("none", "relu", "tanh")
 
 
-def has_kernel(compute_dtype: torch.dtype, characters: Tensor) -> bool:
-    """Return True if `maxima` can be computed on this processor, for parameters of the type and device of these."""
-    usual = characters.is_cpu and characters.dtype == torch.float32
-    return usual and compute_dtype in functions("convolution")
-
-
 def maxima(
     ids: Tensor,
     lengths: Tensor,

@@ -60,13 +60,6 @@ class Gradients(NamedTuple):
     """(4C',) float32."""
 
 
-def has_kernel(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if there is a kernel for products in `compute_dtype`, and the tensors are what it takes: float32
-    numbers on the CPU."""
-    usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
-    return usual and compute_dtype in functions("fused_forward")
-
-
 class FusedWeights(NamedTuple):
     """The matrices of one direction, packed for one of the passes."""
 

@@ -101,11 +101,16 @@ def _bits(field: Tensor | float | None) -> int:
     )
 
 
+def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
+    """Return True if there are kernels for products in `compute_dtype`, and the tensors are what they take: float32
+    numbers on the CPU."""
+    usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
+    return usual and compute_dtype in functions("fused_forward")
+
+
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
     """Return the C function of this name, if there is one and the tensors are what it takes: float32 on the CPU."""
-    if any(t is not None and not (t.is_cpu and t.dtype == torch.float32) for t in tensors):
-        return None
-    return functions(name).get(torch.float32)
+    return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
 def path() -> Path:

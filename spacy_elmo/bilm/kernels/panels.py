@@ -45,6 +45,6 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     return packed
 
 
-def padded(size: int) -> int:
-    """Return the size rounded up to the columns of a panel."""
-    return -(-size // _PANEL) * _PANEL
+def padded(size: int, to: int = _PANEL) -> int:
+    """Return the size rounded up to a multiple of `to`: of the columns of a panel."""
+    return -(-size // to) * to

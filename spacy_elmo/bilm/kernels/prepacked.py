@@ -13,9 +13,6 @@ from .matmul import matmul, multiply
 from .native import float32_function
 from .panels import Panels, pack
 
-# oneDNN optimizes the layout for products with this many rows; other numbers work too.
-_TYPICAL_ROWS = 32
-
 
 class MatmulWeight(Protocol):
     """A matrix (k, m) that multiplies rows from the right."""
@@ -49,23 +46,6 @@ class PackedWeight:
         out = x.new_empty((len(x), self.panels.columns))
         multiply(x, self.panels, bias, out)
         return out
-
-
-class PrepackedWeight:
-    """A matrix of bfloat16 stored in oneDNN's blocked layout once, so that oneDNN need not convert it at every product.
-
-    That saves a quarter to a half of the time for tens of rows, and little for hundreds.
-    """
-
-    dtype = torch.bfloat16
-
-    def __init__(self, weight: Tensor) -> None:
-        self._blocks = torch.ops.mkldnn._reorder_linear_weight(
-            weight.bfloat16().t().contiguous(), _TYPICAL_ROWS
-        )
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, self._blocks, None, "none", [], "")
 
 
 class Int8Weight:
@@ -110,9 +90,6 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
     check_precision(precision, weight.device)
     if precision == "int8":
         return Int8Weight(weight)
-    onednn = torch.backends.mkldnn.is_available() and weight.is_cpu and weight.numel()
-    if precision == "bfloat16" and onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return PrepackedWeight(weight)
     return convert(weight, getattr(torch, precision))
 
 

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from .native import functions
+from .panels import padded
 
-# As in weight_gradient.c: rows and columns that are packed at a time, and columns of a panel.
-_ROWS, _COLUMNS, _PANEL = 1024, 256, 16
+# As in weight_gradient.c: rows and columns that are packed at a time.
+_ROWS, _COLUMNS = 1024, 256
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
@@ -30,14 +31,10 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     if not n:
         return sums if into is not None else sums.zero_()
     rows = min(n + n % 2, _ROWS)
-    left_scratch = left.new_empty(_rounded(k, _PANEL) * rows)
-    right_scratch = right.new_empty(_rounded(m, _COLUMNS) * rows)
+    left_scratch = left.new_empty(padded(k) * rows)
+    right_scratch = right.new_empty(padded(m, _COLUMNS) * rows)
     function(
         torch.get_num_threads(), n, left, left.stride(0), k, right, right.stride(0), m,
         sums, m, into is not None, left_scratch, right_scratch,
     )  # fmt: skip
     return sums
-
-
-def _rounded(size: int, to: int) -> int:
-    return -(-size // to) * to

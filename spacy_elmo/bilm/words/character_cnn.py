@@ -12,6 +12,7 @@ from ..config import BiLMConfig
 from ..kernels import convolution
 from ..kernels.highway import highway, highway_gates
 from ..kernels.matmul import matmul, matmul_dtype
+from ..kernels.native import has_kernels
 from ..kernels.panels import Panels
 from ..kernels.prepacked import PackedWeight, prepack
 from ..matmul_precision import Precision
@@ -152,7 +153,7 @@ class CharacterCNN(nn.Module):
         lengths.clamp_(max=self.config.max_characters)
         parameters = self.characters, [*self.filters], [*self.filter_biases]
         compute_dtype = matmul_dtype(self.characters)
-        if convolution.has_kernel(compute_dtype, self.characters):
+        if has_kernels(compute_dtype, self.characters):
             activation = self.config.activation
             return convolution.maxima(ids.int(), lengths, *parameters, activation, compute_dtype)
         x = self._convolve_blocks(ids, lengths)

@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels.convolution import has_kernel, maxima
+from spacy_elmo.bilm.kernels.convolution import maxima
+from spacy_elmo.bilm.kernels.native import has_kernels
 
 pytestmark = pytest.mark.skipif(
-    not has_kernel(torch.float32, torch.zeros(1)), reason="there are no kernels"
+    not has_kernels(torch.float32, torch.zeros(1)), reason="there are no kernels"
 )
 DTYPES = [torch.float32, torch.bfloat16]
 shapes = st.fixed_dictionaries(
@@ -23,7 +24,7 @@ shapes = st.fixed_dictionaries(
 
 
 def needs(dtype):
-    if not has_kernel(dtype, torch.zeros(1)):
+    if not has_kernels(dtype, torch.zeros(1)):
         pytest.skip("needs AVX512-BF16")
 
 

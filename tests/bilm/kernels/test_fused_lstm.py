@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import fused_lstm, fused_lstm_gradient, native, plain_lstm
-from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, has_kernel
+from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
+from spacy_elmo.bilm.kernels.native import has_kernels
 from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
 from spacy_elmo.bilm.kernels.prepacked import PlainWeight
 
@@ -19,7 +20,7 @@ DTYPES = [torch.float32, torch.bfloat16]
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 0.06}
 NAMES = ("x", "input", "recurrent", "bias", "projection", "h", "c")
 
-pytestmark = pytest.mark.skipif(not has_kernel(torch.float32), reason="there are no kernels")
+pytestmark = pytest.mark.skipif(not has_kernels(torch.float32), reason="there are no kernels")
 sizes = st.fixed_dictionaries(
     {
         "lengths": st.lists(st.integers(1, 9), min_size=1, max_size=20),
@@ -32,7 +33,7 @@ sizes = st.fixed_dictionaries(
 
 
 def needs(dtype):
-    if not has_kernel(dtype):
+    if not has_kernels(dtype):
         pytest.skip("needs AVX512-BF16")
 
 
@@ -241,12 +242,12 @@ def test_nothing_to_read():
 
 def test_other_tensors_have_no_kernel(monkeypatch):
     single = torch.zeros(1)
-    assert has_kernel(torch.float32, single, None)
-    assert not has_kernel(torch.float32, single, single.double())
-    assert not has_kernel(torch.float32, single.to("meta"))
-    assert not has_kernel(torch.float16, single)
+    assert has_kernels(torch.float32, single, None)
+    assert not has_kernels(torch.float32, single, single.double())
+    assert not has_kernels(torch.float32, single.to("meta"))
+    assert not has_kernels(torch.float16, single)
     monkeypatch.setattr(native, "library", lambda: None)
-    assert not has_kernel(torch.float32, single)
+    assert not has_kernels(torch.float32, single)
 
 
 @contextlib.contextmanager

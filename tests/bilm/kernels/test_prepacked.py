@@ -8,8 +8,6 @@ from spacy_elmo.bilm.kernels.matmul import matmul
 from spacy_elmo.bilm.kernels.prepacked import (
     Int8Weight,
     PackedWeight,
-    PlainWeight,
-    PrepackedWeight,
     prepack,
 )
 
@@ -53,12 +51,6 @@ def test_columns_and_rows_that_are_zero(precision):
     assert not found[:, 2].any() and not found[3].any() and found.isfinite().all()
 
 
-def test_packed_where_onednn_multiplies_the_type():
-    """oneDNN has no products of bfloat16 for processors without AVX512."""
-    packed = isinstance(prepack(numbers(8, 6), "bfloat16"), PrepackedWeight)
-    assert packed == torch.ops.mkldnn._is_mkldnn_bf16_supported()
-
-
 @pytest.mark.parametrize(
     "precision, message",
     [("float16", "for GPUs"), ("float64", "expected one of float32, bfloat16")],
@@ -94,11 +86,6 @@ def test_what_is_not_a_number_stays_none():
 def test_rows_of_any_strides():
     weight, x = numbers(8, 6), numbers(8, 5).t()
     torch.testing.assert_close(Int8Weight(weight)(x), Int8Weight(weight)(x.contiguous()))
-
-
-def test_bfloat16_where_onednn_has_none(monkeypatch):
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert isinstance(prepack(numbers(8, 6), "bfloat16"), PlainWeight)
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (300, 70)])
