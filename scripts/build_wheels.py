@@ -21,7 +21,8 @@ TARGETS = {
     "macosx_11_0_arm64": "aarch64-macos.11.0",
     "win_amd64": "x86_64-windows-gnu",
 }
-"""The platform in the name of a wheel -> the target of the compiler. PyTorch has none of today for Macs with Intel."""
+"""The platform in the name of a wheel -> the target of the compiler. Macs with Intel are missing, because PyTorch no
+longer has wheels for them."""
 
 
 def build(source: Path, platform: str, out: Path) -> None:

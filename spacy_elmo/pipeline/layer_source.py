@@ -248,7 +248,8 @@ class LayerSource(ConfigOnly):
         return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store them there, without a copy."""
+        """Compute the layers of Docs on which the component did not run, and store these arrays on the Docs, so they
+        must not be those of the cache."""
         computed = compute(docs)
         if self.name is None:
             return computed

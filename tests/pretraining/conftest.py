@@ -5,11 +5,17 @@ import random
 import pytest
 
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepare import prepare
+from tests import tiny
 
 MODEL = {
     "dim": 8, "projection": 4, "char_dim": 4, "filters": [[1, 4], [3, 4]], "highways": 1, "max_characters": 12,
 }  # fmt: skip
+
+
+TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
+VOCAB = 6  # "rare" is <UNK> as a target, and itself as input
 
 
 def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str:
@@ -33,6 +39,16 @@ def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str
         if number % per_document == per_document - 1:
             lines.append("")
     return "\n".join(lines)
+
+
+@pytest.fixture
+def bilm():
+    return tiny.bilm(tiny.config())
+
+
+@pytest.fixture
+def batcher(bilm):
+    return Batcher(bilm, TYPES, TYPES[:VOCAB])
 
 
 @pytest.fixture

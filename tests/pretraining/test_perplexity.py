@@ -13,20 +13,9 @@ from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepared import Sentences
 from spacy_elmo.pretraining.perplexity import NOTHING, perplexity, tally
 from tests import tiny
+from tests.pretraining.conftest import TYPES, VOCAB
 
-TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
-VOCAB = 6  # "rare" is <UNK> as a target, and itself as input
 SENTENCES = ["a rare cat sat", "cat", "a cat sat a cat", "rare"]
-
-
-@pytest.fixture
-def bilm():
-    return tiny.bilm(tiny.config())
-
-
-@pytest.fixture
-def batcher(bilm):
-    return Batcher(bilm, TYPES, TYPES[:VOCAB])
 
 
 @pytest.fixture

@@ -29,11 +29,8 @@ def forward(
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():
-        inputs, recurrent, state = (
-            inputs.contiguous(),
-            recurrent.contiguous(),
-            c.clone().contiguous(),
-        )
+        inputs, recurrent = inputs.contiguous(), recurrent.contiguous()
+        state = c.clone(memory_format=torch.contiguous_format)
         hidden = torch.empty_like(state)
         limit = math.inf if clip is None else float(clip)
         function(torch.get_num_threads(), *c.shape, inputs, recurrent, bias, limit, state, hidden)

@@ -96,9 +96,9 @@ def _bits(field: Tensor | float | None) -> int:
     """Return the bits of a field: of a tensor, its address; of None, NULL."""
     if isinstance(field, Tensor):
         return field.data_ptr()
-    return (
-        struct.unpack("q", struct.pack("d", field))[0] if isinstance(field, float) else field or 0
-    )
+    if isinstance(field, float):
+        return struct.unpack("q", struct.pack("d", field))[0]
+    return field or 0
 
 
 def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:

@@ -15,16 +15,16 @@ int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Bits of the instruction CPUID (Intel's manual, volume 2A), which are called there as here. */
-#define FMA (1u << 12)      /* leaf 1: ecx */
+/* Bits of the answers of CPUID, by their names in Intel's manual, volume 2A. */
+#define FMA (1u << 12) /* leaf 1: ecx */
 #define OSXSAVE (1u << 27)
-#define AVX2 (1u << 5)      /* leaf 7, 0: ebx */
+#define AVX2 (1u << 5) /* leaf 7, 0: ebx */
 #define AVX512F (1u << 16)
 #define AVX512DQ (1u << 17)
 #define AVX512BW (1u << 30)
 #define AVX512VL (1u << 31)
 #define AVX512_BF16 (1u << 5) /* leaf 7, 1: eax */
-/* Registers that the operating system saves when it changes between processes: those of 256 and of 512 bits. */
+/* Bits of the registers that the operating system saves for each process: those of up to 256 and up to 512 bits. */
 #define YMM 0x6u
 #define ZMM 0xe6u
 
@@ -40,18 +40,20 @@ static Answer ask(uint32_t leaf, uint32_t subleaf) {
 
 static int has(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
 
-static int has_registers(uint32_t wanted) {
-    if (!has(ask(1, 0).ecx, FMA | OSXSAVE)) return 0;
+static int has_fma(void) { return has(ask(1, 0).ecx, FMA); }
+
+static int saves(uint32_t wanted) {
+    if (!has(ask(1, 0).ecx, OSXSAVE)) return 0;
     uint32_t low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return has(low, wanted);
 }
 
-/* Not __builtin_cpu_supports, to which a library that Zig 0.17 has compiled gets the answer 0 for everything. */
-int64_t OF_VARIANT(here, float32_avx2)(void) { return has_registers(YMM) && has(ask(7, 0).ebx, AVX2); }
+/* Not by __builtin_cpu_supports, which is always 0 in a library that Zig 0.17 has compiled. */
+int64_t OF_VARIANT(here, float32_avx2)(void) { return has_fma() && saves(YMM) && has(ask(7, 0).ebx, AVX2); }
 
 int64_t OF_VARIANT(here, float32_avx512)(void) {
-    return has_registers(ZMM) && has(ask(7, 0).ebx, AVX512F | AVX512DQ | AVX512BW | AVX512VL);
+    return has_fma() && saves(ZMM) && has(ask(7, 0).ebx, AVX512F | AVX512DQ | AVX512BW | AVX512VL);
 }
 
 int64_t OF_VARIANT(here, bfloat16_avx512)(void) {

@@ -118,8 +118,8 @@ class LayerCache:
 
 
 class _Entries:
-    """The layers by one version of the weights. A thread that still computes with another version has the entries of
-    that one, which nobody else reads any more.
+    """The layers by one version of the weights. A thread that still computes with older weights writes into their
+    entries, which no other thread reads any more.
 
     Args:
         version: see `BiLMShim.version`.

@@ -7,22 +7,8 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm import head as head_module
 from spacy_elmo.bilm.head import Head, Negatives
-from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.training.loss import loss_sum, targets
-from tests import tiny
-
-TYPES = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "rare"]
-VOCAB = 6  # "rare" is <UNK> as a target, and itself as input
-
-
-@pytest.fixture
-def bilm():
-    return tiny.bilm(tiny.config())
-
-
-@pytest.fixture
-def batcher(bilm):
-    return Batcher(bilm, TYPES, TYPES[:VOCAB])
+from tests.pretraining.conftest import TYPES, VOCAB
 
 
 def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
