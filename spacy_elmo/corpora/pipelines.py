@@ -17,7 +17,7 @@ from .blank import ANY_LANGUAGE, blank_pipeline
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
 """Layers of the biLM to keep: all of them, their average, or the last one."""
 _WITHOUT_EFFECT = (
-    "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "cache_mb", "cache_dir", "hooks",
+    "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
 )  # fmt: skip
 """Options of elmo on which no vector depends."""
 

@@ -113,6 +113,7 @@ def test_options_without_effect_on_vectors_change_no_fingerprint(weights):
         {"cache_dir": "layers"},
         {"frozen": False, "unfreeze_at": 5, "trainable": "top", "learn_rate_factor": 0.1},
         {"hooks": True},
+        {"max_batch_tokens": 100},
     ):
         assert fingerprint(pipelines.blank(weights, **options)) == before
     for options in ({"dtype": "float16"}, {"precision": "bfloat16"}, {"store": "average"}):

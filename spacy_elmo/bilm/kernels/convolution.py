@@ -12,7 +12,6 @@ from torch.autograd.function import once_differentiable
 from .native import functions
 from .panels import pack, padded
 
-_PANEL = 16
 _ACTIVATIONS = ("none", "relu", "tanh")
 
 
@@ -61,7 +60,9 @@ class _Maxima(torch.autograd.Function):
         weights = [
             pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide
         ]
-        starts = [torch.nn.functional.pad(bias, (0, -len(bias) % _PANEL)) for bias in biases]
+        starts = [
+            torch.nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases
+        ]
         widths, numbers = _shape(filters)
         ids, lengths = ids.contiguous(), lengths.contiguous()
         (words, columns), features = ids.shape, int(numbers.sum())

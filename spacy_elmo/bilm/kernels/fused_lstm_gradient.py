@@ -52,12 +52,8 @@ class FusedLSTM(torch.autograd.Function):
                 y[part] = result.outputs[:, : x.shape[1]]
                 last_h, last_c = result.h, result.c
         ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
-        ctx.batch_sizes, ctx.clips, ctx.compute_dtype, ctx.sequences = (
-            batch_sizes,
-            clips,
-            compute_dtype,
-            len(h),
-        )
+        ctx.batch_sizes, ctx.clips = batch_sizes, clips
+        ctx.compute_dtype, ctx.sequences = compute_dtype, len(h)
         ctx.mark_non_differentiable(last_h, last_c)
         return y, last_h, last_c
 

@@ -16,7 +16,7 @@ SIZES = [(0, 3), (1, 1), (3, 7), (5, 64), (2, 1000)]
 @pytest.fixture(params=["native", "torch"])
 def implementation(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(native, "library", dict)
+        monkeypatch.setattr(native, "library", lambda: None)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -41,7 +41,7 @@ def test_a_row_of_zeros_is_zero(implementation):
 def test_both_ways_agree(x):
     found = quantize(torch.from_numpy(x))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "library", dict)
+        patch.setattr(native, "library", lambda: None)
         expected = quantize(torch.from_numpy(x))
     # A number halfway between two steps may go either way, because 127 / largest is rounded.
     assert int((found[0].int() - expected[0].int()).abs().max()) <= 1
