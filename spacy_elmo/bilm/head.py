@@ -129,7 +129,10 @@ class _LogSumExp(torch.autograd.Function):
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
         scaled = torch.cat([hidden * scale, scale], 1).to(exponentials.dtype)
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
-            dweight = weight_gradient(exponentials, scaled)
+            if scaled.dtype == torch.float32:
+                dweight = weight_gradient(exponentials, scaled)
+            else:  # fewer bits do here, and torch has the processor's instructions for matrices
+                dweight = (exponentials.t() @ scaled).to(hidden.dtype)
             dhidden = matmul(exponentials, weight.to(scaled.dtype)).to(hidden.dtype) * scale
         return dhidden, dweight[:, :-1], dweight[:, -1], None, None
 
