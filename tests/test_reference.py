@@ -50,7 +50,7 @@ def pretraining_section(name):
 
 
 def test_component():
-    import spacy_elmo.pipeline.factory  # noqa: F401
+    import spacy_elmo.pipeline.entry_point  # noqa: F401
 
     defaults = Language.get_factory_meta("elmo").default_config
     assert SECTIONS["elmo"] == {name: shown(default) for name, default in defaults.items()}

@@ -130,18 +130,27 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs. The backward pass returns their gradient to the source, if the biLM is trained."""
+    """Mix the layers of Docs, and drop out numbers of the mix in training.
+
+    The backward pass returns the gradient of the layers to the source, if the biLM is trained.
+    """
     add_gradient = None
     if is_train:
         layers, add_gradient = source.train(docs, copies=copies)
     else:
         layers = source.read(docs, copies=copies)
     mixed, unmix = mix(layers, is_train)
+    dropout = mix.attrs["options"].dropout if is_train else 0.0
+    masks = [mix.ops.get_dropout_mask(x.shape, dropout) for x in mixed] if dropout else None
 
     def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
-        d_layers = unmix(d_mixed, inputs=add_gradient is not None)
+        d_layers = unmix(_masked(d_mixed, masks), inputs=add_gradient is not None)
         if add_gradient is not None and d_layers:
             add_gradient(d_layers)
         return []
 
-    return mixed, backprop
+    return _masked(mixed, masks), backprop
+
+
+def _masked(X: list[Floats2d], masks: list[Any] | None) -> list[Floats2d]:
+    return X if masks is None else [x * mask for x, mask in zip(X, masks, strict=True)]

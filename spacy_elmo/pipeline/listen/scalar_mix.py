@@ -36,7 +36,8 @@ class MixOptions(ConfigOnly):
     """Factor of the gradient that flows back into the biLM, not of those of s and γ. It weighs this listener against
     the others of the same biLM; Adam cancels a factor that all gradients of a parameter share."""
     dropout: float = 0.0
-    """Share of the output's numbers that are set to zero in training. `[training] dropout` does not change it."""
+    """Share of the output's numbers that the listener sets to zero in training. `[training] dropout` does not change
+    it."""
     l2: float = 0.0
     """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. The loss is a
     mean in the paper but a sum over words in most components of spaCy, so that a λ of 1 has hardly any effect."""
@@ -104,15 +105,9 @@ def forward(
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
     normed, unnorm = _normalize(model.ops, flat) if options.layer_norm else (flat, _same)
     mixed, unmix = _mix(model, normed)
-    mask = None
-    if is_train and options.dropout:
-        mask = model.ops.get_dropout_mask(mixed.shape, options.dropout)
-        mixed = mixed * mask
 
     def backprop(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
         gradient = model.ops.xp.concatenate(d_mixed, axis=0)
-        if mask is not None:
-            gradient = gradient * mask
         d_normed = unmix(gradient, inputs and options.grad_factor != 0)
         if d_normed is None:
             return []

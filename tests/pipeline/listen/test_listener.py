@@ -62,6 +62,24 @@ def test_choice_of_layers(weights, options, expected):
     assert_allclose(listener.predict([doc])[0], expected(doc._.elmo_layers), atol=1e-6)
 
 
+def test_dropout_is_for_training_and_keeps_the_mean(weights):
+    nlp = pipelines.blank(weights)
+    pipelines.add_tagger(nlp, dropout=0.4)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    (listener,) = nlp.get_pipe("elmo").listeners
+    docs = list(nlp.pipe(["We play football in the park. " * 20] * 2))
+    whole = listener.predict(docs)
+    dropped, backprop = listener.begin_update(docs)
+    for x, y in zip(whole, dropped, strict=True):
+        assert_allclose(y[y != 0], (x / 0.6)[y != 0], rtol=1e-6)
+        assert abs((y[x != 0] == 0).mean() - 0.4) < 0.05
+    assert (dropped[0] != dropped[1]).any()
+    # s gets a gradient from the numbers that were kept, and γ their product with the mix.
+    backprop(dropped)
+    expected = sum(float((x * y).sum()) / 0.6 for x, y in zip(whole, dropped, strict=True))
+    assert_allclose(listener.layers[0].get_grad("scale"), expected, rtol=1e-4)
+
+
 def test_layer_that_the_bilm_has_not(weights):
     nlp = pipelines.blank(weights)
     pipelines.add_tagger(nlp, layers=7)

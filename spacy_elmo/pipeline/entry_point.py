@@ -1,5 +1,5 @@
-"""The `elmo` factory, which spaCy registers before any component is made. Its options are the fields of `ElmoOptions`,
-in `factory_options.py`."""
+"""The entry point of spaCy: the `elmo` factory, registered before any component is made. Its options are the fields of
+`ElmoOptions`, in `factory_options.py`."""
 
 import dataclasses
 from typing import TYPE_CHECKING
