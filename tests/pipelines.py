@@ -11,6 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model, Optimizer
 
+from spacy_elmo.bilm.kernels import native
+
 TEXTS = [
     "Anna met Bob in Paris. It rained!",
     "The bank in Rome is old.\n\nShe sat  on it, by the river.",
@@ -138,8 +140,20 @@ def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]
 
 
 def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
-    """Check the project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1."""
+    """Check the project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1; for
+    float16, one step."""
     assert got.shape == expected.shape
     if got.size:
-        bound = 1e-5 * np.maximum(1, np.abs(expected).max(axis=(1, 2), keepdims=True))
+        bound = (2.0**-10 if got.dtype == np.float16 else 1e-5) * np.maximum(
+            1, np.abs(expected).max(axis=(1, 2), keepdims=True)
+        )
         assert (np.abs(got - expected) <= bound).all()
+
+
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Check equal bits, which float32 promises on a CPU with kernels; without them, the bound of `assert_close`."""
+    if native.processor() is None:
+        assert_close(got, expected)
+    else:
+        assert got.shape == expected.shape and got.dtype == expected.dtype
+        assert got.tobytes() == expected.tobytes()
