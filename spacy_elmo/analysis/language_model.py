@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -13,16 +12,18 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
-from ..bilm.head import log_softmax
+from ..bilm.head import Head, log_softmax
 from ..bilm.likelihood import (
     build_language_model,
     log_probabilities,
     opening_states,
     softmax_classes,
 )
+from ..bilm.model import BiLM, plain_inference
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..catalogue.weight_names import find_weights
+from ..pipeline.encode.parameters import change_counters
 from ..pipeline.encode.sequences import Sequences
 from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
@@ -57,6 +58,17 @@ class TokenScores:
     """(2, n_sentences) float32, log p of the end of each sentence (`</S>`, forward) and its start (`<S>`, backward)."""
 
 
+class _Prepared(NamedTuple):
+    """Both parts of a language model for inference, packed once."""
+
+    counters: list[tuple[int, int]]
+    """Of the parameters when they were packed; see `change_counters`."""
+    bilm: BiLM
+    head: Head
+    opening: Tensor
+    """(2, P) of `opening_states`."""
+
+
 class LanguageModel:
     """Language model of weights with a head: log-probabilities of tokens, and substitutes for them.
 
@@ -80,6 +92,7 @@ class LanguageModel:
     ) -> None:
         bilm, head = build_language_model(weights)
         self._bilm, self._head = bilm.to(device), head.to(device)
+        self._prepared: _Prepared | None = None
         self._vocabulary = weights.vocabulary
         self._rows = {word: row for row, word in enumerate(weights.vocabulary)}
         self._special_rows = torch.tensor(
@@ -105,17 +118,22 @@ class LanguageModel:
             ValueError: the spans overlap.
         """
         sequences = self._sequences(doc)
-        token_ids = self._bilm.token_ids(sequences.words)
-        spelling = self._bilm.config.spelling
+        with plain_inference(self._bilm.device):
+            return self._score(sequences)
+
+    def _score(self, sequences: Sequences) -> TokenScores:
+        ready, n_tokens = self._prepare(), sequences.n_tokens
+        token_ids = ready.bilm.token_ids(sequences.words)
+        spelling = ready.bilm.config.spelling
         classes = softmax_classes(sequences.words, self._rows, spelling)
-        words = np.full((2, len(doc)), np.nan, dtype=np.float32)
-        unknown = np.zeros(len(doc), dtype=bool)
+        words = np.full((2, n_tokens), np.nan, dtype=np.float32)
+        unknown = np.zeros(n_tokens, dtype=bool)
         unknown[sequences.tokens] = classes[sequences.rows] == self._rows[UNK]
         closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
         starts = np.cumsum(sequences.lengths) - sequences.lengths
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             scores = log_probabilities(
-                self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
+                ready.bilm, ready.head, token_ids, classes, sequences.rows[batch], lengths,
                 max_words=self._max_batch_tokens,
             )  # fmt: skip
             words[:, sequences.tokens[batch]] = scores.words
@@ -136,12 +154,13 @@ class LanguageModel:
 
         Those for `both` are the result of `substitutes`. See `all_substitutes`.
         """
-        contexts = self._contexts(self._sequences(token.doc), np.array([token.i]))
-        row = self._rows.get(token.text, -1)
-        return {
-            context: self._best(contexts[directions], [row], n)[0]
-            for context, directions in _DIRECTIONS.items()
-        }
+        sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
+        with plain_inference(self._bilm.device):
+            contexts = self._contexts(sequences, np.array([token.i]))
+            return {
+                context: self._best(contexts[directions], [row], n)[0]
+                for context, directions in _DIRECTIONS.items()
+            }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
         """Return the n most probable words in the place of each token; an empty list for whitespace.
@@ -156,15 +175,17 @@ class LanguageModel:
         doc = tokens.doc
         start = tokens.start if isinstance(tokens, Span) else 0
         positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
-        contexts = self._contexts(self._sequences(doc), positions)
+        sequences = self._sequences(doc)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
         # Four blocks of logits exist at a time: two directions, their sum and its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
-        for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
-            token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
-            best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
-            for position, words in zip(positions[block].tolist(), best, strict=True):
-                substitutes[position - start] = words
+        with plain_inference(self._bilm.device):
+            contexts = self._contexts(sequences, positions)
+            for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
+                token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
+                best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
+                for position, words in zip(positions[block].tolist(), best, strict=True):
+                    substitutes[position - start] = words
         return substitutes
 
     def _sequences(self, doc: Doc) -> Sequences:
@@ -175,11 +196,16 @@ class LanguageModel:
             )
         return sequences
 
-    @functools.cached_property
-    def _opening_states(self) -> Tensor:
-        return opening_states(self._bilm)
+    def _prepare(self) -> _Prepared:
+        """Return the packed network and head, which are packed again if a parameter has changed."""
+        counters = [*change_counters(self._bilm), *change_counters(self._head)]
+        ready = self._prepared
+        if ready is None or ready.counters != counters:
+            bilm = self._bilm.prepare_for_inference("float32")
+            head = self._head.prepare_for_inference()
+            ready = self._prepared = _Prepared(counters, bilm, head, opening_states(bilm))
+        return ready
 
-    @torch.no_grad()
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
         """Return (2, n, P), the output of each direction at n tokens before it has processed the token."""
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
@@ -191,13 +217,14 @@ class LanguageModel:
             rows=sequences.rows[is_needed],
             tokens=sequences.tokens[is_needed],
         )
-        token_ids = self._bilm.token_ids(sequences.words)
+        ready = self._prepare()
+        token_ids = ready.bilm.token_ids(sequences.words)
         slots = np.full(sequences.n_tokens, -1)
         slots[positions] = np.arange(len(positions))
-        contexts = self._opening_states[:, None].repeat(1, len(positions), 1)
+        contexts = ready.opening[:, None].repeat(1, len(positions), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
-            chunks = self._bilm.forward_chunks(
+            chunks = ready.bilm.forward_chunks(
                 token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )
             for chunk in chunks:
@@ -206,10 +233,10 @@ class LanguageModel:
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts
 
-    @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
         """Return the most probable words for each context (directions, m, P), without `excluded` (m,); -1: none."""
-        scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
+        log_probabilities_of = self._prepare().head.log_softmax
+        scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = log_softmax(scores)
         for row, word in enumerate(excluded):
