@@ -62,11 +62,11 @@ def test_each_token_gets_the_layers_of_its_sentence(model):
     words = ["A", "cat", ".", " ", "The", "cat", "\n", "sat", "."]
     (layers,) = model.predict([doc_of(*words)])
     assert layers.dtype == np.float32
-    assert_close(layers, by_hand(model, words, [[0, 1, 2], [4, 5], [7, 8]]))
+    assert_same(layers, by_hand(model, words, [[0, 1, 2], [4, 5], [7, 8]]))
     assert (layers[:, [3, 6]] == 0).all()
     # The same words in the same sentence, but not the same vectors: context.
     assert np.abs(layers[1:, 1] - layers[1:, 5]).max() > 1e-3
-    assert_close(layers[:1, 1:2], layers[:1, 5:6])
+    assert_same(layers[:1, 1:2], layers[:1, 5:6])
 
 
 def sentences_in_docs(docs):
@@ -113,10 +113,10 @@ def test_sizes_that_are_nothing_or_huge(model):
     docs = [doc_of(), doc_of("One"), doc_of(" "), doc_of("x" * 100_000, "y")]
     layers = model.predict(docs)
     assert [x.shape for x in layers] == [(3, 0, 10), (3, 1, 10), (3, 1, 10), (3, 2, 10)]
-    assert_close(layers[1], by_hand(model, ["One"], [[0]]))
+    assert_same(layers[1], by_hand(model, ["One"], [[0]]))
     assert (layers[2] == 0).all()
     # Only the first bytes of a word are read.
-    assert_close(layers[3], by_hand(model, ["x" * 10, "y"], [[0, 1]]))
+    assert_same(layers[3], by_hand(model, ["x" * 10, "y"], [[0, 1]]))
     assert model.predict([]) == []
     assert [x.shape for x in model.predict([doc_of(), doc_of()])] == [(3, 0, 10)] * 2
 
@@ -143,8 +143,8 @@ def test_docs_of_several_vocabularies(model):
     other = spacy.blank("de")
     docs = [NLP("A cat sat."), other("Ein Kätzchen saß."), NLP("A cat sat.")]
     layers = model.predict(docs)
-    assert_close(layers[1], model.predict([docs[1]])[0])
-    assert_close(layers[0], layers[2])
+    assert_same(layers[1], model.predict([docs[1]])[0])
+    assert_same(layers[0], layers[2])
 
 
 def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
@@ -154,7 +154,7 @@ def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
     first, second = (by_hand(model, words, [places]) for places in ([0, 1, 2], [1, 2, 3]))
     both = first + second
     both[:, 1:3] /= 2
-    assert_close(layers, both)
+    assert_same(layers, both)
     assert (layers[:, 4] == 0).all()
 
 
@@ -180,9 +180,9 @@ def test_whole_docs_and_set_sentences(weights):
     for place, token in enumerate(doc):
         token.is_sent_start = place in (0, 2)
     model = build(weights, get_spans=whole_docs)
-    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1, 2, 3, 4, 5]]))
+    assert_same(model.predict([doc])[0], by_hand(model, words, [[0, 1, 2, 3, 4, 5]]))
     model = build(weights, get_spans=sentence_spans)
-    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1], [2, 3, 4, 5]]))
+    assert_same(model.predict([doc])[0], by_hand(model, words, [[0, 1], [2, 3, 4, 5]]))
 
 
 def test_default_spans_read_no_annotation(model):
@@ -242,7 +242,7 @@ def test_gradient_is_that_of_torch(weights, trainable, overlap):
     d_layers = np.random.default_rng(0).normal(size=(3, 5, 10)).astype("f")
 
     layers, backprop = model.begin_update([doc, doc_of()])
-    assert_close(layers[0], model.predict([doc])[0])
+    assert_same(layers[0], model.predict([doc])[0])
     assert backprop([d_layers, np.zeros((3, 0, 10), dtype="f")]) == []
 
     bilm = shim_of(reference).bilm
@@ -295,7 +295,7 @@ def test_options_come_from_the_config_not_from_the_bytes(weights):
     loaded = build(weights, max_batch_tokens=5).from_bytes(data)
     assert loaded.attrs["options"].max_batch_tokens == 5
     words = ["a", ".", "b"]
-    assert_close(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
+    assert_same(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
 
 
 def test_numbers_of_the_config(weights):
