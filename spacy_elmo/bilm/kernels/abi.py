@@ -4,4 +4,4 @@
 arguments than its own. Whoever changes an argument list, in C and in Python, raises it.
 """
 
-ABI = 6
+ABI = 7

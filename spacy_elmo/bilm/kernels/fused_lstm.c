@@ -25,7 +25,8 @@ typedef struct {
     void *xh;       /* (M, 2 width) [x ; h]: x is given, and h for the first step */
     float *inputs;  /* (dim / 16, M, 64) scratch for b + x W_x, which is then one product for all steps; or NULL */
     float *state;   /* (B, dim) c: before the first step, then after the last */
-    void *hiddens;  /* (M, dim) */
+    void *hiddens;  /* (M, dim), rows `hidden_step` numbers apart */
+    int64_t hidden_step;
     void *gates;    /* (M, 4 dim) after their activations, or NULL */
     float *cells;   /* (M, dim) c after each step; NULL where `gates` is */
     float *outputs; /* (M, width) h */
@@ -43,7 +44,8 @@ typedef struct {
     const float *first_cells; /* (B, dim) c before the first step */
     const float *outputs;     /* (M, width) of the forward pass */
     const float *dgiven;      /* (M, width) the gradient of the outputs, without that through the next step */
-    void *dgates;             /* (M, 4 dim) before the activations */
+    void *dgates;             /* (M, 4 dim) before the activations, rows `dgate_step` numbers apart */
+    int64_t dgate_step;
     void *doutputs;           /* (M, width) */
     float *dx;                /* (M, width), or NULL */
     float *dhidden, *dstate;  /* (B, width) and (B, dim): of h and c after the last step, then before the first */

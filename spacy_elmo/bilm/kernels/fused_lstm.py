@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from .native import functions
-from .panels import pack, padded
+from .panels import pack, padded, rows_apart
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
@@ -122,7 +122,7 @@ def forward(
     xh[:, :width] = x
     xh[:first, wide_width : wide_width + width] = h[:first]
     state = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
-    hiddens = x.new_empty((m, wide_dim), dtype=compute_dtype)
+    hiddens = rows_apart((m, wide_dim), compute_dtype)
     gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
     cells = x.new_empty((m, wide_dim)) if keep else None
     outputs = x.new_empty((m, wide_width))
@@ -132,7 +132,8 @@ def forward(
     steps = torch.tensor(batch_sizes, dtype=torch.int64)
     functions("fused_forward")[compute_dtype](
         torch.get_num_threads(), len(batch_sizes), steps, wide_dim, wide_width,
-        *weights, own_bias, *map(_limit, clips), xh, inputs, state, hiddens, gates, cells, outputs,
+        *weights, own_bias, *map(_limit, clips), xh, inputs, state, hiddens, hiddens.stride(0),
+        gates, cells, outputs,
     )  # fmt: skip
     last_h = h.clone(memory_format=torch.contiguous_format)
     last_h[:first] = outputs[_last_rows(batch_sizes), :width]
@@ -205,7 +206,8 @@ def backward(
     """
     assert kept.gates is not None and kept.cells is not None
     wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
-    dgates, doutputs = torch.empty_like(kept.gates), torch.empty_like(kept.xh[:, :wide_width])
+    dgates = rows_apart(kept.gates.shape, kept.gates.dtype)
+    doutputs = torch.empty_like(kept.xh[:, :wide_width])
     dx = torch.empty_like(kept.outputs) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
@@ -215,7 +217,7 @@ def backward(
     functions("fused_backward")[weights.gates.dtype](
         threads, len(batch_sizes), steps, wide_dim, wide_width, *weights, *map(_limit, clips),
         kept.gates, kept.cells, first_cells, kept.outputs, dgiven,
-        dgates, doutputs, dx, dhidden, dstate, dbias,
+        dgates, dgates.stride(0), doutputs, dx, dhidden, dstate, dbias,
     )  # fmt: skip
     return Gradients(dgates, doutputs, dx, dbias.sum(0))
 

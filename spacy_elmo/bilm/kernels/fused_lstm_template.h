@@ -49,7 +49,7 @@ TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, 
             const Lanes sums[GATES] = {LOAD(z + k), LOAD(z + PANEL + k), LOAD(z + 2 * PANEL + k), LOAD(z + 3 * PANEL + k)};
             NAMED(Cells) cells = NAMED(cells)(sums, LOAD(state), clip);
             STORE(state, cells.c);
-            STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * dim + cell + k, cells.hidden);
+            STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * args->hidden_step + cell + k, cells.hidden);
             if (args->gates == NULL) continue;
             NUMBER *gates = (NUMBER *)args->gates + (row + r) * GATES * dim + cell + k;
             STORE_NUMBERS(gates, cells.i);
@@ -62,18 +62,18 @@ TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, 
 /* The outputs of some rows. The first `continuing` of them are inputs of the next step, from row `next` on. */
 TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_t row, int64_t continuing,
                                   int64_t next, float *sums) {
-    const int64_t dim = args->dim, width = args->width;
-    const NUMBER *hidden = (const NUMBER *)args->hiddens + row * dim;
+    const int64_t dim = args->dim, width = args->width, hidden_step = args->hidden_step;
+    const NUMBER *hidden = (const NUMBER *)args->hiddens + row * hidden_step;
     const Lanes clip = SPREAD((float)args->out_clip);
     const float zeros[COLUMNS] = {0};
     for (int64_t column = 0; column < width; column += COLUMNS) {
         const int64_t columns = least(COLUMNS, width - column);
         if (args->projection != NULL)
-            NAMED(product)(rows, dim, hidden, dim, columns / PANEL, (const NUMBER *)args->projection + column * dim, dim,
-                           sums, zeros);
+            NAMED(product)(rows, dim, hidden, hidden_step, columns / PANEL,
+                           (const NUMBER *)args->projection + column * dim, dim, sums, zeros);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < columns; k += WIDTH) {
-                Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * dim + column + k)
+                Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * hidden_step + column + k)
                                                    : LOAD(sums + r * COLUMNS + k);
                 h = NAMED(clipped)(h, clip);
                 STORE(args->outputs + (row + r) * width + column + k, h);
@@ -159,7 +159,7 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
                 dh * tanh_c * o * (one - o),
             };
             for (int gate = 0; gate < GATES; gate++) {
-                STORE_NUMBERS((NUMBER *)args->dgates + ((row + r) * GATES + gate) * dim + cell, gradients[gate]);
+                STORE_NUMBERS((NUMBER *)args->dgates + (row + r) * args->dgate_step + gate * dim + cell, gradients[gate]);
                 sum[gate] += gradients[gate];
             }
         }
@@ -189,9 +189,9 @@ TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t row
     for (int64_t column = 0; column < width; column += COLUMNS)
         for (int64_t start = 0; start < rows; start += CHUNK) {
             int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, width - column);
-            const NUMBER *dgates = (const NUMBER *)args->dgates + (row + start) * inner;
-            NAMED(product)(some, inner, dgates, inner, columns / PANEL, weights + column * inner, inner, sums,
-                           zeros);
+            const NUMBER *dgates = (const NUMBER *)args->dgates + (row + start) * args->dgate_step;
+            NAMED(product)(some, inner, dgates, args->dgate_step, columns / PANEL, weights + column * inner, inner,
+                           sums, zeros);
             for (int64_t r = 0; r < some; r++)
                 memcpy(out + (start + r) * width + column, sums + r * COLUMNS, columns * sizeof *out);
         }

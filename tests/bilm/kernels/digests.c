@@ -39,7 +39,9 @@ typedef struct {
     void *xh;
     float *inputs;
     float *state;
-    void *hiddens, *gates;
+    void *hiddens;
+    int64_t hidden_step;
+    void *gates;
     float *cells, *outputs;
 } Forward;
 
@@ -130,7 +132,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     float *xh = numbers(total * 2 * WIDTH, 2), *cells = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
     float *inputs = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *all_cells = numbers(total * DIM, 0), *outputs = numbers(total * WIDTH, 0);
     xh[3] = NAN, xh[2 * WIDTH + 1] = INFINITY, xh[4 * WIDTH + 5] = -1e30f;
-    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5, 0.8, xh, inputs, cells, hiddens, kept,
+    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5, 0.8, xh, inputs, cells, hiddens, DIM, kept,
                        all_cells, outputs});
     for (int64_t k = 0; k < total * WIDTH; k++)
         if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */
