@@ -75,8 +75,8 @@ def test_workflows_name_commands(name, tmp_path):
 def test_treebank(repository, tmp_path, workflow, licences):
     folder = cloned(repository, tmp_path, "treebank")
     run(
-        folder, workflow, data=SAMPLE, weights="en_mini_v3", treebank="sample", licence="CC0 1.0", max_steps=300,
-        names="sample", name_labels="", names_licence="MIT", names_max_steps=100,
+        folder, workflow, data=SAMPLE, weights="en_mini_v3", treebank="sample", licence="CC0 1.0", max_steps=400,
+        names="sample", name_labels="", names_licence="MIT", names_max_steps=200,
     )  # fmt: skip
     (package,) = (folder / "packages").glob("en_treebank_elmo-0.1.0/en_treebank_elmo/en_*")
     meta = srsly.read_json(package.parents[1] / "meta.json")
