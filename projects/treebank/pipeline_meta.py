@@ -16,7 +16,7 @@ import srsly
 
 
 def package_meta(
-    meta: Mapping[str, Any], scores: Sequence[Mapping[str, Any]], sources: Mapping[str, str]
+    meta: Mapping[str, Any], scores: Sequence[Mapping[str, Any]], sources: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     """Return the meta of a pipeline with the scores on its test sets, its licences and its sources.
 
@@ -24,15 +24,17 @@ def package_meta(
         meta: content of the pipeline's meta.json. Its licence and its sources, those of the biLM, are kept.
         scores: results of `spacy evaluate --output`. A score that one test set does not measure is taken from the next.
             The speed is left out, because it depends on the machine.
-        sources: name and licence of each labelled set.
+        sources: the name and the licence of each labelled set.
     """
     performance: dict[str, Any] = {}
     for measured in scores:
         for name, score in measured.items():
             if name != "speed" and performance.get(name) is None:
                 performance[name] = score
-    licences = dict.fromkeys(filter(None, [meta.get("license"), *sources.values()]))
-    sets = [{"name": name, "license": licence} for name, licence in sources.items()]
+    licences = dict.fromkeys(
+        filter(None, [meta.get("license"), *(licence for _, licence in sources)])
+    )
+    sets = [{"name": name, "license": licence} for name, licence in sources]
     return {
         **meta,
         "performance": performance,
@@ -61,7 +63,7 @@ def main() -> None:
         meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    srsly.write_json(args.out, package_meta(meta, scores, dict(args.source)))
+    srsly.write_json(args.out, package_meta(meta, scores, args.source))
 
 
 if __name__ == "__main__":
