@@ -38,7 +38,7 @@ class LayerCache:
 
     Args:
         megabytes: bound on its memory; 0: it stores nothing in memory.
-        folder: folder that stores all entries as well; None: none.
+        folder: folder that stores the entries of a frozen biLM as well; None: none.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -104,7 +104,8 @@ class LayerCache:
         with self._lock:
             if self._entries.version != version:
                 files = None
-                if self.folder is not None:
+                # A trained biLM would begin a folder at each step, for layers that nobody reads again.
+                if self.folder is not None and shim.trainable is None:
                     kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
                     files = LayerFiles(self.folder, kind)
                 self._entries = _Entries(version, files, self.megabytes * 1e6)

@@ -332,6 +332,24 @@ def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
     assert sum(read) == 0
 
 
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_only_a_frozen_bilm_writes_files(weights, folder):
+    """One that is trained has other weights after each step, and `rehearse` and the dev part read it in between."""
+    nlp = pipelines.listening(weights, unfreeze_at=1, cache_dir=str(folder))
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    optimizer = nlp.resume_training()
+    raw = [Example.from_dict(nlp.make_doc(text), {}) for text in TEXTS]
+    written = []
+    for _ in range(4):
+        pipelines.step(nlp, optimizer)
+        nlp.rehearse(raw, sgd=optimizer)
+        for _ in range(2):
+            list(nlp.pipe(TEXTS))
+        written.append(len({path.parent for path in files(folder)}))
+    assert written == [1, 1, 1, 1]
+
+
 def test_several_at_once(weights, folder):
     """Several writers share the folder: no reader gets a partial file, and no other files remain."""
     runs = [in_training(weights, folder, cache_mb=0) for _ in range(4)]
