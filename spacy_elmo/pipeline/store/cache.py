@@ -71,7 +71,12 @@ class LayerCache:
             return model.predict(list(docs))
         entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
         entries.in_use = entries.in_use or keep
-        layers: list[Any] = [entries.find(key, model.ops) for key in keys]
+        # The dev part takes only the space that training leaves.
+        trained = [keep or key in entries.training for key in keys]
+        layers: list[Any] = [
+            entries.find(key, model.ops, evict=evict)
+            for key, evict in zip(keys, trained, strict=True)
+        ]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         # Otherwise another thread has changed the weights meanwhile.
@@ -80,10 +85,8 @@ class LayerCache:
             layers[row] = array
             if not unchanged:
                 continue
-            trained = keep or keys[row] in entries.training
-            if trained or keys[row] in entries.asked:
-                # The dev part takes only the space that training leaves.
-                entries.store(keys[row], array, evict=trained)
+            if trained[row] or keys[row] in entries.asked:
+                entries.store(keys[row], array, evict=trained[row])
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
             elif entries.in_use and len(entries.asked) < _MOST_ASKED:
@@ -141,8 +144,8 @@ class _Entries:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def find(self, key: bytes, ops: Ops) -> Floats3d | None:
-        """Return the layers of a Doc from memory, or else from the files."""
+    def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
+        """Return the layers of a Doc from memory, or else from the files, and then keep them (see `store`)."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -151,10 +154,10 @@ class _Entries:
         if array is None:
             return None
         layers = ops.asarray3f(array, dtype=array.dtype)
-        self.store(key, layers)
+        self.store(key, layers, evict=evict)
         return layers
 
-    def store(self, key: bytes, layers: Floats3d, *, evict: bool = True) -> None:
+    def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
         """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
         size = _size(layers)
         with self._lock:

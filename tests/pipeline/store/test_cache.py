@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import threading
 import warnings
 from dataclasses import replace
@@ -299,6 +300,18 @@ def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
         for layers, expected in zip(train_on(*run), first, strict=True):
             assert_array_equal(layers, expected)
         assert sum(computed) == 0
+
+
+def test_the_dev_part_from_disk_takes_the_space_that_is_left(weights, folder, monkeypatch):
+    """Memory keeps the training Docs, which a folder without their files shows."""
+    train_on(*in_training(weights, folder))
+    nlp, elmo = in_training(weights, folder)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    elmo.predict(docs(nlp)[2:])
+    shutil.rmtree(folder)
+    computed = counted(elmo.model, monkeypatch)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    assert sum(computed) == 0
 
 
 @pytest.mark.parametrize("other", ["weights", "dtype"])
