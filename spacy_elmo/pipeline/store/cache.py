@@ -25,8 +25,8 @@ from ..factory_options import SpanGetter
 
 # Memory of an entry beside its layers, roughly.
 _ENTRY_BYTES = 200
-# Largest number of predicted Docs whose keys are remembered: more than a dev part has, and no more than some megabytes.
-_MOST_ASKED = 100_000
+MOST_KEYS = 200_000
+"""Largest number of marked Docs, and of predicted ones, whose keys are remembered: some 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -89,7 +89,7 @@ class LayerCache:
                 entries.store(keys[row], array, evict=trained[row])
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
-            elif entries.in_use and len(entries.asked) < _MOST_ASKED:
+            elif entries.in_use and len(entries.asked) < MOST_KEYS:
                 entries.asked.add(keys[row])
         return layers
 
@@ -97,7 +97,8 @@ class LayerCache:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
-            entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            if len(entries.training) < MOST_KEYS:
+                entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:

@@ -189,6 +189,18 @@ def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
         assert sum(computed) == 3 * min(epoch + 1, 2)
 
 
+def test_only_so_many_docs_are_remembered(weights, monkeypatch):
+    """One as a training Doc and one as a predicted Doc; the third is computed in every epoch."""
+    monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
+    nlp = pipelines.listening(weights, frozen=True)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+    for expected in (3, 6, 7, 8):
+        for example in pipelines.examples(nlp):
+            pipelines.step(nlp, optimizer, [example], annotates=["elmo"])
+        assert sum(computed) == expected
+
+
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, cache_mb):
     """Memory need not have space for them. A run computes its first epoch, in which it does not know yet that the Docs
