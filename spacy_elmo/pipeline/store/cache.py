@@ -104,9 +104,9 @@ class LayerCache:
     def _entries_of(self, model: Model) -> _Entries:
         """Return the entries of the present weights, which are new ones if the weights have changed."""
         shim = shim_of(model)
-        version = shim.version
         with self._lock:
-            if self._entries.version != version:
+            # Read inside the lock: a thread that has read an old version must not replace the entries of a new one.
+            if self._entries.version != (version := shim.version):
                 files = None
                 # A trained biLM would begin a folder at each step, for layers that nobody reads again.
                 if self.folder is not None and shim.trainable is None:

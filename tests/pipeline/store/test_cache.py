@@ -16,6 +16,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
@@ -112,6 +113,34 @@ def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_pat
     assert np.abs(new - old).max() > 0.01
     for one in (cache, LayerCache(1, str(tmp_path))):
         assert_array_equal(*one.get_or_compute(model, [doc], keep=True), new)
+
+
+def test_weights_that_change_while_their_version_is_read(nlp, read, monkeypatch):
+    """What another thread stores for the new weights meanwhile stays."""
+    model, computed = read
+    cache, (doc, other) = LayerCache(1), docs(nlp)[:2]
+    version = BiLMShim.version
+
+    def train():
+        with torch.no_grad():
+            shim_of(model).bilm.lstm[1].bias += 1
+        cache.get_or_compute(model, [doc], keep=True)
+
+    thread = threading.Thread(target=train)
+
+    def read_slowly(shim):
+        found = version.__get__(shim)
+        monkeypatch.setattr(BiLMShim, "version", version)
+        thread.start()
+        thread.join(timeout=1)  # it cannot end if it waits for this one
+        return found
+
+    monkeypatch.setattr(BiLMShim, "version", property(read_slowly))
+    cache.get_or_compute(model, [other], keep=True)
+    thread.join()
+    before = len(computed)
+    cache.get_or_compute(model, [doc], keep=True)
+    assert computed[before:] == [0]
 
 
 def test_keys_tell_words_and_spans_apart(nlp):
