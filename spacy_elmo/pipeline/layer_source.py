@@ -95,20 +95,20 @@ class LayerSource(ConfigOnly):
 
     # Prediction
 
-    def compute(self, docs: Sequence[Doc]) -> ComputedLayers:
+    def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
         """Return the layers of each Doc, (layers, n_tokens, width), whatever is stored on it; with `store = "average"`
         their average, (n_tokens, width). The arrays are the caller's.
 
-        After training has begun, cached layers are used, and layers are cached from the second time on that a Doc is
-        predicted: so the Docs of the dev part are computed twice, and not in every evaluation.
+        The layers of training Docs (`keep`) are cached at once. After training has begun, those of other Docs are from
+        the second time on: so the Docs of the dev part are computed twice, and not in every evaluation.
         """
         # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
         docs, version = list(docs), shim_of(self.model).version
         if self._options.store == "average":
             return ComputedLayers(averages(self.model, docs), version)
-        if not self._cache.in_use:
+        if not (keep or self._cache.in_use):
             return ComputedLayers(self.model.predict(docs), version)
-        cached = self._cache.get_or_compute(self.model, docs, keep=False)
+        cached = self._cache.get_or_compute(self.model, docs, keep=keep)
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
@@ -168,7 +168,7 @@ class LayerSource(ConfigOnly):
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
-        compute = self._cached if self.name is None else self._copies_of_cached
+        compute = self._cached if self.name is None else partial(self.compute, keep=True)
         layers = self._find(docs, copies, self._stored_by_present_weights, compute)
         batch = self._batch
         if batch is None or batch.backprop is None:
@@ -241,11 +241,6 @@ class LayerSource(ConfigOnly):
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
-
-    def _copies_of_cached(self, docs: Sequence[Doc]) -> ComputedLayers:
-        """Return copies of what is cached, for a Doc, whose arrays a user may change."""
-        version = shim_of(self.model).version
-        return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
         """Compute the layers of Docs on which the component did not run, and store these arrays on the Docs, so they
