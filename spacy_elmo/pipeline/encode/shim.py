@@ -345,6 +345,6 @@ class BiLMShim(PyTorchShim):
         require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
+        self._counters, self._version = change_counters(bilm), new_version()
         # Last, because other threads use everything else as soon as they see the network.
         self._model = bilm
-        self._version = new_version()
