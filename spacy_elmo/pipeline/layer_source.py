@@ -86,7 +86,7 @@ class LayerSource(ConfigOnly):
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
-        self._zeros = docs, zeros
+        self._batch, self._zeros = None, (docs, zeros)
         return zeros
 
     def link(self, name: str) -> None:
@@ -186,9 +186,22 @@ class LayerSource(ConfigOnly):
         if batch is None or batch.layers is None:
             return 0.0
         self._batch = None  # first, because a backward pass that fails cannot run again
-        if batch.version != shim_of(self.model).version:
-            return 0.0  # the gradient is that of weights which are gone
-        return batch.backward()
+        return 0.0 if self._is_outdated(batch) else batch.backward()
+
+    def _is_outdated(self, batch: _Batch) -> bool:
+        """Return True if the weights have changed since a batch was computed, with a warning if it has a gradient:
+        the backward pass needs the old weights, which are gone."""
+        if batch.version == shim_of(self.model).version:
+            return False
+        if batch.gradient:
+            warnings.warn(
+                f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
+                " Before you change them, let the biLM take its step: nlp.update(examples, sgd=False), then"
+                f" nlp.get_pipe({self.name!r}).finish_update(optimizer)",
+                UserWarning,
+                stacklevel=2,
+            )
+        return True
 
     # Where layers are
 
@@ -207,11 +220,10 @@ class LayerSource(ConfigOnly):
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
-        version = shim_of(self.model).version
-        if batch.layers is not None and batch.version != version:
+        if batch.layers is not None and self._is_outdated(batch):
             batch = self._batch = _Batch(list(batch.docs.values()))
         if batch.layers is None:
-            batch.version, own = version, list(batch.docs.values())
+            batch.version, own = shim_of(self.model).version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
@@ -285,7 +297,7 @@ class _Batch:
         """The version of the weights that have computed its layers (`BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
-        self._gradient: dict[int, Any] = {}
+        self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
         """Return the Docs of this batch that have the same words as copies; the copies themselves if there are none."""
@@ -307,14 +319,14 @@ class _Batch:
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
-                if not self._gradient:
+                if not self.gradient:
                     xp = get_array_module(gradient)
-                    self._gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
-                self._gradient[id(array)] += gradient
+                    self.gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
+                self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
         """Run the backward pass, if any listener has added a gradient. Return the sum of its squares."""
-        gradient = list(self._gradient.values())
+        gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0
         self.backprop(gradient)
