@@ -26,7 +26,7 @@ from ..factory_options import SpanGetter
 # Memory of an entry beside its layers, roughly.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of marked Docs, and of predicted ones, whose keys are remembered: some 20 megabytes."""
+"""Number of Docs asked for once that are remembered: more than a dev part has, and no more than some 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -60,8 +60,8 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers; otherwise only those of Docs that `mark_training` has marked, or that are
-                asked for a second time, as the Docs of the dev part are in every evaluation.
+            keep: store all computed layers. Otherwise those of Docs that `mark_training` has marked, or that are asked
+                for a second time, as the Docs of the dev part are in every evaluation, in the space that is left.
 
         Raises:
             OSError: the folder cannot be written.
@@ -71,12 +71,7 @@ class LayerCache:
             return model.predict(list(docs))
         entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
         entries.in_use = entries.in_use or keep
-        # The dev part takes only the space that training leaves.
-        trained = [keep or key in entries.training for key in keys]
-        layers: list[Any] = [
-            entries.find(key, model.ops, evict=evict)
-            for key, evict in zip(keys, trained, strict=True)
-        ]
+        layers: list[Any] = [entries.find(key, model.ops, evict=keep) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         # Otherwise another thread has changed the weights meanwhile.
@@ -85,20 +80,19 @@ class LayerCache:
             layers[row] = array
             if not unchanged:
                 continue
-            if trained[row] or keys[row] in entries.asked:
-                entries.store(keys[row], array, evict=trained[row])
+            if keep or keys[row] in entries.asked:
+                entries.store(keys[row], array, evict=keep)
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
-            elif entries.in_use and len(entries.asked) < MOST_KEYS:
-                entries.asked.add(keys[row])
+            elif entries.in_use:
+                entries.remember(keys[row : row + 1])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
-            if len(entries.training) < MOST_KEYS:
-                entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
@@ -135,15 +129,18 @@ class _Entries:
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
-        self.training: set[bytes] = set()
-        """The keys of Docs that are training data."""
         self.asked: set[bytes] = set()
-        """The keys of other Docs that have been asked for once."""
+        """The keys of Docs that have been asked for once, or marked."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+
+    def remember(self, keys: Sequence[bytes]) -> None:
+        """Let these Docs be stored when they are next computed, unless there are too many."""
+        if len(self.asked) < MOST_KEYS:
+            self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
         """Return the layers of a Doc from memory, or else from the files, and then keep them (see `store`)."""
