@@ -47,15 +47,8 @@ def train(
 
     Args:
         initial: the weights of `paths.init`; None: random ones.
-        resume: continue from the checkpoint in `out`, if there is one.
         ranks: the processes that train together; each calls this function, and all have the same folder.
-        stop: when it is set (by a signal or another thread) the run ends after the current step.
-
-    Raises:
-        OSError: the disk is full or not writable; the last checkpoint is unchanged.
-        ValueError: see `Trainer`; the checkpoint belongs to another corpus or vocabulary; or a loss or gradient is not
-            finite, and the message names the step.
-        PretrainingStopped: `stop` was set, and a checkpoint has been written.
+        resume, stop: see `pretrain`, also for the errors. No error changes the last checkpoint.
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, initial)
