@@ -78,9 +78,7 @@ class LayerCache:
         unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
-            if not unchanged:
-                continue
-            if keep or keys[row] in entries.asked:
+            if unchanged and (keep or keys[row] in entries.asked):
                 entries.store(keys[row], array, evict=keep)
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
@@ -108,9 +106,6 @@ class LayerCache:
                     files = LayerFiles(self.folder, kind)
                 self._entries = _Entries(version, files, self.megabytes * 1e6)
             return self._entries
-
-    def __deepcopy__(self, memo: Any) -> LayerCache:
-        return LayerCache(self.megabytes, self.folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes, self.folder)
@@ -157,16 +152,15 @@ class _Entries:
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
         """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
-        size = _size(layers)
+        size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
-            if size > self._capacity or not evict and self._bytes + size > self._capacity:
+            space = self._capacity if evict else self._capacity - self._bytes
+            if size > space or key in self._layers:
                 return
-            if key in self._layers:
-                self._bytes -= _size(self._layers.pop(key))
             self._layers[key] = layers
             self._bytes += size
             while self._bytes > self._capacity:
-                self._bytes -= _size(self._layers.popitem(last=False)[1])
+                self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
 
 
 class LayerFiles:
@@ -228,7 +222,3 @@ def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     ]
     sizes = [len(orths).to_bytes(8, "little") for orths in words]
     return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
-
-
-def _size(layers: Floats3d) -> int:
-    return _ENTRY_BYTES + layers.nbytes
