@@ -86,7 +86,7 @@ class LayerSource(ConfigOnly):
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
-        self._zeros = docs, zeros
+        self._batch, self._zeros = None, (docs, zeros)
         return zeros
 
     def link(self, name: str) -> None:
@@ -95,20 +95,20 @@ class LayerSource(ConfigOnly):
 
     # Prediction
 
-    def compute(self, docs: Sequence[Doc]) -> ComputedLayers:
+    def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
         """Return the layers of each Doc, (layers, n_tokens, width), whatever is stored on it; with `store = "average"`
         their average, (n_tokens, width). The arrays are the caller's.
 
-        After training has begun, cached layers are used, and layers are cached from the second time on that a Doc is
-        predicted: so the Docs of the dev part are computed twice, and not in every evaluation.
+        The layers of training Docs (`keep`) are cached at once. After training has begun, those of other Docs are from
+        the second time on: so the Docs of the dev part are computed twice, and not in every evaluation.
         """
         # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
         docs, version = list(docs), shim_of(self.model).version
         if self._options.store == "average":
             return ComputedLayers(averages(self.model, docs), version)
-        if not self._cache.in_use:
+        if not (keep or self._cache.in_use):
             return ComputedLayers(self.model.predict(docs), version)
-        cached = self._cache.get_or_compute(self.model, docs, keep=False)
+        cached = self._cache.get_or_compute(self.model, docs, keep=keep)
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
@@ -168,7 +168,7 @@ class LayerSource(ConfigOnly):
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
-        compute = self._cached if self.name is None else self._copies_of_cached
+        compute = self._cached if self.name is None else partial(self.compute, keep=True)
         layers = self._find(docs, copies, self._stored_by_present_weights, compute)
         batch = self._batch
         if batch is None or batch.backprop is None:
@@ -186,9 +186,22 @@ class LayerSource(ConfigOnly):
         if batch is None or batch.layers is None:
             return 0.0
         self._batch = None  # first, because a backward pass that fails cannot run again
-        if batch.version != shim_of(self.model).version:
-            return 0.0  # the gradient is that of weights which are gone
-        return batch.backward()
+        return 0.0 if self._is_outdated(batch) else batch.backward()
+
+    def _is_outdated(self, batch: _Batch) -> bool:
+        """Return True if the weights have changed since a batch was computed, with a warning if it has a gradient:
+        the backward pass needs the old weights, which are gone."""
+        if batch.version == shim_of(self.model).version:
+            return False
+        if batch.gradient:
+            warnings.warn(
+                f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
+                " Before you change them, let the biLM take its step: nlp.update(examples, sgd=False), then"
+                f" nlp.get_pipe({self.name!r}).finish_update(optimizer)",
+                UserWarning,
+                stacklevel=2,
+            )
+        return True
 
     # Where layers are
 
@@ -207,11 +220,10 @@ class LayerSource(ConfigOnly):
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
-        version = shim_of(self.model).version
-        if batch.layers is not None and batch.version != version:
+        if batch.layers is not None and self._is_outdated(batch):
             batch = self._batch = _Batch(list(batch.docs.values()))
         if batch.layers is None:
-            batch.version, own = version, list(batch.docs.values())
+            batch.version, own = shim_of(self.model).version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
@@ -241,11 +253,6 @@ class LayerSource(ConfigOnly):
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
-
-    def _copies_of_cached(self, docs: Sequence[Doc]) -> ComputedLayers:
-        """Return copies of what is cached, for a Doc, whose arrays a user may change."""
-        version = shim_of(self.model).version
-        return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
         """Compute the layers of Docs on which the component did not run, and store these arrays on the Docs, so they
@@ -290,7 +297,7 @@ class _Batch:
         """The version of the weights that have computed its layers (`BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
-        self._gradient: dict[int, Any] = {}
+        self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
         """Return the Docs of this batch that have the same words as copies; the copies themselves if there are none."""
@@ -312,14 +319,14 @@ class _Batch:
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
-                if not self._gradient:
+                if not self.gradient:
                     xp = get_array_module(gradient)
-                    self._gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
-                self._gradient[id(array)] += gradient
+                    self.gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
+                self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
         """Run the backward pass, if any listener has added a gradient. Return the sum of its squares."""
-        gradient = list(self._gradient.values())
+        gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0
         self.backprop(gradient)

@@ -25,8 +25,8 @@ from ..factory_options import SpanGetter
 
 # Memory of an entry beside its layers, roughly.
 _ENTRY_BYTES = 200
-# Largest number of predicted Docs whose keys are remembered: more than a dev part has, and no more than some megabytes.
-_MOST_ASKED = 100_000
+MOST_KEYS = 200_000
+"""Number of Docs asked for once that are remembered: more than a dev part has, and no more than some 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -38,7 +38,7 @@ class LayerCache:
 
     Args:
         megabytes: bound on its memory; 0: it stores nothing in memory.
-        folder: folder that stores all entries as well; None: none.
+        folder: folder that stores the entries of a frozen biLM as well; None: none.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -60,8 +60,8 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers; otherwise only those of Docs that `mark_training` has marked, or that are
-                asked for a second time, as the Docs of the dev part are in every evaluation.
+            keep: store all computed layers. Otherwise those of Docs that `mark_training` has marked, or that are asked
+                for a second time, as the Docs of the dev part are in every evaluation, in the space that is left.
 
         Raises:
             OSError: the folder cannot be written.
@@ -71,47 +71,41 @@ class LayerCache:
             return model.predict(list(docs))
         entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
         entries.in_use = entries.in_use or keep
-        layers: list[Any] = [entries.find(key, model.ops) for key in keys]
+        layers: list[Any] = [entries.find(key, model.ops, evict=keep) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         # Otherwise another thread has changed the weights meanwhile.
         unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
-            if not unchanged:
-                continue
-            trained = keep or keys[row] in entries.training
-            if trained or keys[row] in entries.asked:
-                # The dev part takes only the space that training leaves.
-                entries.store(keys[row], array, evict=trained)
+            if unchanged and (keep or keys[row] in entries.asked):
+                entries.store(keys[row], array, evict=keep)
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
-            elif entries.in_use and len(entries.asked) < _MOST_ASKED:
-                entries.asked.add(keys[row])
+            elif entries.in_use:
+                entries.remember(keys[row : row + 1])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
-            entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
         """Return the entries of the present weights, which are new ones if the weights have changed."""
         shim = shim_of(model)
-        version = shim.version
         with self._lock:
-            if self._entries.version != version:
+            # Read inside the lock: a thread that has read an old version must not replace the entries of a new one.
+            if self._entries.version != (version := shim.version):
                 files = None
-                if self.folder is not None:
+                # A trained biLM would begin a folder at each step, for layers that nobody reads again.
+                if self.folder is not None and shim.trainable is None:
                     kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
                     files = LayerFiles(self.folder, kind)
                 self._entries = _Entries(version, files, self.megabytes * 1e6)
             return self._entries
-
-    def __deepcopy__(self, memo: Any) -> LayerCache:
-        return LayerCache(self.megabytes, self.folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes, self.folder)
@@ -130,18 +124,21 @@ class _Entries:
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
-        self.training: set[bytes] = set()
-        """The keys of Docs that are training data."""
         self.asked: set[bytes] = set()
-        """The keys of other Docs that have been asked for once."""
+        """The keys of Docs that have been asked for once, or marked."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def find(self, key: bytes, ops: Ops) -> Floats3d | None:
-        """Return the layers of a Doc from memory, or else from the files."""
+    def remember(self, keys: Sequence[bytes]) -> None:
+        """Let these Docs be stored when they are next computed, unless there are too many."""
+        if len(self.asked) < MOST_KEYS:
+            self.asked.update(keys)
+
+    def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
+        """Return the layers of a Doc from memory, or else from the files, and then keep them (see `store`)."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -150,21 +147,20 @@ class _Entries:
         if array is None:
             return None
         layers = ops.asarray3f(array, dtype=array.dtype)
-        self.store(key, layers)
+        self.store(key, layers, evict=evict)
         return layers
 
-    def store(self, key: bytes, layers: Floats3d, *, evict: bool = True) -> None:
+    def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
         """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
-        size = _size(layers)
+        size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
-            if size > self._capacity or not evict and self._bytes + size > self._capacity:
+            space = self._capacity if evict else self._capacity - self._bytes
+            if size > space or key in self._layers:
                 return
-            if key in self._layers:
-                self._bytes -= _size(self._layers.pop(key))
             self._layers[key] = layers
             self._bytes += size
             while self._bytes > self._capacity:
-                self._bytes -= _size(self._layers.popitem(last=False)[1])
+                self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
 
 
 class LayerFiles:
@@ -226,7 +222,3 @@ def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     ]
     sizes = [len(orths).to_bytes(8, "little") for orths in words]
     return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
-
-
-def _size(layers: Floats3d) -> int:
-    return _ENTRY_BYTES + layers.nbytes
