@@ -145,17 +145,6 @@ def raw_text(folder: Path) -> None:
     (folder / "text.txt").write_text("".join(lines[:5]), encoding="utf-8")
 
 
-def probe_files(folder: Path) -> None:
-    """Write a word sense, and the parts of speech of two words."""
-    record = {"tokens": ["The", "bank"], "lemma": [None, "bank"], "pos": [None, "NOUN"]}
-    for name in ("train", "test"):
-        srsly.write_jsonl(folder / f"{name}.jsonl", [record | {"sense": [None, "bank%1:17:01::"]}])
-    rows = ["1\tThe\tthe\tDET\tDT", "2\tbank\tbank\tNOUN\tNN"]
-    sentence = "".join(f"{row}\t_\t0\troot\t_\t_\n" for row in rows) + "\n"
-    for name in ("train", "dev", "test"):
-        (folder / f"{name}.conllu").write_text(sentence)
-
-
 def little_text(folder: Path) -> None:
     """Leave the beginning of every text and labelled set, because the commands read them whole."""
     for path in (folder / "corpus" / "sample").glob("*/*"):
@@ -167,7 +156,6 @@ GIVEN = {
     "README.md": little_text,
     "consumers.md": labelled_files,
     "convert.md": raw_text,
-    "layers.md": probe_files,
     "train.md": labelled_files,
 }
 """A page -> the files that its reader has."""
