@@ -1,4 +1,4 @@
-"""Files that a command writes: checks before its work begins, and JSON results at the end."""
+"""Output files of the commands: check them before the work begins, and write JSON results."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ def check_output_file(path: Path, argument: str, *, force: bool) -> None:
     """Check that a file can be written.
 
     Args:
-        argument: name of the argument in the help.
-        force: an existing file may be overwritten.
+        argument: name of the command's argument, for the messages.
+        force: whether an existing file may be overwritten.
 
     Raises:
-        OSError: it is a folder, its folder does not exist, or the file exists and `force` is not set.
+        OSError: the path is a folder, its parent folder does not exist, or the file exists and `force` is not set.
     """
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; {argument} is the file to write")
+        raise IsADirectoryError(f"{argument} must be a file, but {path} is a folder")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}, the folder of {argument}, does not exist")
+        raise FileNotFoundError(
+            f"Cannot write {argument} {path}: the folder {path.parent} does not exist"
+        )
     if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; --force overwrites it")
+        raise FileExistsError(f"{path} already exists. Use --force to overwrite it")
 
 
 def check_figure_files(paths: list[Path] | None) -> list[Path]:
@@ -33,19 +35,19 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
 
     Raises:
         OSError: see `check_output_file`.
-        ValueError: a file has another suffix, or the drawing library is not installed.
+        ValueError: a suffix is not supported, or the drawing library is not installed.
     """
     files = paths or []
     for path in files:
         if path.suffix not in (".html", ".json", ".png"):
-            raise ValueError(f"--out {path}: the name must end in .png, .html or .json")
+            raise ValueError(f"--out {path}: the file name must end in .png, .html or .json")
         check_output_file(path, "--out", force=True)
     if any(path.suffix != ".json" for path in files):
         try:
             from ..analysis import figures  # noqa: F401
         except ImportError as error:
             raise ValueError(
-                f"To draw, --out needs `pip install spacy-elmo[figures]` ({error})"
+                f"--out needs a library for figures: pip install spacy-elmo[figures] ({error})"
             ) from error
     return files
 

@@ -61,7 +61,7 @@ def invoke(*arguments):
 def test_format_and_layers(weights, text, tmp_path):
     out = tmp_path / "out.h5"
     code, output = invoke(weights, text, out, "--format", "hdf5", "--layers", "average")
-    assert code == 0 and "3 items of 13 tokens" in output
+    assert code == 0 and "3 items with 13 tokens" in output
     expected = pipelines.blank(weights)("The bank in Rome isn't old.")._.elmo
     with h5py.File(out) as file:
         assert np.allclose(file["0"], expected, atol=1e-5)

@@ -51,15 +51,15 @@ def test_table_of_each_query(folder):
     assert make(folder)[0] == 0
     code, output = run("query", folder / "index", "-", "-n", 1, stdin="It was old!\n\nThe boat\n")
     assert code == 0
-    assert output.count("Cosine Place") == 2
+    assert output.count("Cosine Document") == 2
     assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output
-    assert "Cosine Place The boat" in output
+    assert "Cosine Document The boat" in output
 
 
 def test_overwriting(folder):
     assert make(folder)[0] == 0
     code, output = make(folder)
-    assert code == 1 and "is not empty; --force overwrites" in output
+    assert code == 1 and "is not empty" in output
     (folder / "a.txt").write_text("Only one.\n")
     assert make(folder, "--force")[0] == 0
     code, output = run("query", folder / "index", "The bank", "--json")
@@ -130,8 +130,8 @@ def test_lines_that_are_no_queries(folder):
     given = "The boat\n \n\u3000\nCaf\u00e9\n".encode() + b"A caf\xe9\nIt\n"
     code, output = run("query", folder / "index", "-", "-n", 1, stdin=given)
     assert code == 1
-    assert "Cosine Place The boat" in output and "Cosine Place Caf\u00e9" in output
-    assert output.count("Cosine Place") == 2
+    assert "Cosine Document The boat" in output and "Cosine Document Caf\u00e9" in output
+    assert output.count("Cosine Document") == 2
     assert "Standard input, line 5: 'utf-8' codec can't decode byte 0xe9" in output
 
 
