@@ -43,7 +43,7 @@ def explore_cli(
 
     Type a sentence on the page, and choose a word. For each layer, the page shows the most similar uses of the word in
     the corpus, and a map of all its uses. It also shows words of similar spelling, the words that the language model
-    predicts in this context, and the surprisal of each word. Only this machine can reach the server. Ctrl-C ends it.
+    predicts in this context, and how surprising each word is. Only this machine can reach the server. Ctrl-C ends it.
     """
     with report_errors():
         try:

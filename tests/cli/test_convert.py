@@ -37,7 +37,7 @@ def test_through_spacy(folder, tmp_path):
     for text in (
         "options.json",
         "lm_weights.hdf5",
-        "262, the value for inference",
+        "262 is the value for inference",
         "out.safetensors",
     ):
         assert text in " ".join(done.stdout.split())
@@ -314,13 +314,13 @@ def test_choices_of_allennlp(tmp_path):
     (tmp_path / "n" / "options.json").rename(options)
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out, format="allennlp")
-    assert code == 1 and "choose one with prefix (`--prefix`)" in output
+    assert code == 1 and "Choose one with prefix (`--prefix`)" in output
     arguments = [folder, out, "--prefix", "b._elmo_lstm"]
     code, output = invoke(*arguments, format="allennlp")
     assert code == 1 and "which is missing. Set options (`--options`)" in output
     arguments += ["--options", options]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "without the normalization, set accept (`--accept`)" in output
+    assert code == 1 and "without this normalization, set accept (`--accept`)" in output
     assert not out.exists()
     assert invoke(*arguments, "--accept", format="allennlp")[0] == 0
     assert Weights.load(out).config.cell_clip == tiny.config().cell_clip

@@ -90,12 +90,12 @@ def test_model_of_the_catalogue(catalogue, server):
     assert "Licence: not stated (https://host.invalid)" in output
     assert f"SHA-256 {SHA256}, recorded" in output
     assert "checksum of options.json" in output
-    assert "No checksum of weights.hdf5" not in output
+    assert "checksum of weights.hdf5" not in output
     assert f"SHA-256 {SHA256}, as expected" in output
     assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE --lang xx")
     code, again = invoke("some")
     assert code == 0 and f"SHA-256 {SHA256}, same as at the first download" in again
-    assert "No checksum" not in again
+    assert "checksum of" not in again
     assert len(server.asked) == 2
 
 
@@ -112,7 +112,7 @@ def test_failure_is_one_message(catalogue, server):
     folder = catalogue({server.url("missing"): None})
     code, output = invoke("some")
     assert code == 1
-    assert f"{server.url('missing')} could not be downloaded" in output
+    assert f"Could not download {server.url('missing')}" in output
     assert "Traceback" not in output
     assert files_in(folder) == []
 
@@ -138,7 +138,7 @@ def test_wrong_checksum(catalogue, server):
     "arguments, problem",
     [
         (["sone"], "No model 'sone' in the catalogue; similar: some."),
-        (["ftp://host/model.zip"], "is not a URL of the form https://host/file"),
+        (["ftp://host/model.zip"], "is not a URL"),
         (["some", "--sha256", SHA256], "--sha256 can only be used with the URL"),
         (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
     ],

@@ -96,7 +96,7 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
     assert (
-        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        "does not record the language of its weights. Set lang (`--lang`), for example to en"
         in output
     )
     assert not (tmp_path / "out").exists()
@@ -133,7 +133,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     assert run(out) == -signal.SIGKILL
     assert (parts / "shard-000000.safetensors").exists() and not (parts / "index.json").exists()
     assert run(out) == 1
-    assert "to keep them and compute the rest, set resume (`--resume`)" in " ".join(
+    assert "To keep them and compute the rest, set resume (`--resume`)" in " ".join(
         (tmp_path / "printed").read_text().split()
     )
     assert run(out, "--resume") == 0

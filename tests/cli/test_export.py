@@ -103,6 +103,6 @@ def test_what_allennlp_lacks(tmp_path):
     tiny.save(file, skip=False)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
-    assert "AllenNLP cannot express this biLM:" in output
+    assert "AllenNLP does not support this biLM:" in output
     assert "max_characters = 12" in output and "skip = false" in output
     assert not (tmp_path / "out").exists()

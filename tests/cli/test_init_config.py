@@ -80,7 +80,7 @@ def test_language(weights, tmp_path):
     result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
     assert (
-        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        "does not record the language of its weights. Set lang (`--lang`), for example to en"
         in words(result)
     )
     assert not (tmp_path / "a.cfg").exists()

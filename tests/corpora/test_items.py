@@ -89,7 +89,7 @@ def test_the_files_of_a_folder(tmp_path):
     "name, content, problem",
     [
         ("a.txt", "fine\n\udc80", "line 2: not UTF-8"),
-        ("a.jsonl", '{"text": "a"}\n{"text"}', "line 2: not a JSON record .* at column 8"),
+        ("a.jsonl", '{"text": "a"}\n{"text"}', "line 2: is not valid JSON .* at column 8"),
         ("a.jsonl", '{"tokens": ["a", ""]}', 'line 1: expected .*none empty.*"a", ""'),
         ("a.jsonl", '{"tokens": "a"}', "line 1: expected"),
         ("a.jsonl", "[]", "line 1: expected"),

@@ -98,7 +98,7 @@ def test_slider(page):
     for layer in (2, 1, 0):
         slide(page, layer)
         shown[layer] = (page.text("#layer-name"), page.text("#panels"))
-    assert [shown[layer][0] for layer in (2, 1, 0)] == ["2 of 2", "1 of 2", "0: the letters alone"]
+    assert [shown[layer][0] for layer in (2, 1, 0)] == ["2 of 2", "1 of 2", "0: only the letters"]
     assert shown[2][1] != shown[1][1]
     assert not page.find(".map") and "Words of similar spelling" in shown[0][1]
 

@@ -129,5 +129,5 @@ def test_other_weights_are_refused(index_folder, tmp_path):
 
     path = tmp_path / "w.safetensors"
     tiny.save(path, {"language": "en"})
-    with pytest.raises(ValueError, match="another pipeline, or has changed"):
+    with pytest.raises(ValueError, match="is not the pipeline of the index, or has changed"):
         Explorer.load(str(path), index_folder)

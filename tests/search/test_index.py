@@ -271,8 +271,8 @@ def test_width_of_the_settings_is_that_of_the_vectors(docs, tmp_path):
     seal(tmp_path, width=3)
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
-    problem = f"{tmp_path} has vectors of {width} numbers, and settings for 3"
-    assert str(raised.value) == f"{problem}: it is damaged, make it again"
+    problem = f"{tmp_path} has vectors of {width} numbers, but its settings say 3"
+    assert str(raised.value) == f"{problem}. The index is damaged. Make it again"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -281,7 +281,7 @@ def test_an_index_without_digests_is_refused(docs, tmp_path, method):
     settings = json.loads((tmp_path / "index.json").read_text())
     del settings["digests"]
     (tmp_path / "index.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match="index.json .* make it again"):
+    with pytest.raises(ValueError, match="index.json .* Make it again"):
         SearchIndex.from_disk(tmp_path)
 
 
@@ -304,7 +304,7 @@ def test_unknown_method(docs, tmp_path):
     index.to_disk(tmp_path)
     with pytest.raises(ValueError) as raised:
         SearchIndex.from_disk(tmp_path)
-    assert str(raised.value) == f"{tmp_path}: method = 'tree': choose exact or hnsw"
+    assert str(raised.value) == f"{tmp_path}: method = 'tree': must be exact or hnsw"
 
 
 @pytest.mark.parametrize(
@@ -337,11 +337,11 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="10 numbers, .* 4"):
         index.add("other", [other])
     assert len(index) == 5
-    with pytest.raises(ValueError, match="no layer 3: .* 0 to 2"):
+    with pytest.raises(ValueError, match="layer = 3 does not exist. .* 0 to 2"):
         SearchIndex(layer=3).add("cat", [docs["cat"]])
-    with pytest.raises(ValueError, match="no ELMo layers: .* store = "):
+    with pytest.raises(ValueError, match="no ELMo layers. .* store = "):
         SearchIndex(layer=1).add("cat", [blank("cat")])
-    with pytest.raises(ValueError, match="choose exact or hnsw"):
+    with pytest.raises(ValueError, match="must be exact or hnsw"):
         SearchIndex(method="ivf")
     with pytest.raises(ValueError, match="The index is empty"):
         SearchIndex().to_disk(tmp_path / "index")

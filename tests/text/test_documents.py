@@ -68,8 +68,8 @@ def test_a_record_is_a_document(tmp_path, name, pack):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("plain text", r"not a JSON record \(Expecting value at column 1\)"),
-        ('{"text": "open', r"not a JSON record \(Invalid control character at at column 15"),
+        ("plain text", r"is not valid JSON \(Expecting value at column 1\)"),
+        ('{"text": "open', r"is not valid JSON \(Invalid control character at at column 15"),
         ('"text"', 'expected {"text": a string} .* but got "text"'),
         ('{"body": "x"}', 'expected {"text": a string} .* but got {"body": "x"}'),
         ('{"text": 5}', 'but got {"text": 5}'),

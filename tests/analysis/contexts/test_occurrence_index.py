@@ -114,7 +114,7 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
     settings = json.loads(path.read_text())
     del settings["digests"]
     path.write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match="index.json .* make it again"):
+    with pytest.raises(ValueError, match="index.json .* Make it again"):
         OccurrenceIndex(tmp_path / "index")
 
 
