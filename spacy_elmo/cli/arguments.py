@@ -43,7 +43,9 @@ CorpusArgument = Annotated[
         help="Corpus: file, folder or glob pattern. Plain text, .jsonl, .conllu (also as .gz, .xz, .zst) or .spacy",
     ),
 ]
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="Pretraining config (.cfg)")]
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="Config file for pretraining (.cfg)")
+]
 FigureFilesOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -54,12 +56,13 @@ FigureFilesOption = Annotated[
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option("--lang", help="Language code, such as en. Default: the weights' language"),
+    typer.Option("--lang", help="Language code, such as en. Default: the language of the weights"),
 ]
 TokenizerOption = Annotated[
     str | None,
     typer.Option(
-        "--lang", help="Language code of spaCy's tokenizer to use. Default: the weights' tokenizer"
+        "--lang",
+        help="Language code of spaCy's tokenizer to use. Default: the tokenizer of the weights",
     ),
 ]
 TokenizedOption = Annotated[

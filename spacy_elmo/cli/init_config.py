@@ -37,7 +37,7 @@ def init_config_cli(
     lang: Annotated[
         str | None,
         typer.Option(
-            "--lang", "-l", help="Language code, such as en. Default: the weights' language"
+            "--lang", "-l", help="Language code, such as en. Default: the language of the weights"
         ),
     ] = None,
     pipeline: Annotated[

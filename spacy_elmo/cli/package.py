@@ -36,7 +36,7 @@ def package_cli(
     ] = None,
     lang: LanguageOption = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", help="Licence. Default: the weights' licence")
+        str | None, typer.Option("--licence", help="Licence. Default: the licence of the weights")
     ] = None,
     card: Annotated[
         Path | None,
