@@ -111,8 +111,8 @@ def find_weights(weights: str) -> Path:
     if not path.exists():
         names = ", ".join(known_names()) or "none"
         raise FileNotFoundError(
-            f"Cannot find the weights {weights!r}: there is no file {path.absolute()}, and no bundled or installed biLM"
-            f" of this name ({names}). {_way_to(weights)}"
+            f"Cannot find the weights {weights!r}: there is no file {path.absolute()}, and no biLM of this name."
+            f" Bundled and installed biLMs: {names}. {_way_to(weights)}"
         )
     if _FOREIGN.search(path.name) or path.is_dir():
         raise ValueError(

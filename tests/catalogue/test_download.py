@@ -72,7 +72,7 @@ def test_nobody_listens(server, tmp_path):
 
 
 def test_wrong_checksum(server, tmp_path):
-    with pytest.raises(ValueError, match=f"model.zip: .* {'0' * 64} .* {SHA256}"):
+    with pytest.raises(ValueError, match=f"model.zip: .* {'0' * 64}, .* {SHA256}"):
         fetch(RemoteFile(server.url("whole"), "0" * 64), tmp_path)
     assert files_in(tmp_path) == []
 

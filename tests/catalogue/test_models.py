@@ -55,9 +55,9 @@ def test_forty_four_languages_of_many_langs():
 
 def test_find_model():
     assert find_model("en-small", MODELS) is MODELS["en-small"]
-    with pytest.raises(ValueError, match="'en-smal' .* en-small"):
+    with pytest.raises(ValueError, match="'en-smal'. .* en-small"):
         find_model("en-smal", MODELS)
-    with pytest.raises(ValueError, match="'xyzzy' .*.download."):
+    with pytest.raises(ValueError, match="'xyzzy'. .*.download."):
         find_model("xyzzy", MODELS)
 
 

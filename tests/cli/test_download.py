@@ -137,7 +137,7 @@ def test_wrong_checksum(catalogue, server):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["sone"], "No model 'sone' in the catalogue; similar: some."),
+        (["sone"], "no public model 'sone'. Similar names are some."),
         (["ftp://host/model.zip"], "is not a URL"),
         (["some", "--sha256", SHA256], "--sha256 can only be used with the URL"),
         (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),

@@ -146,7 +146,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     "source, problem",
     [
         ("nowhere", "No pipeline 'nowhere': it is neither an installed package"),
-        ("nowhere.safetensors", "No biLM 'nowhere.safetensors'"),
+        ("nowhere.safetensors", "Cannot find the weights 'nowhere.safetensors'"),
         ("text.txt", "text.txt: not a readable weights file"),
     ],
 )

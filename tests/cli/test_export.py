@@ -88,7 +88,7 @@ def test_errors(tmp_path, format):
     """One message, and nothing is written."""
     (tmp_path / "broken.safetensors").write_bytes(b"broken")
     for name, problem in [
-        ("nowhere", "No biLM 'nowhere'"),
+        ("nowhere", "Cannot find the weights 'nowhere'"),
         ("broken.safetensors", "not a readable"),
     ]:
         path = name if name == "nowhere" else tmp_path / name

@@ -146,7 +146,7 @@ def test_bundled_name():
 @pytest.mark.parametrize(
     "name, problem",
     [
-        ("nowhere", "No biLM"),
+        ("nowhere", "Cannot find the weights"),
         ("folder", "convert auto folder ours.safetensors"),
         ("a", "not a readable"),
     ],

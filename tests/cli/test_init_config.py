@@ -172,7 +172,7 @@ def test_recipes(tmp_path):
         (["-p", "nerr"], "spaCy has no component 'nerr' for the language 'en'"),
         (["-p", "entity_linker"], "--from entity_linker_elmo"),
         (["-p", "ner", "--vectors", "floret"], "--vectors adds static vectors"),
-        (["--lang", "is"], "No biLM of the language 'is' is installed"),
+        (["--lang", "is"], "No biLM for the language 'is' is installed"),
         (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
         (
             ["--from", "ner_elmo", "--optimize", "accuracy"],

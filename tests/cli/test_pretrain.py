@@ -184,7 +184,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         ((), "raw_text is required"),
         (("--gpu-id", "17"), "GPU 17 (`--gpu-id`): torch sees"),
         (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
-        (("--init", "nowhere"), "No biLM 'nowhere': there is no file"),
+        (("--init", "nowhere"), "Cannot find the weights 'nowhere': there is no file"),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_weights(files, args, message):

@@ -105,7 +105,7 @@ def test_moved_pipeline(folder):
     [
         (["index", "nowhere", "a.txt", "out"], "No pipeline 'nowhere'"),
         (["index", "w.safetensors", "none.txt", "out"], "No text at 'none.txt'"),
-        (["index", "w.safetensors", "blank.txt", "out"], "The text of 'blank.txt' has no words"),
+        (["index", "w.safetensors", "blank.txt", "out"], "The text 'blank.txt' contains no words"),
         (["index", "w.safetensors", "a.txt", "a.txt"], "a.txt is a file"),
         (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "There is no layer 7"),
         (["query", "out", "The bank"], "No index in out"),
@@ -122,7 +122,7 @@ def test_errors(folder, monkeypatch, arguments, problem):
 def test_query_without_words(folder):
     assert make(folder)[0] == 0
     code, output = run("query", folder / "index", " ")
-    assert code == 1 and "The query ' ' has no words" in output
+    assert code == 1 and "The query ' ' contains no words" in output
 
 
 def test_lines_that_are_no_queries(folder):
@@ -142,7 +142,7 @@ def test_damaged_index(folder):
         left = {key: value for key, value in settings.items() if key != name}
         (folder / "index" / "index.json").write_text(json.dumps(left))
         code, output = run("query", folder / "index", "It")
-        assert code == 1 and f"{name} is missing: the index is damaged, make it again" in output
+        assert code == 1 and f"{name} is missing. The index is damaged. Make it again" in output
     (folder / "index" / "index.json").write_text(json.dumps(settings))
     (folder / "index" / "spans.jsonl").write_text("[1]\n")
     code, output = run("query", folder / "index", "It")

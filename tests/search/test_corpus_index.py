@@ -70,7 +70,7 @@ def test_what_stands_after_elmo_does_not_run(nlp, tmp_path):
 
 def test_no_word(nlp, tmp_path):
     (tmp_path / "a.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="has no words"):
+    with pytest.raises(ValueError, match="contains no words"):
         indexed(nlp, tmp_path / "a.txt")
 
 

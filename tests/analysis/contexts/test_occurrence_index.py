@@ -90,7 +90,7 @@ def test_similar_spellings(nlp, tmp_path):
 
 
 def test_no_words(nlp, tmp_path):
-    with pytest.raises(ValueError, match="has no words"):
+    with pytest.raises(ValueError, match="contains no words"):
         indexed(nlp, tmp_path, ["", " "])
     assert not (tmp_path / "index").exists()
 
