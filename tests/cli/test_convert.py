@@ -49,7 +49,10 @@ def test_error_is_one_message(folder, tmp_path):
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out)
     assert code == 1
-    assert 'no .json files contain "lstm"' in output and "Traceback" not in output
+    assert (
+        'one .json file that contains "lstm", but found none' in output
+        and "Traceback" not in output
+    )
     assert not out.exists()
 
 
@@ -94,7 +97,8 @@ def test_explicit_files(folder, tmp_path):
     code, output = invoke(folder, out)
     assert code == 1
     assert (
-        "choose one with weights (`--weights`)" in output and "second.hdf5: RNN_0 found" in output
+        "Choose the file with weights (`--weights`)" in output
+        and "second.hdf5: RNN_0 found" in output
     )
     files = ["--weights", folder / "second.hdf5", "--options", folder / "second.json"]
     code, output = invoke(folder, out, *files)
@@ -298,7 +302,7 @@ def test_softmax_and_token_vectors(folder, tmp_path):
     files = ["--softmax", tmp_path / "s.hdf5", "--vocabulary", words]
     code, output = invoke(folder, out, *files, "--token-vectors", tmp_path / "t.hdf5")
     assert code == 0, output
-    assert "words: the vocabulary (8 words)" in output
+    assert "vocabulary: words (8 words)" in output
     weights = Weights.load(out)
     assert weights.config.n_words == 8 and weights.build_head() is not None
     assert torch.equal(weights.tensors["encoder.words"], torch.from_numpy(table))
@@ -317,7 +321,7 @@ def test_choices_of_allennlp(tmp_path):
     assert code == 1 and "Choose one with prefix (`--prefix`)" in output
     arguments = [folder, out, "--prefix", "b._elmo_lstm"]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "which is missing. Set options (`--options`)" in output
+    assert code == 1 and "which is missing. Give the file with options (`--options`)" in output
     arguments += ["--options", options]
     code, output = invoke(*arguments, format="allennlp")
     assert code == 1 and "without this normalization, set accept (`--accept`)" in output

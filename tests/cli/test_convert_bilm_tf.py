@@ -29,7 +29,7 @@ def test_values(folder, tmp_path, format):
     for text in (
         "model.ckpt-7.data-00000-of-00001",
         "checkpoint model.ckpt-7",
-        "head: the 8 words",
+        "head: softmax over the 8 words",
     ):
         assert text in output
     weights = Weights.load(out)

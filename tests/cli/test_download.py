@@ -140,7 +140,7 @@ def test_wrong_checksum(catalogue, server):
         (["sone"], "no public model 'sone'. Similar names are some."),
         (["ftp://host/model.zip"], "is not a URL"),
         (["some", "--sha256", SHA256], "--sha256 can only be used with the URL"),
-        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
+        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' (`--sha256`) is not a SHA-256"),
     ],
 )
 def test_nothing_to_download(catalogue, server, tmp_path, arguments, problem):

@@ -145,7 +145,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "source, problem",
     [
-        ("nowhere", "No pipeline 'nowhere': it is neither an installed package"),
+        ("nowhere", "Cannot find 'nowhere'"),
         ("nowhere.safetensors", "Cannot find the weights 'nowhere.safetensors'"),
         ("text.txt", "text.txt: not a readable weights file"),
     ],
@@ -163,7 +163,7 @@ def test_pipeline_without_elmo(text, tmp_path):
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out")
     assert code == 1 and "The pipeline has no elmo component" in output
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out", "--lang", "en")
-    assert code == 1 and "lang = en (`--lang`) can be set for a weights file only" in output
+    assert code == 1 and "lang = en (`--lang`) can only be set for a weights file" in output
 
 
 def test_no_text(weights, tmp_path):

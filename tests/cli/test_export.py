@@ -75,7 +75,7 @@ def test_existing_files(file, tmp_path, format):
     (out / "other").write_text("mine")
     code, output = invoke(format, file, out)
     assert code == 1
-    assert "has options.json; to overwrite them, set force (`--force`)" in output
+    assert "contains options.json. To overwrite, set force (`--force`)" in output
     assert {path.name for path in out.iterdir()} == {"options.json", "other"}
     assert (out / "options.json").read_text() == "precious"
     assert invoke(format, file, out, "--force")[0] == 0

@@ -82,7 +82,7 @@ def test_pipeline_that_reads_no_layers(tmp_path):
     "out, problem",
     [
         ("out.pdf", "the file name must end in .png, .html or .json"),
-        ("nowhere/out.png", "the folder nowhere does not exist"),
+        ("nowhere/out.png", "nowhere does not exist"),
         ("folder.png", "--out must be a file"),
     ],
 )

@@ -103,12 +103,12 @@ def test_moved_pipeline(folder):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["index", "nowhere", "a.txt", "out"], "No pipeline 'nowhere'"),
+        (["index", "nowhere", "a.txt", "out"], "Cannot find 'nowhere'"),
         (["index", "w.safetensors", "none.txt", "out"], "No text at 'none.txt'"),
         (["index", "w.safetensors", "blank.txt", "out"], "The text 'blank.txt' contains no words"),
         (["index", "w.safetensors", "a.txt", "a.txt"], "a.txt is a file"),
-        (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "There is no layer 7"),
-        (["query", "out", "The bank"], "No index in out"),
+        (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "layer = 7 does not exist"),
+        (["query", "out", "The bank"], "no index in out"),
     ],
 )
 def test_errors(folder, monkeypatch, arguments, problem):

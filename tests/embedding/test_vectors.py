@@ -66,7 +66,7 @@ def test_by_number(nlp, text, folder):
     assert [item.shape for item in vectors] == [vectors[n].shape for n in range(7)]
     assert vectors.settings["layers"] == "all"
     for number in (7, -8):
-        with pytest.raises(IndexError, match=f"no item {number}; .* 7"):
+        with pytest.raises(IndexError, match=f"no item {number}: .* 7"):
             vectors[number]
 
 
