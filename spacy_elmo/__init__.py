@@ -1,7 +1,7 @@
 """ELMo for spaCy: the Python API.
 
-A name is imported at its first use, so that `import spacy_elmo` costs nothing and loads neither torch nor spaCy. spaCy
-itself needs no import: it finds the component and the commands through the entry points in setup.cfg.
+Each name is imported at its first use, so `import spacy_elmo` is fast, and loads neither torch nor spaCy. For spaCy, no
+import is needed: it finds the component and the commands through the entry points in setup.cfg.
 """
 
 from importlib import import_module

@@ -1,6 +1,7 @@
-"""Digests of files, settings and arrays, which detect damage and name what a cache contains: XXH3 with 128 bits.
+"""Digests of files, settings and arrays, which detect damage and identify the content of a cache.
 
-XXH3 keeps pace with the memory. It detects accidents; it is no signature.
+The algorithm is XXH3 with 128 bits. It is as fast as reading memory, but not cryptographic: it detects accidents, not
+attacks.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any, Protocol
 import xxhash
 
 Digest = xxhash.xxh3_128
-"""Digest of bytes, all at once or by `update`: 16 bytes (`digest`), 32 hexadecimal digits (`hexdigest`)."""
+"""Class of digests, with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 digits)."""
 
 _BLOCK_BYTES = 1 << 20
 _DIGESTS = "digests"
 
 
 class Hasher(Protocol):
-    """The interface of `Digest` and of the hashes of hashlib."""
+    """Interface of `Digest` and of the hashes in hashlib."""
 
     def update(self, data: bytes, /) -> None:
         """Add bytes."""
@@ -30,7 +31,7 @@ class Hasher(Protocol):
 
 
 def json_digest(value: Any) -> str:
-    """Return the digest of JSON types, whatever the order of the keys; 32 hexadecimal digits."""
+    """Return the digest of a value of JSON types, 32 hexadecimal digits. It ignores the order of keys."""
     return Digest(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -53,12 +54,14 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of a JSON file, with the entry `digests`: that of all other entries, and those of files.
+    """Return the content of a JSON file with an additional entry `digests`.
+
+    The entry has the digest of all other entries, and the digests of other files.
 
     Args:
-        content: JSON types.
-        path: where the content is to be written.
-        files: names of files beside it.
+        content: an object of JSON types.
+        path: path to which the content will be written.
+        files: names of other files in the same folder.
 
     Raises:
         OSError: a file cannot be read.
@@ -68,11 +71,11 @@ def with_digests(
 
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
-    """Compare the content of a JSON file, and files beside it, with the digests that `with_digests` has added.
+    """Compare the content of a JSON file, and other files, with the digests that `with_digests` has added.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: the content or a file has changed since it was written; the message begins with its path.
+        ValueError: the content or a file has changed since it was written; the message starts with its path.
     """
     digests = content.get(_DIGESTS)
     rest = {name: value for name, value in content.items() if name != _DIGESTS}

@@ -266,7 +266,7 @@ def test_a_set_of_files_replaces_another(tmp_path):
     """Earlier files that the new set does not have are removed; other files are kept."""
     export(tmp_path / "out", weights="1", softmax="1", options="1")
     (tmp_path / "out" / "notes").write_text("mine")
-    with pytest.raises(FileExistsError, match="weights, softmax, options; .*--force"):
+    with pytest.raises(FileExistsError, match="weights, softmax, options. .*--force"):
         export(tmp_path / "out", weights="2")
     export(tmp_path / "out", force=True, weights="2", options="2")
     assert contents(tmp_path / "out") == {"weights": "2", "options": "2", "notes": "mine"}

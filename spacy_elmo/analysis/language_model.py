@@ -28,18 +28,18 @@ from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
 
 Context: TypeAlias = Literal["before", "after", "both"]
-"""Words of the sentence that a prediction depends on: those before the token, those after it, or both."""
+"""Words of the sentence that a prediction uses: those before the token, those after it, or both."""
 
 _CPU = torch.device("cpu")
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
 class Substitute(NamedTuple):
-    """A word that may replace a token."""
+    """A word that could replace a token."""
 
     word: str
     log_probability: float
-    """Log-probability in nats, over all words of the vocabulary."""
+    """Log-probability in nats, normalized over all words of the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,26 @@ class TokenScores:
     """Log-probabilities of a Doc's tokens in nats."""
 
     forward: np.ndarray
-    """(n_tokens,) float32, log p of each token given the tokens before it in its sentence; nan for whitespace."""
+    """Log-probability of each token given the tokens before it in its sentence, (n_tokens,) float32; nan for
+    whitespace."""
     backward: np.ndarray
-    """(n_tokens,) float32, log p of each token given the tokens after it in its sentence; nan for whitespace."""
+    """Log-probability of each token given the tokens after it in its sentence, (n_tokens,) float32; nan for
+    whitespace."""
     unknown: np.ndarray
-    """(n_tokens,) bool: the word is not in the vocabulary, and its values are those of `<UNK>`, the class of all such
-    words: they measure how expected some rare word is in this place, not this word."""
+    """True for tokens outside the vocabulary, (n_tokens,) bool. Their log-probability is that of `<UNK>`, the class of
+    all such words: it says how probable any unknown word is, not this one."""
     closing: np.ndarray
-    """(2, n_sentences) float32, log p of the end of each sentence (`</S>`, forward) and its start (`<S>`, backward)."""
+    """Log-probability of the end of each sentence (`</S>`, forward) and of its start (`<S>`, backward),
+    (2, n_sentences) float32."""
 
 
 class LanguageModel:
-    """Language model of weights with a head: log-probabilities of tokens, and substitutes for them.
+    """Language model that scores the tokens of Docs and finds substitutes for them.
 
     Args:
         weights: weights with a head.
-        get_spans: function that returns the sentences of Docs, spans that must not overlap. The default is the rule of
-            `elmo` and `prepare`.
+        get_spans: function that returns the sentences of Docs as Spans without overlaps. Default: the rule of `elmo`
+            and `prepare`.
         max_batch_tokens: number of words per batch.
 
     Raises:
@@ -90,16 +93,19 @@ class LanguageModel:
 
     @classmethod
     def from_file(cls, weights: str | Path) -> LanguageModel:
-        """Load the language model of a bundled biLM, by its name, or of a weights file, by its path.
+        """Load the language model from a weights file.
+
+        Args:
+            weights: path of a weights file, or name of a bundled or installed biLM.
 
         Raises:
             OSError: the file does not exist, or cannot be read.
-            ValueError: it is not a weights file, or has no head.
+            ValueError: the file is not a weights file, or has no head.
         """
         return cls(Weights.load(find_weights(str(weights))))
 
     def score(self, doc: Doc) -> TokenScores:
-        """Compute the log-probabilities of the tokens of a Doc, in both directions, under the full softmax.
+        """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax.
 
         Raises:
             ValueError: the spans overlap.
@@ -125,16 +131,13 @@ class LanguageModel:
         return TokenScores(words[0], words[1], unknown, closing)
 
     def substitutes(self, token: Token, n: int = 10) -> list[Substitute]:
-        """Return the n most probable words in the place of a token, best first, without the token itself.
-
-        See `all_substitutes`.
-        """
+        """Return the n most probable words to replace a token, best first. See `all_substitutes`."""
         return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
     def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """Return the n most probable words in the place of a token, which must not be whitespace, for each context.
+        """Return the n most probable words to replace a token, best first, for each kind of context.
 
-        Those for `both` are the result of `substitutes`. See `all_substitutes`.
+        The words for "both" are the result of `substitutes`. The token must not be whitespace.
         """
         contexts = self._contexts(self._sequences(token.doc), np.array([token.i]))
         row = self._rows.get(token.text, -1)
@@ -144,11 +147,11 @@ class LanguageModel:
         }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
-        """Return the n most probable words in the place of each token; an empty list for whitespace.
+        """Return the n most probable words to replace each token, without the token itself; none for whitespace.
 
-        p(w) is proportional to p(w | words before) p(w | words after) and sums to 1 over all words of the vocabulary
-        but `<S>`, `</S>` and `<UNK>`. So the unigram frequency of a word counts twice: dividing by p(w) would correct
-        that, but a weights file has no counts.
+        The probability of a word w is proportional to p(w | words before) p(w | words after). It sums to 1 over all
+        words of the vocabulary except `<S>`, `</S>` and `<UNK>`. The unigram frequency of w counts twice here. Dividing
+        by p(w) would correct this, but a weights file has no counts.
 
         Raises:
             ValueError: the spans overlap.
@@ -158,7 +161,7 @@ class LanguageModel:
         positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
         contexts = self._contexts(self._sequences(doc), positions)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
-        # Four blocks of logits exist at a time: two directions, their sum and its log-softmax.
+        # Memory holds four blocks of logits: of the two directions, of their sum and of its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
         for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
             token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
@@ -171,7 +174,7 @@ class LanguageModel:
         sequences = Sequences.of([doc], self._get_spans)
         if sequences.overlap:
             raise ValueError(
-                "The spans of get_spans overlap, but a token has one score: use a get_spans without overlaps"
+                "The Spans of get_spans overlap, but each token must be in only one. Use a get_spans without overlaps"
             )
         return sequences
 
@@ -181,7 +184,7 @@ class LanguageModel:
 
     @torch.no_grad()
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """Return (2, n, P), the output of each direction at n tokens before it has processed the token."""
+        """Return the output of each direction for the context of n tokens, without the tokens: (2, n, P)."""
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
         spans = np.unique(span_of_token[np.isin(sequences.tokens, positions)])
         is_needed = np.isin(span_of_token, spans)
@@ -208,7 +211,11 @@ class LanguageModel:
 
     @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the most probable words for each context (directions, m, P), without `excluded` (m,); -1: none."""
+        """Return the n most probable words for each of m contexts (directions, m, P).
+
+        Args:
+            excluded: row of a word to leave out in each context, (m,); -1: leave out no word.
+        """
         scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = log_softmax(scores)
@@ -227,7 +234,7 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return (2, N), the slot of the word that each direction processes after each of N words; -1 at sentence ends."""
+    """Return the slot of the next word in each direction for each of N words, (2, N); -1 at sentence ends."""
     ends = np.cumsum(lengths)
     following, before = np.roll(slots, -1), np.roll(slots, 1)
     following[ends - 1] = -1

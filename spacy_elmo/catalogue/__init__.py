@@ -1,1 +1,1 @@
-"""Weights by name: bundled, installed and public ones, of which the last are only downloaded on a user's request."""
+"""Weights by name: bundled, installed and public ones. Public weights are only downloaded if the user asks for it."""

@@ -11,14 +11,14 @@ from .terminal import printable
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn exceptions of bad input (ValueError) and of files (OSError) into one message and exit code 1.
+    """Turn a ValueError (bad input) or an OSError (a file) into one message and exit code 1.
 
     Any other exception is a bug and keeps its traceback.
     """
     try:
         yield
     except (ValueError, OSError) as error:
-        # wasabi would join the lines of a list, so only the first line is given to it.
+        # wasabi joins lines, which would spoil a list. So it prints only the first one.
         first, _, rest = str(error).strip().partition("\n")
         msg.fail(printable(first))
         for line in rest.splitlines():

@@ -28,13 +28,13 @@ _HEADER = (
 def evaluate_cli(
     source: WeightsArgument,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="File, directory or glob pattern of held-out text")
+        str, typer.Argument(metavar="TEXT", help="Held-out text: file, folder or glob pattern")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="JSON file for the results")
+        Path | None, typer.Option("--output", "-o", help="JSON file to write the results to")
     ] = None,
     by_file: Annotated[
-        bool, typer.Option("--by-file", help="Show the results of each file of TEXT as well")
+        bool, typer.Option("--by-file", help="Also show the results of each file of TEXT")
     ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
@@ -43,10 +43,11 @@ def evaluate_cli(
 ) -> None:
     """Compute the perplexity of a biLM on held-out text.
 
-    It is the perplexity under the full softmax, forward, backward and mean; lower is better.
+    The perplexity is computed with the full softmax. Lower is better.
 
-    Targets are the words and the end of each sentence. A word outside the vocabulary counts as <UNK>, one class: only
-    models with the same vocabulary are comparable. The last three columns are without <UNK> targets.
+    The model predicts each word and the end of each sentence, from the words before it (forward) and after it
+    (backward). All words outside the vocabulary count as one class, <UNK>, so compare only models with the same
+    vocabulary. The columns from "No <UNK>" on leave out the <UNK> targets.
     """
     with report_errors():
         from ..bilm.weights import Weights
@@ -67,7 +68,7 @@ def evaluate_cli(
                 if by_file and tally.targets:
                     files[str(file)] = tally.perplexity(size)
         if not total.targets:
-            raise ValueError(f"The text of {text!r} has no sentences; there is nothing to score")
+            raise ValueError(f"TEXT {text!r} contains no sentence, so there is nothing to evaluate")
         result = total.perplexity(size)
         if output is not None:
             metrics = dataclasses.asdict(result)
@@ -76,7 +77,7 @@ def evaluate_cli(
             write_json(output, metrics)
     rows = [_row(Path(name).name, p) for name, p in files.items()] + [_row("All", result)]
     msg.table(rows, header=_HEADER, divider=True, aligns=["l"] + ["r"] * (len(_HEADER) - 1))
-    msg.info(f"Vocabulary: {size:,} classes. Targets are per direction")
+    msg.info(f"Vocabulary: {size:,} classes. The number of targets is per direction")
     if output is not None:
         msg.good(f"Saved: {output}")
 

@@ -28,9 +28,9 @@ def layers_cli(
 ) -> None:
     """Show the layer weights that trained pipelines have learned.
 
-    These are the weights of the biLM's layers in every listener, as in figure 2 of Peters et al. (2018).
+    Each listener mixes the layers of the biLM with weights of its own, as in figure 2 of Peters et al. (2018).
 
-    Layer 0 depends on the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
+    Layer 0 depends only on the word, not on its context. The weights are softmax(s) and sum to 1; γ scales the mix.
     """
     with report_errors():
         import_code(code)

@@ -1,4 +1,4 @@
-"""Results that a command writes: the check of figure files before its work begins, and JSON at the end."""
+"""Output files of the commands: check figure files before the work begins, and write JSON results."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
 
     Raises:
         OSError: see `check_output_file`.
-        ValueError: a file has another suffix, or the drawing library is not installed.
+        ValueError: a suffix is not supported, or the drawing library is not installed.
     """
     files = paths or []
     for path in files:
         if path.suffix not in (".html", ".json", ".png"):
-            raise ValueError(f"--out {path}: the name must end in .png, .html or .json")
+            raise ValueError(f"--out {path}: the file name must end in .png, .html or .json")
         check_output_file(path, force=True)
     if any(path.suffix != ".json" for path in files):
         try:
             from ..analysis import figures  # noqa: F401
         except ImportError as error:
             raise ValueError(
-                f"To draw, --out needs `pip install spacy-elmo[figures]` ({error})"
+                f"--out needs a library for figures: pip install spacy-elmo[figures] ({error})"
             ) from error
     return files
 

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo pretrain`: raw text to a weights file."""
+"""`python -m spacy elmo pretrain`: train a biLM on raw text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
 def pretrain_cli(
     ctx: typer.Context,
     config_path: ConfigArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the run")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder for the weights, log and checkpoint")
+    ],
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the run in OUT")] = False,
     gpu_id: GpuOption = -1,
@@ -41,18 +43,20 @@ def pretrain_cli(
         str | None,
         typer.Option(
             "--init",
-            help="Initial weights: a weights file, or name of a bundled biLM (sets paths.init)",
+            help="Initial weights: weights file, or name of a bundled or installed biLM. Same as --paths.init",
         ),
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Train a biLM on raw text. Settings can be overridden: --training.max_steps 1000
+    """Train a biLM on raw text.
 
-    OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, report.html, config.cfg and
-    checkpoint/.
-    The loss is that of the training softmax; the perplexity is of held-out text under the full softmax.
-    Ctrl-C or SIGTERM saves a checkpoint, which --resume continues. Several processes or machines train one model:
-    torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    Override settings of CONFIG by section and name: --training.max_steps 1000
+
+    OUT receives model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and checkpoint/.
+    The loss is the training loss. The perplexity is computed on held-out text, with the full softmax.
+
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues it. To train with several processes or
+    machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)
@@ -76,17 +80,16 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event that the first SIGINT or SIGTERM inside its `with` block sets. The second one ends the program at once, as
-    usual."""
+    """Event for a `with` block, set by the first SIGINT or SIGTERM. A second signal ends the program at once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.number: int | None = None
-        """Number of the received signal."""
+        """Number of the signal that was received; None: no signal yet."""
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program ended by the signal; without a signal, that of SIGTERM."""
+        """Exit code that a shell reports for a program ended by the signal (by SIGTERM, if there was no signal)."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -105,9 +108,9 @@ class _StopSignal(threading.Event):
 
 
 class _Screen:
-    """The messages of the command about a run, for a `with` block.
+    """Messages about a run, for a `with` block.
 
-    There are none in the other processes of `torchrun`, because only the first is notified.
+    Of several processes that `torchrun` starts, only the first prints messages, because only it is notified.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -123,7 +126,7 @@ class _Screen:
         self._bar.close()
 
     def show(self, stage: Stage) -> None:
-        """Print a stage of the run; while text is read, show a bar."""
+        """Print the stage that the run has reached, and show a progress bar while text is read."""
         from ..pretraining.run import CorpusReady, Finished, FolderReady, Preparing
 
         self._is_first = True
@@ -133,13 +136,13 @@ class _Screen:
                 if has_checkpoint:
                     msg.info(f"Resuming the run in {self._out}")
                 elif self._resume:
-                    msg.info(f"Nothing to resume in {self._out}, starting a new run")
+                    msg.info(f"Nothing to resume in {self._out}. Starting a new run")
                 if replaced is not None:
                     msg.info(
-                        f"The run that this one replaces is in {replaced} until this one is complete"
+                        f"The previous run is kept in {replaced} until the new run is complete"
                     )
             case Preparing(paths):
-                msg.info(f"Preparing {paths.raw_text}")
+                msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
                 self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
             case CorpusReady(config, corpus, initial):
                 self._max_minutes = config.training.max_minutes
@@ -149,27 +152,28 @@ class _Screen:
                 self._show_end(last)
 
     def show_row(self, progress: Progress) -> None:
-        """Print a row of the log."""
+        """Print one row of the training log."""
         print(_format(progress, self._max_minutes), flush=True)
 
     def _show_end(self, last: Progress | None) -> None:
         if last is None:
             msg.info(
-                "The run was complete before. To continue it, raise the limit that has ended it: --training.max_steps,"
-                " max_epochs, max_tokens, max_minutes or patience"
+                "This run is already complete. To train it further, use --resume and raise the limit that ended it:"
+                " --training.max_steps, --training.max_epochs, --training.max_tokens, --training.max_minutes or"
+                " --training.patience"
             )
         elif (dev := last.dev) is not None:
             msg.info(
-                f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
-                f" {dev.mean_known:.1f} without them"
+                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Without the"
+                f" {dev.unk_share:.1%} of the targets that are <UNK>: {dev.mean_known:.1f}"
             )
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print why the run has stopped: a signal to this process, or to another one of `torchrun`."""
+        """Print why the run has stopped: this process or another one of `torchrun` has received a signal."""
         if self._is_first:
-            name = signal.Signals(number).name if number else "another process"
-            msg.warn(f"{name}: {stopped}. --resume continues from there")
+            name = signal.Signals(number).name if number else "a signal to another process"
+            msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
 
 
 def _format(progress: Progress, max_minutes: float | None) -> str:
@@ -186,7 +190,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Return the estimated time to the first limit, as h:mm:ss; "?" if no limit predicts it."""
+    """Estimate the time until the first limit ends the run, as h:mm:ss; "?" if no limit allows an estimate."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

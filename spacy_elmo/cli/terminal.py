@@ -1,13 +1,13 @@
-"""Text for the terminal: without control characters, and sizes of files."""
+"""Format texts and file sizes for the terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text: in a text from an unknown file they could control the terminal."""
+    """Escape control characters, because those of an untrusted file could take over the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def file_size(size: int) -> str:
-    """Return a number of bytes in kB, or in MB from 1 MB up."""
+    """Format a number of bytes in kB, or in MB if it is at least 1 MB."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"

@@ -1,4 +1,4 @@
-"""The strict check of every conversion: exactly the tensors that the configuration requires, no more and no fewer."""
+"""Strict check of the tensors in a conversion: exactly those that the configuration requires."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Check the number of layers before a network is allocated, because a damaged file may claim a billion.
+    """Check the number of layers before memory is allocated, because a damaged file may claim a billion layers.
 
     Args:
         arrays: the number of arrays in the file.
@@ -25,8 +25,8 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
     """
     if config.layers + config.highways > arrays:
         raise ValueError(
-            f"the options claim {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
-            f" have only {arrays} arrays"
+            f"the options specify {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
+            f" contain only {arrays} arrays"
         )
 
 
@@ -45,14 +45,21 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
     except (RuntimeError, TypeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"The sizes are too large for any machine ({reason})") from error
+        raise ValueError(
+            f"the sizes of the network are too large for any machine ({reason})"
+        ) from error
 
 
 def mismatches(
     arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
 ) -> list[str]:
-    """Return a message for every array that is missing, unexpected, of wrong shape or type, or not finite, or whose
-    values exceed the largest number of `dtype`, in which it will be stored."""
+    """Return a message for each array that does not fit.
+
+    An array must be expected, and have the expected shape, a float type and finite values in the range of `dtype`.
+
+    Args:
+        dtype: number type in which the arrays will be stored.
+    """
     largest = torch.finfo(dtype).max
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
     problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
@@ -65,5 +72,5 @@ def mismatches(
         elif not np.isfinite(array).all():
             problems.append(f"{name}: contains values that are not finite")
         elif float(np.abs(array).max(initial=0)) > largest:
-            problems.append(f"{name}: contains values beyond {largest:g}, the largest of {dtype}")
+            problems.append(f"{name}: contains values beyond the range of {dtype}, {largest:g}")
     return sorted(problems)

@@ -1,4 +1,4 @@
-"""The Docs of a corpus."""
+"""Docs of a corpus."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class CorpusDoc(NamedTuple):
     """A Doc of a corpus."""
 
     name: str
-    """Its file and its number there, counted from 1: "letters.txt:12" is the twelfth line."""
+    """File and number of the Doc in the file, counted from 1: "letters.txt:12" is the twelfth line."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Yield the Docs of a corpus, the items of `read_shards`, shard by shard.
+    """Yield the Docs of a corpus, one list per shard. Each item of `read_shards` becomes a Doc.
 
     Args:
-        text: file, directory or glob pattern, see `corpus_files`.
+        text: file, folder or glob pattern, see `corpus_files`.
         disable: names of the components that do not run.
         tokenized: texts are words separated by spaces.
 

@@ -1,4 +1,4 @@
-"""Numbered items of text files, grouped into shards, the units of computation."""
+"""Numbered items of text files, grouped into shards. A shard is processed at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item: TypeAlias = str | list[str]
 """A text or a list of words that becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Size of a shard: some 13,000 English words, or 160 MB of vectors of the original ELMo in all layers."""
+"""Size of a shard: about 13,000 English words, or 160 MB of vectors of the original ELMo with all layers."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Shard:
     source: str
     """Path of the file."""
     first: int
-    """Number of its first item, counted over all files."""
+    """Number of the first item, counted over all files."""
     items: list[Item]
 
     @functools.cached_property
@@ -39,7 +39,7 @@ class Shard:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the files of a corpus, sorted: those of `text_files`, and `.conllu`.
+    """Return the files of a corpus, sorted. The supported files are those of `text_files`, and `.conllu`.
 
     Raises:
         FileNotFoundError, ValueError: see `text_files`.
@@ -48,14 +48,14 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in order, grouped into shards by their number of characters, each of one file.
+    """Yield the items of files in order, grouped into shards of similar size. A shard contains items of one file.
 
-    - `.jsonl`: a record is an item, its words in `tokens` or its text in `text`.
-    - `.spacy`: a Doc is an item, as its words; annotations are ignored. The whole file is held in memory.
-    - `.conllu`: a sentence is an item, as its syntactic words, without ranges ("3-4") and empty nodes ("5.1").
-    - Any other file: a line is an item, also a blank one, so that items and lines have the same numbers.
+    - `.jsonl`: an item is a record, with its words in `tokens` or its text in `text`.
+    - `.spacy`: an item is the words of a Doc, without annotations. Memory holds the whole file.
+    - `.conllu`: an item is the syntactic words of a sentence, without ranges ("3-4") and empty nodes ("5.1").
+    - Any other file: an item is a line. Blank lines are items too, so items and lines have the same numbers.
 
-    All but `.spacy` may be compressed as .gz, .xz or .zst.
+    All files but `.spacy` may be compressed as .gz, .xz or .zst.
 
     Args:
         tokenized: texts are words separated by spaces.
@@ -76,7 +76,7 @@ def _group(items: Iterable[Item]) -> Iterator[list[Item]]:
     characters = 0
     for item in items:
         shard.append(item)
-        # One is added for each item, because a file of blank lines would be one shard otherwise.
+        # Count one more for each item. Otherwise, all lines of a blank file would be one shard.
         characters += 1 + (len(item) if isinstance(item, str) else sum(map(len, item)))
         if characters >= CHARACTERS_PER_SHARD:
             yield shard

@@ -1,4 +1,4 @@
-"""Readers of text that is annotated with WordNet senses."""
+"""Readers of text with annotated WordNet senses."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """An occurrence of a word, or of several words that are one entry of the lexicon, with its sense."""
+    """A word, or several words that are one entry of the lexicon, with the annotated senses."""
 
     start: int
+    """Index of the first word in the sentence."""
     end: int
-    """Index of the word after its last word in the sentence; `start` is the index of its first."""
+    """Index after the last word in the sentence."""
     senses: tuple[str, ...]
-    """WordNet keys of the correct senses, at least one; training uses the first."""
+    """WordNet keys of the correct senses, at least one. Training uses the first one."""
 
 
 class SenseSentence(NamedTuple):
-    """A sentence, and its words that have a sense."""
+    """A sentence, and its words with annotated senses."""
 
     words: list[str]
     instances: list[SenseInstance]
 
 
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield the sentences of JSONL files, one for each record.
+    """Yield a sentence for each record of JSONL files.
 
-    A record has `tokens`, and in `sense` for each token a key of WordNet 3.0 (`bank%1:17:01::`) or null. A token of
-    several words ("primary election") is read as these words. If several senses are correct, `gold_all` lists them by
-    the number of the token: `{"7": [key, key]}`.
+    A record has two lists: `tokens`, and `sense` with a key of WordNet 3.0 (`bank%1:17:01::`) or null for each token. A
+    token of several words ("primary election") is split into these words. If several senses of a token are correct, an
+    optional field `gold_all` lists them by the number of the token: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
@@ -79,25 +80,25 @@ def _sentence(record: Any) -> SenseSentence:
 def _checked_keys(keys: tuple[Any, ...]) -> tuple[str, ...]:
     for key in keys:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise ValueError(f"{key!r} is not a WordNet sense key; one looks like bank%1:17:01::")
+            raise ValueError(f"{key!r} is not a WordNet sense key, such as bank%1:17:01::")
     return keys
 
 
 def entry_of(key: str) -> str:
-    """Return the lexicon entry of a sense, lemma and part of speech: `bank%1` for `bank%1:17:01::`.
+    """Return the lexicon entry (lemma and part of speech) of a sense: `bank%1` for `bank%1:17:01::`.
 
-    The two kinds of adjectives that WordNet distinguishes count as one part of speech.
+    WordNet distinguishes two kinds of adjectives. Here they are one part of speech.
     """
     entry = key.partition(":")[0]
     return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Return the first sense of every entry (see `entry_of`) in WordNet's file `index.sense`.
+    """Read WordNet's file `index.sense`, and return {entry (see `entry_of`): its first sense}.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not such a file.
+        ValueError: the file has another format.
     """
     first_senses = {}
     for number, line in lines(file, "strict"):

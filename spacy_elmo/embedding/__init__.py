@@ -1,1 +1,1 @@
-"""Vectors of a corpus on disk: computing, writing and reading them."""
+"""Vectors of a corpus on disk: compute, write and read them."""

@@ -1,1 +1,1 @@
-"""A page in the browser that shows a biLM at work: neighbors, maps, substitutes and surprise."""
+"""Page in the browser that shows a biLM at work: neighbors, maps, substitutes and surprise."""

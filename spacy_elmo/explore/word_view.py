@@ -1,4 +1,4 @@
-"""The uses of a word as the page draws them: a list of sentences, and a map with marked neighbors for each layer."""
+"""Uses of a word, as data for the page: sentences, and for each layer a map with marked neighbors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..analysis.contexts.occurrences import Occurrence, Occurrences
 
 _DIGITS = 3
 _CONTEXT = 160
-"""Characters of a sentence on each side of the word; the page has room for about that many."""
+"""Characters of a sentence to show on each side of the word: as many as fit on the page."""
 _COLORS = 7
-"""Senses with a color. The rarer ones share one."""
+"""Number of senses with a color of their own. Rarer senses share one color."""
 
 
 def word_view(
@@ -29,7 +29,7 @@ def word_view(
 
     Args:
         neighbors: the result of `nearest`.
-        planes: the result of `project`, or some of them.
+        planes: the views to include, from the result of `project`.
     """
     number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]
@@ -67,7 +67,7 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return the names of the senses in the legend, most frequent first, and the index there of each occurrence's."""
+    """Return the senses for the legend, most frequent first, and the index of each occurrence's sense in them."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbors by usearch, for millions of vectors: a few may be missed."""
+"""Approximate nearest neighbors with usearch, for millions of vectors. A search may miss a few of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Vectors of length 1 in a graph of near vectors (HNSW), of which a query visits a small part.
+    """Approximate search in vectors of length 1, in a graph of near vectors (HNSW). A query visits a small part of it.
 
-    Not faiss, whose OpenMP crashes beside torch's on macOS; usearch uses its own threads.
+    faiss is not used, because its OpenMP crashes together with torch's on macOS. usearch has its own threads.
 
     Args:
         width: number of dimensions of the vectors.
@@ -34,7 +34,7 @@ class HnswNeighbors:
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and the cosines of about the k vectors nearest to a (width,) vector of length 1."""
+        """Return the numbers and cosines of approximately the k vectors nearest to a (width,) vector of length 1."""
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances
 
@@ -53,22 +53,20 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        usearch follows the offsets of the file without checks: a damaged graph may crash the process. So the digest of
-        the file must be checked before.
+        usearch does not check the offsets in the file, so a damaged graph may crash the process. Check the digest of
+        the file before calling this method.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is not such a file, or damaged.
+            OSError: the file cannot be read.
+            ValueError: the file has another format, or is damaged.
         """
         if not path.is_file():
-            raise FileNotFoundError(f"No file {path}")
+            raise FileNotFoundError(f"The file {path} does not exist")
         try:
             index = Index.restore(path)
         except (RuntimeError, ValueError) as error:
-            raise ValueError(
-                f"{path} contains no vectors of usearch, or is damaged ({error})"
-            ) from error
-        assert index is not None  # only for a missing file
+            raise ValueError(f"{path} is not a file of usearch, or is damaged ({error})") from error
+        assert index is not None  # it is None only if the file is missing
         neighbors = cls(index.ndim)
         neighbors._index = index
         return neighbors

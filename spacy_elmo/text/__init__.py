@@ -1,1 +1,1 @@
-"""Text files, documents, sentences and treebanks: reading them needs neither torch nor a pipeline."""
+"""Reading of text files, documents, sentences and treebanks, without torch and without a pipeline."""

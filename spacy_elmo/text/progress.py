@@ -1,4 +1,4 @@
-"""Observation of how much text has been read, for progress bars."""
+"""Notification of progress bars about the amount of text read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Call `observer` with a number of decompressed bytes whenever a reader of this package has read them.
+    """Call `observer` with the number of decompressed bytes whenever a reader of this package has read some.
 
-    The readers are generators far below the code that shows a bar, so the observer is not an argument of each layer
-    between them. It is called in the context (thread) of the `with` block only.
+    The observer is a context variable, because the readers are many calls below the code that shows a bar. It is only
+    called in the context (thread) of the `with` block.
     """
     token = _observer.set(observer)
     try:
@@ -24,5 +24,5 @@ def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
 
 
 def reading_observer() -> Callable[[int], object] | None:
-    """Return the observer of the present context, if there is one."""
+    """Return the observer of the current context, or None."""
     return _observer.get()

@@ -1,7 +1,7 @@
-"""The sentence rule by which text is split both for pretraining and for prediction.
+"""Rule that splits text into sentences, for pretraining and for prediction.
 
-It is the rule of spaCy's `Sentencizer` with default settings; in addition, a whitespace token that contains a newline
-ends a sentence. It depends on the words alone, so training and prediction process the same sequences.
+It is the rule of spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a newline
+ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return (n,) uint8, the properties of each word that the rule uses; once per distinct word is enough."""
+    """Return the properties of each word that the rule uses, (n,) uint8. Equal words have equal properties."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return (n,) bool, true for each of n words that starts a sentence, as the first word of a text always does.
+    """Return True for each word that starts a sentence, (n,) bool. The first word of a text always does.
+
     Whitespace tokens count as words.
 
     Args:
-        kinds: (n,) `word_kinds` of one text, or of several.
-        lengths: their numbers of words; None: it is one text.
+        kinds: `word_kinds` of one or several texts, (n,).
+        lengths: number of words of each text; None: there is one text.
     """
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)
-    # A word that is not punctuation starts a sentence if an end mark stands between it and the previous such word.
+    # A word that is not punctuation starts a sentence if there is an end mark between it and the previous such word.
     end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
     starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
     starts[1:] |= kinds[:-1] & _NEWLINE > 0
@@ -58,7 +59,7 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """Return (n,) the index of the last marked position before each position, or -1."""
+    """Return the index of the last marked position before each position, (n,); -1 if there is none."""
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 

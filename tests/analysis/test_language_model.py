@@ -172,7 +172,7 @@ def test_other_spans(weights, nlp):
     np.testing.assert_allclose(actual.forward, forward, atol=2e-5)
     np.testing.assert_allclose(actual.backward, backward, atol=2e-5)
     model = LanguageModel(weights, get_spans=windows_v1(3, 1))
-    with pytest.raises(ValueError, match="spans of get_spans overlap"):
+    with pytest.raises(ValueError, match="of get_spans overlap"):
         model.score(doc)
 
 

@@ -80,7 +80,7 @@ def test_language(weights, tmp_path):
     result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
     assert (
-        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        "does not record the language of its weights. Set lang (`--lang`), for example to en"
         in words(result)
     )
     assert not (tmp_path / "a.cfg").exists()
@@ -171,11 +171,14 @@ def test_recipes(tmp_path):
     [
         (["-p", "nerr"], "spaCy has no component 'nerr' for the language 'en'"),
         (["-p", "entity_linker"], "--from entity_linker_elmo"),
-        (["-p", "ner", "--vectors", "floret"], "add --pipeline NAMES --optimize accuracy"),
-        (["--lang", "is"], "No biLM of the language 'is' is installed"),
+        (["-p", "ner", "--vectors", "floret"], "--vectors adds static vectors"),
+        (["--lang", "is"], "No biLM for the language 'is' is installed"),
         (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
-        (["--from", "ner_elmo", "--optimize", "accuracy"], "--from copies a config as it is"),
-        (["--from", "ner"], "No shipped config is called 'ner'. There are entity_linker_elmo,"),
+        (
+            ["--from", "ner_elmo", "--optimize", "accuracy"],
+            "--from copies a shipped config unchanged",
+        ),
+        (["--from", "ner"], "Choose one of entity_linker_elmo,"),
     ],
 )
 def test_impossible_options(options, problem, tmp_path):

@@ -108,12 +108,12 @@ def test_a_pipeline_will_do(folder):
 @pytest.mark.parametrize(
     "change, problem",
     [
-        ({"source": "nowhere"}, "No pipeline 'nowhere'"),
+        ({"source": "nowhere"}, "Cannot find 'nowhere'"),
         ({"train": "none.jsonl"}, "No text at 'none.jsonl'"),
         ({"train": "plain.jsonl"}, "No word of the training text has a sense"),
         ({"test": "plain.jsonl"}, "plain.jsonl: no word has a sense"),
         ({"test": "none.jsonl"}, "none.jsonl"),
-        ({"out": "nowhere/a.json"}, "the folder of a.json, does not exist"),
+        ({"out": "nowhere/a.json"}, "nowhere does not exist"),
     ],
 )
 def test_errors(folder, monkeypatch, change, problem):

@@ -35,7 +35,7 @@ def test_the_mean_of_the_lines_that_are_not_blank(tmp_path, text):
     assert result.weights.tensors is given.weights.tensors
     assert result.weights.card == {"converted_from": "x", "start": "12 sentences of text.txt"}
     assert result.files == [tmp_path / "options.json", text]
-    assert result.notes == ["a note", "start state: 12 sentences of text.txt"]
+    assert result.notes == ["a note", "start state: mean over 12 sentences of text.txt"]
     assert given.weights.start_state is None
 
 

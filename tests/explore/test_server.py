@@ -71,8 +71,8 @@ def test_no_other_file_is_served(client, name):
         ("sentences", {"texts": ["A", 1]}, "list of strings"),
         ("sentences", {"texts": ["\ud800"]}, "surrogates not allowed"),
         ("sentences", {"texts": [""]}, "empty"),
-        ("word", {"texts": ["A"]}, "numbers of a sentence and of a token"),
-        ("word", {"texts": ["A"], "sentence": True, "token": 0}, "numbers of a sentence"),
+        ("word", {"texts": ["A"]}, "numbers in `sentence` and `token`"),
+        ("word", {"texts": ["A"], "sentence": True, "token": 0}, "numbers in `sentence`"),
         ("word", {"texts": ["A"], "sentence": 0, "token": 1}, "no token 1"),
     ],
 )

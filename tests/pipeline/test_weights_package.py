@@ -125,7 +125,7 @@ def test_a_language_without_weights_is_an_error_at_add_pipe(lang, monkeypatch):
     # Packages of models/ may be installed where the tests run.
     monkeypatch.setattr(weight_names, "entry_points", lambda **group: [])
     with pytest.raises(
-        ValueError, match=f"No biLM of the language '{lang}' is installed.*pretrain"
+        ValueError, match=f"No biLM for the language '{lang}' is installed.*pretrain"
     ):
         spacy.blank(lang).add_pipe("elmo")
 
@@ -181,7 +181,7 @@ def test_the_default_is_the_newest_version(tmp_path, monkeypatch):
 @pytest.mark.parametrize("other", ["la_elmo_base_v1", "mine"])
 def test_of_several_models_one_must_be_named(tmp_path, monkeypatch, other):
     install(monkeypatch, tmp_path, {"la_elmo_v2": "la", other: "la"})
-    with pytest.raises(ValueError, match=f"{other}.* are installed. Name the one that you mean"):
+    with pytest.raises(ValueError, match=f"{other}.* Choose one of them"):
         default_weights("la")
 
 

@@ -1,1 +1,1 @@
-"""The uses of a word in context: nearest neighbors and maps."""
+"""Uses of a word in context: nearest neighbors and maps."""

@@ -8,24 +8,24 @@ import numpy as np
 
 from .occurrences import Occurrence, Occurrences
 
-# Smaller differences of cosines are rounding errors, such as between equal context-free vectors.
+# Digits of a cosine that are compared. Smaller differences are rounding errors, for example in layer 0.
 _DIGITS = 5
 _WORDS_THAT_DIFFER = 2
 
 
 class Neighbor(NamedTuple):
-    """An occurrence that is near a query."""
+    """An occurrence near a query."""
 
     occurrence: Occurrence
     cosine: float
-    """Cosine of the two vectors, relative to the centre of the corpus."""
+    """Cosine of the two vectors, after subtracting the mean of the corpus from both."""
 
 
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
-    """Return the n nearest occurrences of a corpus for each query and each view, nearest first.
+    """Return the n nearest occurrences in a corpus for each query and each view, nearest first.
 
-    Equally near occurrences stay in the order of the text. Of occurrences with the same two words on each side only the
-    nearest is returned, because texts repeat phrases.
+    Equally near occurrences stay in the order of the text. Texts repeat phrases, so if occurrences have the same two
+    words on each side, only the nearest one is returned.
 
     Args:
         queries: the result of `find_in_sentences`.

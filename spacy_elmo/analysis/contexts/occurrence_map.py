@@ -1,4 +1,4 @@
-"""Projection of the vectors of a word's occurrences to a plane, for each view."""
+"""Projection of the vectors of a word's occurrences to two dimensions."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 
 from .occurrences import Occurrences
 
-# Singular values below this share of the largest possible one (of n vectors of length 1) are rounding errors.
+# Singular values below this share of their maximum (for n vectors of length 1) are rounding errors.
 _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The occurrences in one view, a layer or the average, projected to two dimensions."""
+    """Occurrences in one view (a layer or the average), projected to two dimensions."""
 
     view: str
     points: np.ndarray
-    """(n, 2) coordinates of the occurrences."""
+    """Coordinates of the occurrences, (n, 2)."""
     queries: np.ndarray
-    """(m, 2) coordinates of the queries, which do not influence the plane."""
+    """Coordinates of the queries, (m, 2). They do not influence the projection."""
     shares: tuple[float, float]
     """Share of the variance along each axis."""
 
 
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """Project occurrences to the first two principal components of their directions, for each view.
+    """Project the directions of occurrences to their first two principal components, for each view.
 
-    The directions are those whose cosines `nearest` compares. The result is deterministic: the largest loading of a
-    component is positive. In layer 0 a word that is always spelt the same has one direction, and is one point.
+    `nearest` compares the same directions. The sign of a component is fixed: its largest loading is positive. In layer
+    0, a word with only one spelling has only one direction, so all its occurrences are the same point.
 
     Args:
         queries: the result of `find_in_sentences`.
@@ -44,9 +44,9 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Return the planes whose points are not all on one line; the last plane if there is none.
+    """Leave out planes with all points on one line, such as layer 0 of a word with one or two spellings.
 
-    So layer 0 is left out for a word that has one or two spellings.
+    If all planes are like this, return the last one.
     """
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 
@@ -56,7 +56,7 @@ def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:
     centered = (vectors - mean).astype("float64")
     _, values, components = np.linalg.svd(centered, full_matrices=False)
     variances = np.where(values > _TOLERANCE * len(vectors) ** 0.5, values, 0) ** 2
-    # A single occurrence has one component only, whose variance is 0.
+    # A single occurrence has only one component, with a variance of 0.
     axes = np.zeros((2, vectors.shape[1]))
     kept = np.flatnonzero(variances[:2])
     axes[kept] = components[kept]

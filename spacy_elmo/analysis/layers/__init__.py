@@ -1,1 +1,1 @@
-"""The layer weights that the components of a trained pipeline have learned."""
+"""Layer weights that the components of a trained pipeline have learned."""

@@ -1,1 +1,1 @@
-"""Probes of the information in the layers of a biLM: word senses and parts of speech."""
+"""Probes of the layers of a biLM for word senses and parts of speech."""

@@ -1,9 +1,10 @@
-"""The layout of AllenNLP's biLM parameters (`_ElmoBiLm`) as a mapping to our tensors and back.
+"""Layout of AllenNLP's biLM parameters (`_ElmoBiLm`): conversion to our tensors and back.
 
-AllenNLP multiplies from the left, so its matrices are ours transposed. It packs a highway's two matrices into one, and
-negates the carry gate, because its gate scales the carried input. Its LSTM gates are in the order i, f, j, o, ours in
-i, j, f, o. Its bias includes TensorFlow's forget bias of 1, and keeps it: subtracting it would round, whereas with a
-`forget_bias` of 0 no bit of a number changes.
+- AllenNLP multiplies from the left, so its matrices are ours transposed.
+- It packs the two matrices of a highway into one. Its gate scales the carried input, so our carry gate is negated.
+- Its LSTM gates have the order i, f, j, o; ours i, j, f, o.
+- Its bias includes TensorFlow's forget bias of 1. Subtracting 1 would round, so we keep the bias as it is, and set
+  `forget_bias` to 0.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _DIRECTIONS = ("forward", "backward")
 
 
 def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Return AllenNLP's parameters by its names, from the tensors of `BiLM.state_dict()`.
+    """Return AllenNLP's parameters, with AllenNLP's names, from the tensors of `BiLM.state_dict()`.
 
-    The first row of AllenNLP's character table pads sentences. No word uses it; ours does not exist, so it is zero.
+    AllenNLP's character table has an additional first row, which pads sentences. No word uses it, so it is set to 0.
     """
     state = {}
     characters = tensors["encoder.characters"]
@@ -52,7 +53,7 @@ def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Return the tensors of `BiLM.state_dict()`, for a configuration with `forget_bias` 0, from AllenNLP's."""
+    """Return the tensors of `BiLM.state_dict()`, with a `forget_bias` of 0, from AllenNLP's parameters."""
     tensors = {}
     tensors["encoder.characters"] = state[CHARACTERS][1:]
     for i in range(len(config.filters)):
@@ -68,7 +69,7 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the tensors of our `Highway`."""
+    """Return the tensors of our `Highway` from AllenNLP's parameters."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -78,7 +79,7 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Return the tensors of our LSTM layers by their names, both directions in each."""
+    """Return the tensors of our LSTM layers from AllenNLP's parameters. Each tensor has both directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)

@@ -1,8 +1,8 @@
 """Conversion of ELMoForManyLangs' tensors.
 
-Its LSTM and its highways are AllenNLP's: matrices multiply from the left, gates are in the order i, f, g (the
-candidate), o, the bias includes the forget bias of 1, and a highway's gate scales the carried input. No number changes
-except for the sign of the carry gate, which is negated; `forget_bias` of the configuration is 0.
+The LSTM and highways are AllenNLP's. Matrices multiply from the left. Gates have the order i, f, g (the candidate), o.
+The bias includes the forget bias of 1, so the configuration's `forget_bias` is 0. A highway's gate scales the carried
+input, so the carry gate is negated. No other number changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..result import Conversion
 from .files import PARTS, ManyLangsModel, read_files
 from .options import config_of
 
-# In the order of the first rows of our `Alphabet`, of which the last two mark the start and the end of a word.
-# ELMoForManyLangs opens a word with `<eow>` and closes it with `<bow>`, both in training and in inference.
+# In the order of the first rows of our `Alphabet`, where the last two mark the start and the end of a word.
+# ELMoForManyLangs starts a word with `<eow>` and ends it with `<bow>`, in training and in inference.
 _MARKS = ("<bos>", "<eos>", "<oov>", "<pad>", "<eow>", "<bow>")
 _FILES = " and ".join(f"{part}.pkl" for part in PARTS)
 _SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
@@ -46,9 +46,8 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     """Convert a model of ELMoForManyLangs from the content of its files.
 
     Raises:
-        ValueError: the options do not describe a biLM, or one that is not supported; or a dictionary lacks a special
-            symbol; or the tensors do not fit them (names each that is missing, unexpected, of wrong shape or type, or
-            not finite).
+        ValueError: the options do not describe a supported biLM; a dictionary lacks a special symbol; or the tensors do
+            not fit the options (see `mismatches`).
     """
     _check_specials(model)
     words, symbols = model.words or [], model.symbols or []
@@ -71,7 +70,7 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     notes = [f"network: {model.options_name}", *model.notes, *notes]
     if unused := len(symbols) - len(rows):
         notes.append(
-            f"char.dic: {unused} symbols of several characters, which occur in no word, left out"
+            f"char.dic: left out {unused} symbols of several characters, because no word contains them"
         )
     return Conversion(Weights(config, tensors, words, card, alphabet), model.files, notes)
 
@@ -85,7 +84,7 @@ def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
 
 def _check_specials(model: ManyLangsModel) -> None:
     problems = [
-        f"{model.folder / name}: lacks {', '.join(missing)}"
+        f"{model.folder / name} lacks the special symbols {', '.join(missing)}"
         for name, symbols, needed in (
             ("word.dic", model.words, _SPECIAL_WORDS),
             ("char.dic", model.symbols, _MARKS),

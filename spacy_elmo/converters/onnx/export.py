@@ -1,4 +1,4 @@
-"""Export to one .onnx file, which runs without Python or torch."""
+"""Export of the network to an .onnx file, which runs without Python and torch."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from pathlib import Path
 from ...bilm.weights import Weights
 from ...files import atomic_write, check_output_file
 
-# The file is one message of protobuf, at most 2**31 bytes; the remainder is for the graph and the names of the rows.
+# The file is one protobuf message, at most 2**31 bytes. The rest is for the graph and the vocabulary.
 _MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    """Write the network of `onnx_model` to a file, which appears whole or not at all.
+    """Write the network of `onnx_model` to a file, atomically.
 
     Args:
-        path: the file. Its metadata contain, as JSON, `config` and `card`; `vocabulary`, the words of the rows of a
-            word table; and `alphabet`, the characters of the rows after the marks.
+        path: the file. Its metadata contain, as JSON, `config` and `card`; `vocabulary`, the words of the word table's
+            rows; and `alphabet`, the characters of the character table's rows after the marks.
         force: replace an existing file.
 
     Returns:
         The written file.
 
     Raises:
-        OSError: `path` is a folder, or its parent is missing or not writable; or the file exists, and `force` is not
-            set.
-        ValueError: the weights are larger than such a file can be, or onnx is missing.
+        OSError: `path` is a folder; its parent is missing or not writable; or the file exists and `force` is not set.
+        ValueError: the weights are too large for an .onnx file, or onnx is missing.
     """
     path = Path(path)
     check_output_file(path, force=force)
@@ -34,7 +33,7 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     size = 4 * sum(tensor.numel() for tensor in weights.tensors.values())
     if size > _MAX_BYTES:
         raise ValueError(
-            f"{size:,} bytes of weights in float32: one .onnx file can hold {_MAX_BYTES:,}"
+            f"The weights have {size:,} bytes in float32, but an .onnx file can contain only {_MAX_BYTES:,}"
         )
     atomic_write(path, _content(weights))
     return [path]

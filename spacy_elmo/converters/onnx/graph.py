@@ -1,8 +1,8 @@
 """A biLM as a graph of ONNX operators, for programs without torch.
 
-The network of `bilm/`, written again for padded batches, the usual input of ONNX runtimes: every word is encoded at its
-position, and both directions step together through all positions; the outputs beyond the length of a sentence are
-zeros. ONNX's LSTM operator has neither the projection nor the clips, so the steps are a `Scan`.
+The graph computes the network of `bilm/` for padded batches, the usual input of ONNX runtimes. It encodes each word at
+its position. Both directions of the LSTM step together through all positions, and the outputs after the end of a
+sentence are zeros. ONNX's LSTM operator has no projection and no clips, so the graph uses `Scan` for the steps.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _INT = TensorProto.INT64
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
     """Return the graph of a biLM with its weights.
 
-    The number of sentences, B, at least 1, and the length of the longest, T, are free. Its inputs and its output are:
+    The inputs are `ids` and `lengths`, and the output is `layers`. A batch has any number of sentences B >= 1, and the
+    length T of the longest sentence.
 
-        ids      int64 (B, T, M), with the M ids of each word (see `BiLM.token_ids`), or (B, T) for a table of token
-                 vectors; any valid ids beyond the end of a sentence
-        lengths  int64 (B,): the number of words of each sentence, 0 to T
-        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros beyond the end of a sentence
+        ids      int64 (B, T, M): the M ids of each word (see `BiLM.token_ids`), or (B, T) for a word table. After the
+                 end of a sentence, any valid ids
+        lengths  int64 (B,): number of words of each sentence, 0 to T
+        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros after the end of a sentence
     """
     graph = _Graph()
     word = list(bilm.token_ids([]).shape[1:])
@@ -51,10 +52,10 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 
 
 class _Graph:
-    """The nodes and constants of a graph under construction. Values are referred to by their names.
+    """Builder of an ONNX graph: collects its nodes and constants. Methods take and return the names of values.
 
     Args:
-        prefix: the prefix of all names, to distinguish them from the names of an enclosing graph.
+        prefix: prefix of all names, to distinguish them from the names of an enclosing graph.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -63,7 +64,7 @@ class _Graph:
         self._prefix = prefix
 
     def constant(self, value: Tensor | list[int] | int | float) -> str:
-        """Add a tensor to the file, float32 or, from integers, int64, and return its name."""
+        """Add a constant tensor (float32, or int64 for integers), and return its name."""
         if not isinstance(value, Tensor):
             value = torch.tensor(value)
         name = f"{self._prefix}constant.{len(self._constants)}"
@@ -80,13 +81,13 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """Add a node whose outputs have these names, and return them with the graph's prefix."""
+        """Add a node with named outputs, and return their names with the graph's prefix."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
 
     def proto(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> onnx.GraphProto:
-        """Return the graph as a message of ONNX."""
+        """Return the graph as an ONNX message."""
         return helper.make_graph(self._nodes, name, inputs, outputs, self._constants)
 
 
@@ -152,7 +153,7 @@ def _affine(graph: _Graph, affine: Dense, x: str) -> str:
 
 
 def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
-    """Compute layers 1 to L, (T, B, 2P) each. Inputs and outputs of both directions are (2, T+1, B, ·)."""
+    """Compute layers 1 to L, each of shape (T, B, 2P). Inside, both directions together have shape (2, T+1, B, ·)."""
     x = _lstm_inputs(graph, bilm, tokens)
     layers = []
     for level, layer in enumerate(bilm.lstm):
@@ -166,7 +167,7 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Put the boundary before the words of each direction, in its order: (T, B, P) -> (2, T+1, B, P)."""
+    """Return the words in the order of each direction, after its boundary: (T, B, P) -> (2, T+1, B, P)."""
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -179,12 +180,12 @@ def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
 
 
 def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
-    """Apply `LSTMLayer` from a state of zeros: (2, T+1, B, P) -> (2, T+1, B, P)."""
+    """Apply `LSTMLayer`, starting from a zero state: (2, T+1, B, P) -> (2, T+1, B, P)."""
     width, columns = layer.input.shape[1:]
     dim = columns // 4
     bias = layer.bias.clone()
     bias[:, 2 * dim : 3 * dim] += layer.forget_bias
-    # The input half of all steps is one matrix product.
+    # Multiply the inputs of all steps by the weights at once.
     product = graph(
         "MatMul",
         graph("Reshape", x, graph.constant([2, -1, width])),
@@ -248,7 +249,7 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
 
 
 def _stack(graph: _Graph, layers: list[str]) -> None:
-    """Stack the layers, with sentences as the first axis of each, and zeros beyond the end of a sentence."""
+    """Stack layers (T, B, 2P) to the output (L+1, B, T, 2P), with zeros after the end of a sentence."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -260,7 +261,7 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape to sizes that may be 0, which by default means the size of `x`."""
+    """Reshape a tensor. A size of 0 means 0, not the size of `x` as by default in ONNX."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
@@ -270,6 +271,6 @@ def _reversed(graph: _Graph, x: str) -> str:
 
 
 def _slice(graph: _Graph, x: str, start: int, *, axis: int) -> str:
-    """Return the part of an axis from `start` to its end."""
+    """Slice an axis from `start` to its end."""
     end = torch.iinfo(torch.int64).max
     return graph("Slice", x, *(graph.constant([number]) for number in (start, end, axis)))

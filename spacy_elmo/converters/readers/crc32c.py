@@ -1,9 +1,9 @@
 """The checksum CRC-32C of large arrays, in numpy.
 
-The checksum is the remainder of the data, as a polynomial over GF(2), modulo a fixed one (Castagnoli's). It does
-not require a loop over bytes: two words at a distance of k bits can be merged, the earlier one times x^k plus the
-later one, without changing the remainder. So an array is halved repeatedly, all words of its first half being merged
-into those of the second at once, until one word is left.
+The checksum is the remainder of the data, as a polynomial over GF(2), modulo a fixed polynomial (Castagnoli's). It can
+be computed without a loop over bytes. Two words at a distance of k bits can be merged without changing the remainder:
+the earlier word times x^k, plus the later word. So the array is halved repeatedly: all words of its first half are
+merged into those of the second half at once, until one word is left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BYTES_PER_BLOCK = 1 << 22
 
 
 def crc32c(data: bytes | np.ndarray) -> int:
-    """Compute the checksum of some bytes (RFC 3720; TensorFlow's `crc32c::Value`).
+    """Compute the checksum of bytes (RFC 3720; TensorFlow's `crc32c::Value`).
 
     Args:
         data: bytes, or a contiguous array.
@@ -32,7 +32,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Mask a checksum for storage beside its data, as in TensorFlow's files (`core/lib/hash/crc32c.h:Mask`)."""
+    """Mask a checksum as TensorFlow stores it (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -45,7 +45,7 @@ def _after(register: int, block: np.ndarray) -> int:
         words[0] ^= np.uint32(register)
         register = _remainder(words)
     for byte in block[whole:].tolist():
-        # A byte is added to the highest powers, then all is multiplied by x^8.
+        # Add the byte to the highest powers, then multiply everything by x^8.
         register = _times_power(register ^ byte, 8)
     return register
 
@@ -69,7 +69,7 @@ def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
     rows = []
     for shift in (0, 16):
         row = np.zeros(1, dtype=np.uint32)
-        for bit in range(16):  # products are linear: each further bit doubles the row
+        for bit in range(16):  # products are linear, so each bit doubles the row
             row = np.concatenate([row, row ^ np.uint32(_product(1 << shift + bit, factor))])
         rows.append(row)
     return rows[0], rows[1]

@@ -90,7 +90,7 @@ def test_similar_spellings(nlp, tmp_path):
 
 
 def test_no_words(nlp, tmp_path):
-    with pytest.raises(ValueError, match="has no words"):
+    with pytest.raises(ValueError, match="contains no words"):
         indexed(nlp, tmp_path, ["", " "])
     assert not (tmp_path / "index").exists()
 
@@ -114,7 +114,7 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
     settings = json.loads(path.read_text())
     del settings["digests"]
     path.write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match="index.json .* make it again"):
+    with pytest.raises(ValueError, match="index.json .* Make it again"):
         OccurrenceIndex(tmp_path / "index")
 
 

@@ -31,7 +31,7 @@ def test_files_are_read(tmp_path):
     "content, problem",
     [
         ("", "contains no words"),
-        ("1\tNo\n", "line 1: not a line of CoNLL-U"),
+        ("1\tNo\n", "line 1 is not CoNLL-U"),
         (CONLLU.replace("UH", "_"), "'No' has no tag in the column xpos"),
     ],
 )

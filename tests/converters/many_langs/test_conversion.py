@@ -143,7 +143,7 @@ def test_what_is_reported(tmp_path):
     assert conversion.files == [tmp_path / name for name in names]
     assert conversion.notes == [
         "network: network.json",
-        "classifier.pkl, the softmax of the training, is left out",
+        "left out classifier.pkl, the softmax of the training",
     ]
     assert conversion.weights.card == {
         "converted_from": "encoder.pkl and token_embedder.pkl (ELMoForManyLangs)"

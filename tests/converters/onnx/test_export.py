@@ -175,11 +175,11 @@ def test_without_onnx(tmp_path, weights, monkeypatch):
 
 def test_where_it_cannot_be_written(tmp_path, weights):
     (tmp_path / "elmo.onnx").write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="elmo.onnx exists; .*`--force`"):
+    with pytest.raises(FileExistsError, match="elmo.onnx already exists. .*`--force`"):
         export(weights, tmp_path / "elmo.onnx")
-    with pytest.raises(IsADirectoryError, match="is a folder; give"):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
         export(weights, tmp_path, force=True)
-    with pytest.raises(FileNotFoundError, match="nowhere, .*elmo.onnx"):
+    with pytest.raises(FileNotFoundError, match="nowhere.elmo.onnx: .*nowhere does not exist"):
         export(weights, tmp_path / "nowhere" / "elmo.onnx")
     assert (tmp_path / "elmo.onnx").read_bytes() == b"mine"
 

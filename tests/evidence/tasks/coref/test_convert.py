@@ -45,7 +45,7 @@ def changed(*mentions):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'sentences'", ": not a JSON record"),
+        ("{'sentences'", " is not valid JSON"),
         ("[]", ": expected {.*TypeError"),
         ({"sentences": [["a"]]}, ": expected {.*KeyError: 'clusters'"),
         (changed([0, 0], [1, 0, 1]), ": expected {.*TypeError"),

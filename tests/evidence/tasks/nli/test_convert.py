@@ -36,7 +36,7 @@ def test_pairs(tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'premise'", ": not a JSON record"),
+        ("{'premise'", " is not valid JSON"),
         ("[]", ": expected {.*premise is None"),
         ({**NO, "hypothesis": " "}, ": expected {.*hypothesis is ' '"),
         ({**NO, "label": 1}, ": expected {.*label is 1"),

@@ -66,7 +66,7 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'question'", ": not a JSON record"),
+        ("{'question'", " is not valid JSON"),
         ("[]", ": expected {.*TypeError"),
         ({"question": "Who?", "context": "Anna."}, ": expected {.*KeyError: 'answers'"),
         (changed(question=None), ": expected {.*AttributeError"),

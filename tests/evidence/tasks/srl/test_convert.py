@@ -43,7 +43,7 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'tokens'", ": not a JSON record"),
+        ("{'tokens'", " is not valid JSON"),
         ("[]", ": expected {.*TypeError"),
         ({"tokens": ["a"]}, ": expected {.*KeyError: 'predicates'"),
         (changed(args=[[0, 1]]), ": expected {.*TypeError"),
