@@ -317,7 +317,7 @@ def test_a_card_without_results_has_no_index_and_another_licence_its_name(weight
         ("limits", "none", "'none'"),
         ("evaluation", {"F1": 50}, "{'F1': 50}"),
         ("evaluation", ["F1"], "'F1'"),
-        ("evaluation", [SCORE | {"with": "62"}], "'62'.* without a valid with;"),
+        ("evaluation", [SCORE | {"with": "62"}], "'62'.* without a valid with\\."),
     ],
 )
 def test_limits_and_evaluation_of_another_form(weights, tmp_path, field, value, named):

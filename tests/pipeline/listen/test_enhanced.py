@@ -192,7 +192,10 @@ def test_width(nlp, sides, stated):
 
 @pytest.mark.parametrize(
     "sides, embed, message",
-    [((), EMBED, "no ELMo.*spacy.Tok2Vec.v2"), (("output",), None, "nothing to encode")],
+    [
+        ((), EMBED, "neither input nor output.*spacy.Tok2Vec.v2"),
+        (("output",), None, "neither embed nor input"),
+    ],
 )
 def test_what_cannot_be(nlp, sides, embed, message):
     with pytest.raises(ValueError, match=message):
