@@ -179,11 +179,11 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--model.dimm", "3"), "Unknown biLM fields ['dimm']"),
         (("--sytem.seed", "3"), "✘ Error parsing config overrides"),
         (("--forse",), "--forse is neither an option of this command"),
-        (("--training.vocab_size", "null"), "that of paths.init, which is null too"),
+        (("--training.vocab_size", "null"), "vocab_size = null uses the vocabulary of paths.init"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
-        ((), "raw_text is required"),
-        (("--gpu-id", "17"), "GPU 17 (`--gpu-id`): torch sees"),
-        (("--paths.corpus", "nowhere"), "No prepared corpus at nowhere"),
+        ((), "raw_text is missing"),
+        (("--gpu-id", "17"), "no GPU 17 (`--gpu-id`)"),
+        (("--paths.corpus", "nowhere"), "no prepared corpus in nowhere"),
         (("--init", "nowhere"), "No biLM 'nowhere': there is no file"),
     ],
 )
@@ -207,4 +207,4 @@ def test_text_that_is_not_utf8(files):
 
 def test_a_config_that_is_not_there(files):
     code, output = elmo("pretrain", files / "none.cfg", files / "out")
-    assert code == 1 and "No config file at" in output
+    assert code == 1 and "no config file" in output

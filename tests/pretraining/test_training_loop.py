@@ -100,7 +100,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
     next(run)
     loss_sum = loss.loss_sum
     monkeypatch.setattr(loss, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
-    with pytest.raises(ValueError, match="Step 6: .*nan.*--training.learn_rate 0.001"):
+    with pytest.raises(ValueError, match="step 6 .*nan.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -189,7 +189,7 @@ def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
     run = train(make_config(), corpus, tmp_path / "run")
     next(run)
     monkeypatch.setattr(loss, "clip_gradients", lambda *_: float("inf"))
-    with pytest.raises(ValueError, match="Step 6.* inf.*--training.learn_rate 0.001"):
+    with pytest.raises(ValueError, match="step 6.* inf.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
