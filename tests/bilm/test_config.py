@@ -94,7 +94,7 @@ def test_character_fields_do_not_matter_for_word_input():
     [
         (
             {"n_words": 3, "n_symbols": 9},
-            "word_dim = 0 (must be at least 1, because there are words",
+            "word_dim = 0 (must be at least 1, because n_words and n_symbols",
         ),
         ({"n_words": 3, "word_dim": 2, "n_symbols": 9, "filters": ()}, "filters = ()"),
         ({"n_words": 3, "word_dim": 2, "max_characters": 6}, "at least 7: <bos> between two"),

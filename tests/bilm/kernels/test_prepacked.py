@@ -61,7 +61,7 @@ def test_what_a_cpu_does_not_do(precision, message):
 
 
 def test_what_a_gpu_does_not_do():
-    with pytest.raises(ValueError, match='on a GPU take "bfloat16"'):
+    with pytest.raises(ValueError, match='on a GPU use "bfloat16"'):
         prepack(torch.empty(2, 2, device="meta"), "int8")
     assert prepack(torch.empty(2, 2, device="meta"), "float16").dtype == torch.float16
 
