@@ -1,10 +1,11 @@
-"""Write the meta.json of a pipeline for its package: the scores on a test part, the licence, and what it learned from.
+"""Write the meta.json of a pipeline for its package, with scores on a test part, the licence and the treebank.
 
     python pipeline_meta.py training/NAME/model-best training/NAME/test.json meta.json \
         --treebank "UD_Latin-UDante" --licence "CC BY-SA 4.0"
 
-`spacy train` leaves the scores on the development part in a pipeline; whoever installs it should read those on a part
-that decided nothing. `spacy package --meta-path` takes the file, and makes the README of the package from it.
+`spacy train` stores the scores on the development part in a pipeline. Users of the package need the scores on a test
+part, because the development part was used for choices. Pass the file to `spacy package --meta-path`, which also writes
+the README of the package from it.
 """
 
 import argparse
@@ -17,13 +18,14 @@ from typing import Any
 def package_meta(
     meta: Mapping[str, Any], scores: Mapping[str, Any], treebank: str, licence: str
 ) -> dict[str, Any]:
-    """Return the meta of a pipeline with other scores, its licence and its treebank.
+    """Return the meta of a pipeline with new scores, and with the licence and the name of its treebank.
 
     Args:
-        meta: as in the pipeline's meta.json; its sources stay.
-        scores: as `spacy evaluate --output` writes them; speed is left out, because it is that of a machine.
+        meta: the content of the pipeline's meta.json. Its sources are kept.
+        scores: the output of `spacy evaluate --output`. The speed is left out, because it depends on the machine.
         treebank: name of the treebank, with its source.
-        licence: that of the treebank, which binds the pipeline beside that of the biLM, which is in `meta`.
+        licence: licence of the treebank. It applies to the pipeline in addition to the licence in `meta`, which is that
+            of the biLM.
     """
     licences = dict.fromkeys(filter(None, [meta.get("license"), licence]))
     performance = {name: score for name, score in scores.items() if name != "speed"}
@@ -37,7 +39,7 @@ def main() -> None:
     parser.add_argument("pipeline", type=Path, metavar="PIPELINE")
     parser.add_argument("scores", type=Path, metavar="SCORES.json")
     parser.add_argument("out", type=Path, metavar="META.json")
-    parser.add_argument("--treebank", required=True, help="its name and source")
+    parser.add_argument("--treebank", required=True, help="name and source of the treebank")
     parser.add_argument("--licence", required=True, help="licence of the treebank")
     args = parser.parse_args()
     try:
@@ -48,7 +50,7 @@ def main() -> None:
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
     if not args.licence:
-        raise SystemExit("--licence is empty: give that of the treebank, such as CC BY-SA 4.0")
+        raise SystemExit("--licence is empty: set the treebank's licence, such as CC BY-SA 4.0")
     written = package_meta(meta, scores, args.treebank, args.licence)
     args.out.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf8")
 

@@ -48,5 +48,5 @@ def test_figures_of_the_tool(tools, monkeypatch):
 
 def test_words_that_the_tool_does_not_know(tools, monkeypatch):
     monkeypatch.chdir(tools)
-    with pytest.raises(ValueError, match="3 words that .*train.txt has not"):
+    with pytest.raises(ValueError, match="3 words that are not in .*train.txt"):
         kneser_ney(*says(tools, oovs=3), tools)

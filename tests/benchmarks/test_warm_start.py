@@ -79,7 +79,7 @@ def test_errors(tmp_path, texts, monkeypatch, capsys):
     Weights.from_bilm(bilm).save(path)
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)
-    assert "convert it with --warm" in capsys.readouterr().err
+    assert "with --warm" in capsys.readouterr().err
     Weights.from_bilm(bilm, start_state=mean_start_state(bilm, [["a"]] * 4)).save(path)
     texts.write_text(json.dumps([TEXTS[0][:3]]), "utf8")
     with pytest.raises(SystemExit):
