@@ -137,12 +137,12 @@ def test_runs_without_data_are_passed_over_with_a_line_for_each_set(tmp_path, mo
     left = without_absent(plan, "tiny", tmp_path)
     assert [run.name for run in left.runs("tiny")] == ["a/ner_baseline-0", "a/ner_elmo-0"]
     assert capsys.readouterr().out.splitlines() == [
-        f"ner/b is passed over: no {tmp_path / 'ner' / 'b-dev'}",
-        f"ner/c is passed over: no {tmp_path / 'ner' / 'd'}",
+        f"ner/b is skipped: there is no {tmp_path / 'ner' / 'b-dev'}",
+        f"ner/c is skipped: there is no {tmp_path / 'ner' / 'd'}",
     ]
     # What was converted once needs its source no more.
     shutil.rmtree(tmp_path / "ner")
-    with pytest.raises(FileNotFoundError, match="nothing that size tiny reads; README.md"):
+    with pytest.raises(FileNotFoundError, match="no data of the size tiny; README.md"):
         without_absent(plan, "tiny", tmp_path)
     (tmp_path / "corpus" / "ner").mkdir(parents=True)
     for part in ("train", "dev", "test"):
@@ -167,7 +167,7 @@ def test_without_raw_text_its_runs_are_passed_over(tmp_path, monkeypatch, capsys
     assert [run.name for run in left.runs("tiny")] == ["a/ner_elmo-0", "a/ner_elmo-1"]
     pattern = tmp_path / "pretrain-en" / "train-*"
     assert capsys.readouterr().out == (
-        f"What needs raw text (vectors, elmo_vectors) is passed over: no {pattern}\n"
+        f"What needs raw text (vectors, elmo_vectors) is skipped: there is no {pattern}\n"
     )
     pattern.parent.mkdir()
     text = pattern.with_name("train-00.txt")

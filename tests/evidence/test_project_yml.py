@@ -109,7 +109,9 @@ def test_first_senses_are_passed_on_where_they_are_given(
     )
     senses.main()
     message = capsys.readouterr().out
-    assert message.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
+    assert message.startswith(
+        "Word senses are skipped: there is no ./wsd/semcor-brown*.jsonl, ./wsd/"
+    )
     assert not called
     (tmp_path / "project" / "wsd").mkdir()
     for name in TESTS:
@@ -119,7 +121,7 @@ def test_first_senses_are_passed_on_where_they_are_given(
     old.touch()
     senses.main()
     assert capsys.readouterr().out == (
-        "Word senses are passed over: no ./wsd/semcor-brown*.jsonl\n"
+        "Word senses are skipped: there is no ./wsd/semcor-brown*.jsonl\n"
     )
     assert not old.exists()
     Path("wsd", "semcor-brown1.jsonl").touch()

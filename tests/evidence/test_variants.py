@@ -96,7 +96,7 @@ def test_only_what_it_is_named_after(task):
 
 
 def test_unknown_variant():
-    with pytest.raises(ValueError, match="no variant 'glove'; there are baseline, vectors"):
+    with pytest.raises(ValueError, match="nknown variant 'glove'; .* baseline, vectors"):
         derive("glove", "ner", read_pair("ner", EVIDENCE), RESOURCES)
 
 
@@ -104,7 +104,7 @@ def test_configs_are_found_here_or_in_the_repository():
     assert config_file("srl", "baseline", EVIDENCE) == EVIDENCE / "tasks/srl/baseline.cfg"
     shipped = EVIDENCE.parent / "configs"
     assert config_file("parser", "elmo", EVIDENCE).resolve().parent == shipped
-    with pytest.raises(FileNotFoundError, match="no elmo config of lemmatizer; looked for"):
+    with pytest.raises(FileNotFoundError, match="lemmatizer has no elmo config"):
         config_file("lemmatizer", "elmo", EVIDENCE)
 
 
@@ -178,7 +178,7 @@ def test_every_task_has_a_place_for_pretrained_weights(task, pretrained):
         tables = [node for node in model.walk() if node.name == "hashembed"]
         assert len(tables) == 4 and all(table.get_param("E").any() for table in tables)
     else:
-        with pytest.raises(ValueError, match="were the weights made for another config"):
+        with pytest.raises(ValueError, match="no layer with the structure of the saved layer"):
             layer_for(weights, model)
 
 

@@ -50,7 +50,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no pair in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no pair"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

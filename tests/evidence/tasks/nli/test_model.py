@@ -105,7 +105,7 @@ def test_elmo_reads_the_two_apart():
 
 @pytest.mark.parametrize("text", ["one sentence", "premise\n", "\nhypothesis", "\n"])
 def test_no_pair(text):
-    with pytest.raises(ValueError, match="is not two texts: write the one, a line break"):
+    with pytest.raises(ValueError, match="is not two texts: .* line break"):
         line_break(spacy.blank("en").make_doc(text))
 
 

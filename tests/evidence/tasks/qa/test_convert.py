@@ -88,7 +88,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no question in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no question"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

@@ -200,7 +200,7 @@ def test_files_keep_roles_and_the_reader_hands_on_predicates(tmp_path):
 
 
 def test_a_reader_without_a_file_says_what_to_give():
-    with pytest.raises(ValueError, match=r"--paths.train and --paths.dev, .*tasks\.srl\.convert"):
+    with pytest.raises(ValueError, match=r"--paths.train and --paths.dev .*tasks\.srl\.convert"):
         list(predicate_corpus(None)(spacy.blank("en")))
 
 
