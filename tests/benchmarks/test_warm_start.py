@@ -20,7 +20,7 @@ CONFIG = tiny.config(cell_clip=None, proj_clip=None)
 
 
 def by_loops(start, position=None):
-    """Return the root mean square distance from the carried layers, relative to theirs, by loops over words."""
+    """Return the root mean square distance from the carried layers, relative to them, by loops over words."""
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     distance = reference = 0.0
     for text in TEXTS:

@@ -1,4 +1,4 @@
-"""The configuration: the values that it rejects, and its round trip through JSON."""
+"""The configuration rejects impossible values, and a round trip through JSON keeps it."""
 
 import json
 
@@ -111,7 +111,7 @@ def test_words_and_symbols_that_do_not_go_together(fields, problem):
 
 
 def test_dict_and_header():
-    """A header names the numbers of rows as format 1 does."""
+    """A header has the names of format 1 for the numbers of rows."""
     config = BiLMConfig(
         n_words=9,
         word_dim=3,

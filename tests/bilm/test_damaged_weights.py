@@ -1,4 +1,4 @@
-"""The digest of a weights file: no change of a bit goes unnoticed, and what cannot be loaded is not written."""
+"""The digest of a weights file detects a change of any bit, and weights that cannot be loaded are not written."""
 
 import json
 

@@ -197,7 +197,7 @@ def test_a_wrong_byte_is_an_error(place, change):
 
 
 def rewritten(path, change_tensors=None, **header):
-    """Write the tiny model's file with some tensors or parts of the header changed."""
+    """Write the file of the tiny model with changed tensors or changed parts of the header."""
     weights = make(head=True)
     weights.save(path)
     with safetensors.safe_open(path, "pt") as file:
@@ -290,7 +290,7 @@ def test_vocabulary_keeps_odd_words():
 @given(text=st.text(st.characters(exclude_categories=())))
 @example("\udcff")
 def test_any_text_in_a_card(text):
-    """Also half of a surrogate pair, as in the name of a file that is not in UTF-8."""
+    """A card may contain half of a surrogate pair, as in the name of a file that is not UTF-8."""
     weights = Weights.from_bilm(tiny.bilm(tiny.config()), card={text: [text]})
     assert Weights.from_bytes(weights.to_bytes()).card == {text: [text]}
 

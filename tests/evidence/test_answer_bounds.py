@@ -1,4 +1,4 @@
-"""Bounds of the scores on questions, compared with values by hand."""
+"""Bounds for the scores of question answering are compared with values by hand."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Classes from the mean of a text's vectors."""
+"""Texts are classified by the mean of their vectors."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Labelled files to binary Docs, and parts of them."""
+"""Labelled files become `.spacy` files, which may be cut."""
 
 import dataclasses
 import json
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_leaves_no_file(plan, data):
 
 @pytest.fixture(scope="module")
 def docs():
-    """Thirty Docs with everything that a task of the project keeps on one."""
+    """Return thirty Docs with all annotation that the tasks of the project need."""
     Doc.set_extension("remark", default=None, force=True)
     vocab = spacy.blank("en").vocab
     made = DocBin(store_user_data=True)

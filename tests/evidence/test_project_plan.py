@@ -121,7 +121,7 @@ def test_a_file_that_is_no_plan(tmp_path):
 
 @pytest.fixture
 def here(monkeypatch):
-    """The configs are those of the project; nothing in it is made."""
+    """Use the configs of the project, without writing to its folder."""
     monkeypatch.chdir(EVIDENCE)
 
 
@@ -137,7 +137,7 @@ def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder where the project could be, with its configs."""
+    """Return a folder that stands for the project, with its configs."""
     (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")

@@ -21,7 +21,7 @@ OTHER = Data("ner", "other")
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder where the project could be, with its configs."""
+    """Use a folder that stands for the project, with its configs."""
     configs = tmp_path / "configs"
     configs.symlink_to(EVIDENCE.parent / "configs")
     folder = tmp_path / "evidence"
@@ -131,7 +131,7 @@ def test_what_a_killed_process_left_is_removed(here):
 
 
 def test_scores_keep_the_config_that_training_began_with(here, monkeypatch):
-    """The config at the start of training is kept, even if the files of the project have changed since."""
+    """The scores have the config from the start of the training, even if files of the project have changed since."""
     made = run("baseline")
     began = training.config_digest(made)
     configs = here.parent / "configs"

@@ -40,7 +40,7 @@ def test_asset_destinations_are_literal():
 
 
 def test_assets_are_files_that_the_plan_reads(config):
-    """At the places where it looks for them in a data folder."""
+    """The assets have the paths that the plan expects in a data folder."""
     sources = srsly.read_yaml(EVIDENCE / "plan.yml")["sources"].values()
     read = {source.format(part=part) for source in sources for part in ("train", "dev", "test")}
     assert {asset["dest"].removeprefix("assets/") for asset in config["assets"]} <= read
@@ -68,7 +68,7 @@ def test_scripts_are_there(config):
 
 
 def test_commands_of_the_package_take_their_arguments(config):
-    """Parsed by the commands themselves, without being called."""
+    """The arguments are parsed by the commands themselves, which are not called."""
     from typer.main import get_command
 
     from spacy_elmo.cli import elmo_cli
@@ -146,7 +146,7 @@ def test_the_map_is_of_labelled_text_and_the_neighbours_of_the_quoted_one(config
 
 @pytest.mark.parametrize("module", ["run", "report", "layers"])
 def test_an_error_is_one_message(module, tmp_path, monkeypatch):
-    """Every module that the commands call reports missing input by one message."""
+    """Every module that the commands call reports missing input in one message."""
     arguments = {
         "run": ["plan.yml", "small", "--data", "data"],
         "report": ["plan.yml", "small"],

@@ -1,4 +1,4 @@
-"""The report of made-up scores, by numbers a person can check."""
+"""The report of invented scores has numbers that a person can check."""
 
 import base64
 import json

@@ -23,7 +23,7 @@ def initialized(config, **training):
 
 
 def test_fresh_in_frozen_components(weights):
-    """Hazard 5: frozen components are not initialized, so a fresh one would have random weights."""
+    """Frozen components are not initialized, so a fresh one would have random weights."""
     nlp = initialized(listening(weights, "tagger").config, frozen_components=["elmo"])
     expected = pipelines.blank(weights)("Anna met Bob.")._.elmo_layers
     pipelines.awaken(nlp, "tagger")
@@ -36,7 +36,7 @@ def test_fresh_in_frozen_components(weights):
 
 @pytest.mark.parametrize("annotating", [True, False])
 def test_sourced_and_frozen(weights, tmp_path, annotating):
-    """Hazards 1 and 21: a sourced upstream is linked while it is frozen. It keeps its trained weights, and works
+    """A sourced upstream is linked while it is frozen. It keeps its trained weights, and works
     without annotating too, with a warning."""
     source = listening(weights)
     pipelines.trained(source, 3)
@@ -72,7 +72,7 @@ def test_sourced_and_trained_on(weights, tmp_path):
 
 
 def test_sourced_from_another_pipeline(weights):
-    """Hazard 21: the component is shared, and follows whichever pipeline was linked last."""
+    """The component is shared, and follows whichever pipeline was linked last."""
     source = listening(weights, "one")
     pipelines.trained(source, 2)
     nlp = spacy.blank("en")

@@ -30,14 +30,14 @@ def assert_same(found, expected):
 
 
 def test_last_listener_is_excluded(weights):
-    """Hazard 1a: spaCy's last listener runs the backward pass; excluded from updates, nobody does."""
+    """spaCy's last listener runs the backward pass; excluded from updates, nobody does."""
     expected = one_step(weights, "one")
     assert_same(one_step(weights, "one", "two", exclude=["two"]), expected)
     assert_same(one_step(weights, "one", "two", exclude=["one"]), expected)
 
 
 def test_last_listener_is_disabled(weights):
-    """Hazard 1b: the same with `select_pipes`, which does not link the pipeline anew."""
+    """The same with `select_pipes`, which does not link the pipeline anew."""
     expected = one_step(weights, "one")
     for name in ("one", "two"):
         found = one_step(weights, "one", "two", prepare=lambda nlp, n=name: nlp.disable_pipe(n))
@@ -45,7 +45,7 @@ def test_last_listener_is_disabled(weights):
 
 
 def test_last_listener_has_no_gold(weights):
-    """Hazard 1c: NER returns before its forward pass where a batch has no entities."""
+    """NER returns before its forward pass where a batch has no entities."""
     nlp = listening(weights, "tagger", "ner")
     nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -77,7 +77,7 @@ def test_accumulated_gradients_are_summed(weights):
 
 
 def test_one_batch_late_in_hand_written_loops(weights):
-    """Hazard 2: `nlp.update(sgd=...)` calls `finish_update` before the listeners ran. Documented, and not lost."""
+    """`nlp.update(sgd=...)` calls `finish_update` before the listeners ran. Documented, and not lost."""
     nlp = listening(weights, "one")
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "one")
@@ -89,7 +89,7 @@ def test_one_batch_late_in_hand_written_loops(weights):
 
 
 def test_two_listeners_in_one_component(weights):
-    """Hazard 3: in spaCy the order of their backward passes decides what reaches the upstream."""
+    """In spaCy the order of their backward passes decides what reaches the upstream."""
     nlp = pipelines.blank(weights, frozen=False)
     both = {"a": pipelines.listener(), "b": pipelines.listener(layers="top")}
     nlp.add_pipe("tagger", config={"model": {"tok2vec": {"@layers": "concatenate.v1", "*": both}}})
@@ -102,7 +102,7 @@ def test_two_listeners_in_one_component(weights):
 
 
 def test_a_batch_of_the_same_words_is_another_batch(weights):
-    """Hazard 6: spaCy knows a batch by the sum of its hashes, so it takes the outputs of an earlier one for those
+    """spaCy knows a batch by the sum of its hashes, so it takes the outputs of an earlier one for those
     of a later one, when a component was frozen in between, and E953 stops it where the sums differ."""
     nlp = listening(weights, "one")
     optimizer = pipelines.trained(nlp, 2)
@@ -122,7 +122,7 @@ def test_a_batch_of_the_same_words_is_another_batch(weights):
 
 
 def test_frozen_in_the_middle(weights):
-    """Hazard 6: E953 in spaCy."""
+    """E953 in spaCy."""
     nlp = listening(weights, "one")
     optimizer = pipelines.trained(nlp, 1)
     nlp.update(pipelines.examples(nlp), sgd=False)
@@ -188,7 +188,7 @@ def test_sample_of_initialize_ends(weights, disabled):
 
 
 def test_batches_without_tokens(weights):
-    """Hazard 20: an update without tokens must leave the listeners something to read."""
+    """An update without tokens must leave the listeners something to read."""
     nlp = listening(weights, "one", "ner")
     optimizer = pipelines.trained(nlp)
     for words in ([], [" "]):
@@ -199,7 +199,7 @@ def test_batches_without_tokens(weights):
 
 
 def test_rehearse(weights):
-    """Hazard 7: `rehearse` copies the consumer's model, and spaCy's copied listener has nothing to read (E203)."""
+    """`rehearse` copies the consumer's model, and spaCy's copied listener has nothing to read (E203)."""
     nlp = listening(weights, "ner", frozen=True)
     pipelines.trained(nlp, 2)
     optimizer = nlp.resume_training()

@@ -71,7 +71,7 @@ def test_computes_once_and_late(trained, docs, computed):
 
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
 def test_knows_its_docs_by_identity(trained, docs, computed):
-    """Hazard 6: equal words make no equal Doc. A Doc with other tokens than before is computed, too."""
+    """Equal words make no equal Doc. A Doc with other tokens than before is computed, too."""
     trained.begin(docs)
     trained.train(docs)
     other = Doc(docs[0].vocab, words=WORDS[0])

@@ -49,14 +49,14 @@ PROCESSES = """
 
 
 def test_forked_workers_after_torch_used_threads(weights):
-    """Hazard 16: a child of a process in which torch has used two threads hangs at its first parallel operation.
+    """A child of a process in which torch has used two threads hangs at its first parallel operation.
     Docs come back as bytes, so with their vectors, and without the hooks, which are functions."""
     assert run(PROCESSES, weights, "fork") == "equal"
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_four_threads(weights, monkeypatch, trained):
-    """Hazard 15: `PyTorchShim` switches the module between modes, so threads see each other's dropout. Here the
+    """`PyTorchShim` switches the module between modes, so threads see each other's dropout. Here the
     first use, which loads, comes from four threads too; a trained pipeline has a cache, in which all of them write."""
     nlp = pipelines.listening(weights, frozen=True)
     elmo = nlp.get_pipe("elmo")

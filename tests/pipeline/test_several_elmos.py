@@ -8,7 +8,7 @@ from tests import pipelines
 
 
 def test_two_elmos(weights, other_weights):
-    """Hazard 10: both write, and each listener gets its own, in prediction and in training."""
+    """Both write, and each listener gets its own, in prediction and in training."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     pipelines.add_tagger(nlp, "first", upstream="elmo")
@@ -25,7 +25,7 @@ def test_two_elmos(weights, other_weights):
 
 
 def test_any_elmo_of_two_is_the_nearest_with_a_warning(weights, other_weights):
-    """Hazard 10: in spaCy both claim the listener, and which one it hears depends on the moment."""
+    """In spaCy both claim the listener, and which one it hears depends on the moment."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(

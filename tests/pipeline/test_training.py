@@ -13,7 +13,7 @@ from tests.pipelines import gradients, listening
 
 
 def test_frozen_is_frozen_bit_for_bit(weights):
-    """Hazard 22: `is_trainable` is true, and `finish_update` is called."""
+    """`is_trainable` is true, and `finish_update` is called."""
     nlp = listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -133,7 +133,7 @@ def test_learns(weights):
 
 
 def test_averages_are_used_everywhere(weights):
-    """Hazard 14: evaluation would mix averaged parameters of the tagger with raw ones of the biLM."""
+    """Evaluation would mix averaged parameters of the tagger with raw ones of the biLM."""
     nlp = listening(weights)
     nlp.initialize(lambda: pipelines.examples(nlp))
     optimizer = Adam(0.05, use_averages=True)

@@ -1,4 +1,4 @@
-"""Products of matrices converted and prepacked for inference, against float64."""
+"""Products of matrices that are converted and prepacked for inference are compared with float64."""
 
 import pytest
 import torch
@@ -67,7 +67,7 @@ def test_what_a_gpu_does_not_do():
 
 
 def test_int8_without_exact_sums(monkeypatch):
-    """Weights of 7 bits, so that no sum of two products leaves 16 bits."""
+    """Weights have 7 bits, so that no sum of two products exceeds 16 bits."""
     monkeypatch.setattr(int8, "sums_are_exact", lambda: False)
     weight, x = numbers(64, 32), numbers(9, 64, seed=1)
     matrix = Int8Weight(weight)

@@ -1,4 +1,4 @@
-"""The spelling of words: exact words, refused rules, and the same vectors and classes for all forms of a word."""
+"""Respelling: exact words, rejected rules, and equal vectors and classes for all forms of a word."""
 
 import numpy as np
 import pytest

@@ -124,7 +124,7 @@ def test_training_of_nothing(weights):
 
 
 def test_layers_are_owned_and_of_no_batch(model):
-    """Hazard 18: a slice of the batch keeps all of it alive for as long as one Doc."""
+    """A slice of the batch keeps all of it alive for as long as one Doc."""
     together = [*model.predict(docs_of()), *averages(model, docs_of())]
     for kept in [*together, *model.predict(docs_of()[:1]), *averages(model, docs_of()[:1])]:
         assert kept.base is None and kept.flags.c_contiguous and kept.flags.writeable
@@ -233,7 +233,7 @@ def test_gradient_is_that_of_torch(weights, trainable, overlap):
 
 
 def test_gradient_with_any_strides(weights):
-    """Hazard 19: torch ends the whole interpreter over an array with negative strides."""
+    """Torch ends the whole interpreter over an array with negative strides."""
     model = build(weights, frozen=False)
     d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
     actual = []

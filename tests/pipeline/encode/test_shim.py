@@ -169,7 +169,7 @@ def test_damaged_bytes(shim):
 )
 @pytest.mark.parametrize("loaded", [True, False])
 def test_copies_are_independent(shim, duplicate, loaded):
-    """Hazard 13: a copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
+    """A copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
     train(shim, "all")
     if loaded:
         shim.bilm  # noqa: B018
@@ -236,7 +236,7 @@ def test_optimizer_steps_are_those_of_torch(shim):
 
 
 def test_averages_reach_the_network(shim):
-    """Hazard 14: `PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
+    """`PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
     train(shim, "all")
     optimizer = Adam(0.1, use_averages=True)
     for value in (1.0, -3.0):
@@ -259,7 +259,7 @@ def test_averages_reach_the_network(shim):
 
 
 def test_module_stays_in_evaluation_mode(shim):
-    """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
+    """`PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
     train(shim, "all")
     modes = []
     networks = (shim.bilm, shim.bilm_for_inference())

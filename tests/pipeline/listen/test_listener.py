@@ -160,7 +160,7 @@ def test_beside_another_embedding(weights):
 
 @pytest.mark.parametrize("part", ["as_doc", "from_docs", "retokenized", "fresh"])
 def test_docs_without_layers_are_supplied(tagged, part):
-    """Hazards 8 and 17: `as_doc`, `from_docs` and the retokenizer lose the vectors; a naive listener reads zeros
+    """`as_doc`, `from_docs` and the retokenizer lose the vectors; a naive listener reads zeros
     or the vectors of other tokens. EntityLinker predicts on `as_doc` alone."""
     nlp, listener = tagged
     whole = nlp("Anna met Bob in Paris.")
@@ -197,7 +197,7 @@ def test_next_listener_does_not_compute_again(tagged, monkeypatch):
 
 
 def test_disabled_upstream(tagged):
-    """Hazard 9: a naive listener predicts from zeros, without a word."""
+    """A naive listener predicts from zeros, without a word."""
     nlp, _ = tagged
     expected = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
     with nlp.select_pipes(disable="elmo"), pytest.warns(UserWarning, match="did not run"):
@@ -253,7 +253,7 @@ def test_upstream_of_another_name(weights):
 
 
 def test_no_other_component_takes_it_for_its_own(weights):
-    """Hazard 11: a subclass of `Tok2VecListener` is claimed by a tok2vec, and `debug model` looks at names."""
+    """A subclass of `Tok2VecListener` is claimed by a tok2vec, and `debug model` looks at names."""
     nlp = pipelines.blank(weights)
     tok2vec = nlp.add_pipe("tok2vec")
     pipelines.add_tagger(nlp)
@@ -264,7 +264,7 @@ def test_no_other_component_takes_it_for_its_own(weights):
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: model.copy()])
 def test_a_copied_layer_still_listens(tagged, duplicate):
-    """Hazard 12: `Model.copy` makes a plain `Model` of a subclass, which loses what its forward needs."""
+    """`Model.copy` makes a plain `Model` of a subclass, which loses what its forward needs."""
     nlp, listener = tagged
     copied = duplicate(listener)
     assert is_listener(copied) and state_of(copied) is not state_of(listener)
@@ -283,7 +283,7 @@ def test_shallow_copy_of_the_component_takes_no_listener(tagged):
 
 
 def test_pipeline_dropout_leaves_it_alone(tagged):
-    """Hazard 23: `set_dropout_rate` overwrites every attribute called dropout_rate."""
+    """`set_dropout_rate` overwrites every attribute called dropout_rate."""
     _, listener = tagged
     assert not any("dropout_rate" in node.attrs for node in listener.walk())
 

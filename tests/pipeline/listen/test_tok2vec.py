@@ -181,7 +181,7 @@ def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, d
 
 
 def test_replaced_listener_learns_on_its_own(weights):
-    """Hazard 13: the copy and the original have one id in spaCy, and so one set of moments."""
+    """The copy and the original have one id in spaCy, and so one set of moments."""
     nlp = pipelines.blank(weights, frozen=False)
     pipelines.add_tagger(nlp, "one")
     pipelines.add_tagger(nlp, "two")
@@ -207,7 +207,7 @@ def two_listeners(nlp):
 
 
 def test_two_listeners_in_one_component(weights):
-    """Hazard 4: spaCy walks over the list from which `remove_listener` takes, and leaves one behind."""
+    """spaCy walks over the list from which `remove_listener` takes, and leaves one behind."""
     nlp = pipelines.blank(weights)
     paths = two_listeners(nlp)
     pipelines.trained(nlp, 3)

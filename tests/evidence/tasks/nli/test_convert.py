@@ -1,4 +1,4 @@
-"""Pairs become Docs with a line break between the two, and bad lines are named."""
+"""Pairs become Docs with a line break between both texts, and invalid lines are named."""
 
 import json
 import subprocess
