@@ -85,7 +85,7 @@ def test_what_is_not_finite_is_not_written(tmp_path, value, dtype):
     weights.save(path)
     before = path.read_bytes()
     weights.tensors["lstm.1.recurrent"][1, 4, 27] = value
-    with pytest.raises(ValueError, match=r"not written: lstm.1.recurrent \(1 of \d+ tensors\)"):
+    with pytest.raises(ValueError, match=r"1 of \d+ tensors .*: lstm.1.recurrent\. "):
         weights.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

@@ -97,7 +97,7 @@ def test_weights_without_a_head():
     bilm, head = make()
     with pytest.raises(ValueError, match="no head.*model-best.safetensors"):
         build_language_model(Weights.from_bilm(bilm))
-    with pytest.raises(ValueError, match="lacks <S>, <UNK>"):
+    with pytest.raises(ValueError, match="no <S>, <UNK>"):
         build_language_model(Weights.from_bilm(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
     _, read = build_language_model(Weights.from_bilm(bilm, head, vocabulary=VOCABULARY))
     assert torch.equal(read.weight, head.weight)

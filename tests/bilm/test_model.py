@@ -244,8 +244,8 @@ def test_dropout_acts_on_the_input_of_every_layer():
 
 def test_word_input_needs_a_vocabulary():
     model = tiny.bilm(tiny.config(n_words=8))
-    with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
+    with pytest.raises(ValueError, match="no <S>, </S>, <UNK>"):
         model.set_vocabulary(list("abcdefgh"))
-    with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
+    with pytest.raises(ValueError, match="3 words, .* 8 rows"):
         model.set_vocabulary(["<S>", "</S>", "<UNK>"])
     assert model.token_ids(["cat", "dog"]).tolist() == [4, 2]

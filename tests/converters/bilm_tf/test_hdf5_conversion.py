@@ -175,7 +175,7 @@ def test_one_layer_is_the_default(tmp_path):
         ({"lstm__dim": 0}, ["dim = 0"]),
         ({"lstm__cell_clip": -3, "lstm__proj_clip": "3"}, ["lstm.cell_clip = -3", "lstm.proj_clip = '3'"]),
         ({"char_cnn__activation": ...}, ["char_cnn.activation is missing"]),
-        ({"char_cnn__activation": "gelu"}, ["activation = 'gelu' (known: relu, tanh)"]),
+        ({"char_cnn__activation": "gelu"}, ["activation = 'gelu' (must be one of relu, tanh)"]),
         ({"char_cnn__embedding": ...}, ["char_cnn.embedding.dim is missing"]),
         ({"char_cnn__embedding": 3}, ["char_cnn.embedding.dim is missing"]),
         ({"char_cnn__filters": ...}, ["char_cnn.filters is missing"]),

@@ -233,7 +233,7 @@ def test_open_says_what_is_wrong(tmp_path, corpus):
     with pytest.raises(ValueError, match="train has 3 words, .*offsets"):
         Corpus.open(folder)
     (folder / "corpus.json").write_text('{"format": "else"}', encoding="utf8")
-    with pytest.raises(ValueError, match="corpus: .*'format': 'else'"):
+    with pytest.raises(ValueError, match="corpus is damaged.*'format': 'else'"):
         Corpus.open(folder)
 
 
