@@ -84,4 +84,4 @@ def test_errors(tmp_path, texts, monkeypatch, capsys):
     texts.write_text(json.dumps([TEXTS[0][:3]]), "utf8")
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)
-    assert "no text of more than 3 sentences" in capsys.readouterr().err
+    assert "no text with more than 3 sentences" in capsys.readouterr().err

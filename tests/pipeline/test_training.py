@@ -1,4 +1,4 @@
-"""Training: what moves and what does not, by the component's own means."""
+"""What the component's own training changes and what it does not."""
 
 import copy
 
@@ -13,7 +13,7 @@ from tests.pipelines import gradients, listening
 
 
 def test_frozen_is_frozen_bit_for_bit(weights):
-    """`is_trainable` is true, and `finish_update` is called."""
+    """Though `is_trainable` is true and `finish_update` is called."""
     nlp = listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -28,7 +28,7 @@ def test_frozen_is_frozen_bit_for_bit(weights):
 
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_layers_on_training_docs_are_not_trusted(weights, cache_mb):
-    """They may be of other weights: those before `initialize`, or those of whoever saved the Docs."""
+    """Other weights may have computed them: those before `initialize`, or those of another user who saved the Docs."""
     nlp = listening(weights, frozen=True, cache_mb=cache_mb)
     nlp.initialize(lambda: pipelines.examples(nlp))
     elmo, batch = nlp.get_pipe("elmo"), pipelines.examples(nlp)
@@ -133,7 +133,7 @@ def test_learns(weights):
 
 
 def test_averages_are_used_everywhere(weights):
-    """Evaluation would mix averaged parameters of the tagger with raw ones of the biLM."""
+    """Otherwise an evaluation would mix averaged parameters of the tagger with unaveraged ones of the biLM."""
     nlp = listening(weights)
     nlp.initialize(lambda: pipelines.examples(nlp))
     optimizer = Adam(0.05, use_averages=True)

@@ -115,7 +115,7 @@ def test_used_up_rule_is_an_error():
     "text, message",
     [
         ("Ann\n", r":1: the phrase 'Ann' is before the first"),
-        ("[a]\nx\n\n[a]\n", r":4: the rule \[a\] is"),
+        ("[a]\nx\n\n[a]\n", r":4: the rule \[a\] occurs twice"),
     ],
 )
 def test_bad_grammar_names_file_and_line(tmp_path, text, message):

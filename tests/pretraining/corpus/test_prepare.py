@@ -331,7 +331,7 @@ def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
 
 @pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True, dedup="sentences")])
 def test_tasks_and_processes_change_nothing(tmp_path, monkeypatch, settings):
-    """A corpus from many small tasks in several processes equals that from one task, byte for byte."""
+    """A corpus that several processes make in many small tasks equals one made in a single task, byte for byte."""
     text = "\n\n".join(f"The {n} owls of {n % 20} . They sleep!\nBirds {n % 9}" for n in range(600))
     (tmp_path / "raw.txt").write_text(text, encoding="utf8")
     paths = Paths(raw_text=str(tmp_path / "raw.txt"))

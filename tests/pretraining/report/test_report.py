@@ -1,4 +1,4 @@
-"""The report of a run draws the values of the log, and the page requires no other file and runs no script."""
+"""The report of a run draws the values of the log; its page needs no other file and runs no script."""
 
 import json
 import math
@@ -209,7 +209,7 @@ def test_any_run_has_a_page(rows):
 
 
 def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_file):
-    """It is written from the files alone, so after a resumption it is the page of an unbroken run."""
+    """The page is written from the files only, so that of a resumed run equals that of an uninterrupted one."""
     settings = make_config()
     settings = settings.model_copy(
         update={"paths": settings.paths.model_copy(update={"raw_text": str(text_file)})}

@@ -24,7 +24,7 @@ def test_the_newest_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("left", [0, 1, 100, 0.3, 0.7, -1000, -20, -1, None])
 def test_the_previous_one_stands_in(tmp_path, left):
-    """A machine that dies may leave a half-written or a not yet renamed newest file."""
+    """If a machine crashes, the newest file may be incomplete or still have its temporary name."""
     checkpoint.save(state(1), tmp_path)
     checkpoint.save(state(2), tmp_path)
     newest = tmp_path / "current.pt"

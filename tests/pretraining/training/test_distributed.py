@@ -171,7 +171,7 @@ def test_sums_of_dense_and_sparse_gradients():
 
 @pytest.mark.slow
 def test_nothing_of_the_group_is_left_when_the_process_exits():
-    """In a new interpreter, because the module that would keep the group is imported once."""
+    """Run in a new interpreter, because the module that could keep the group is imported only once."""
     program = """
 import weakref, torch
 from spacy_elmo.pretraining.training import distributed

@@ -114,7 +114,7 @@ def test_another_network_is_refused_with_every_difference(make_config, corpus, g
 
 @pytest.mark.parametrize(("card", "prepared"), [("la", "en"), ("la", "xx"), (None, "en")])
 def test_weights_of_another_language_are_refused(make_config, corpus, given, card, prepared):
-    """The trained weights would be called those of `prepare.lang`."""
+    """The card of the trained weights would name `prepare.lang`, which would be wrong."""
     weights = Weights.load(given)
     weights.card["language"] = card
     weights.save(given)
@@ -165,7 +165,7 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
 
 
 def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp_path):
-    """Their shape, vocabulary and card come from the folder of the run."""
+    """Their shape, vocabulary and card are read from the folder of the run."""
     config = make_config(vocab_size=None).model_copy(update={"model": {}})
     list(pretrain(config, tmp_path / "unbroken"))
     broken = pretrain(config, tmp_path / "broken")

@@ -51,11 +51,11 @@ def changed(*mentions):
         (changed([0, 0], [1, 0, 1]), ": expected {.*TypeError"),
         (
             changed([0, 0, 4], [1, 0, 1]),
-            r": a mention is \[0, 4\) in sentence 0, which is of 3 tok",
+            r": a mention is \[0, 4\) in sentence 0, which has 3 tok",
         ),
         (
             changed([0, 1, 1], [1, 0, 1]),
-            r": a mention is \[1, 1\) in sentence 0, which is of 3 tok",
+            r": a mention is \[1, 1\) in sentence 0, which has 3 tok",
         ),
         (
             changed([2, 0, 1], [1, 0, 1]),
