@@ -1,4 +1,4 @@
-"""The shipped configs of all trainable components, made small, and examples for every one of them."""
+"""The shipped configs of all trainable components, made small, and examples for each component."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -108,7 +108,7 @@ def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
 
 
 def make_small(config: Config) -> Config:
-    """Reduce the networks and thresholds of a config to a size for a few sentences."""
+    """Reduce the networks and thresholds of a config, so that a few sentences are enough."""
     for block in blocks(config["components"]):
         if "rows" in block:
             block["rows"] = [50] * len(block["rows"])
@@ -132,5 +132,5 @@ def blocks(block: Any) -> Iterator[dict[str, Any]]:
 
 
 def pipeline(config: Config) -> Language:
-    """Make the pipeline of a config, as `spacy train` does before it initializes it."""
+    """Create the pipeline of a config, as `spacy train` does before it initializes it."""
     return load_model_from_config(config, auto_fill=True)

@@ -85,7 +85,7 @@ def step(nlp: Language, optimizer: Optimizer, batch: Any = None, **update: Any) 
 
 
 def awaken(nlp: Language, *taggers: str) -> None:
-    """Give taggers random output weights. spaCy's start with zeros, through which no gradient flows back."""
+    """Give taggers random output weights: spaCy's are zeros at first, so no gradient would reach the layers below."""
     for name in taggers:
         output = nlp.get_pipe(name).model.layers[-1].layers[0]
         shape = output.get_param("W").shape
@@ -138,7 +138,8 @@ def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]
 
 
 def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
-    """Check the project's bound: 1e-5 times the largest magnitude of each layer, which counts as at least 1."""
+    """Check the project's bound: differences of at most 1e-5 times the largest magnitude of each layer, or 1e-5 if that
+    is smaller than 1."""
     assert got.shape == expected.shape
     if got.size:
         bound = 1e-5 * np.maximum(1, np.abs(expected).max(axis=(1, 2), keepdims=True))

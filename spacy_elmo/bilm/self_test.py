@@ -1,4 +1,4 @@
-"""Digests of what networks compute in float32, which are the same on every machine with the kernels in C."""
+"""Digests of the results of small networks in float32. They are the same on every machine with the kernels in C."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def texts() -> dict[str, list[list[str]]]:
 
 
 def network(name: str) -> tuple[BiLM, Head]:
-    """Build one of `NETWORKS` and a head, with parameters that are the same everywhere."""
+    """Build one of `NETWORKS` and a head. Their parameters are the same on every machine."""
     config = NETWORKS[name]
     bilm, head = BiLM(config), Head(50, config.projection)
     random = np.random.default_rng(1)
     for module in (bilm, head):
         _fill(module, random)
-    # A table has the boundaries, the word for unknown words, and some of the words of the texts.
+    # A table has the boundaries, the word for unknown words, and some words of the texts.
     marks: dict[type, list[str]] = {
         WordEncoder: [BOS, EOS, UNK],
         LexiconEncoder: [*BOUNDARIES, "<oov>"],
@@ -87,7 +87,7 @@ def network(name: str) -> tuple[BiLM, Head]:
 def _fill(module: nn.Module, random: np.random.Generator) -> None:
     for parameter in module.parameters():
         whole = random.integers(-(1 << 12), 1 << 12, tuple(parameter.shape)).astype(np.float32)
-        # A power of two, so that no number is rounded: the matrices of large networks have smaller numbers.
+        # The numbers of large matrices are smaller. The scale is a power of two, so no number is rounded.
         scale = 2.0 ** -round(np.log2(max(parameter.shape[-2:]) ** 0.5) - 1)
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(whole / (1 << 12) * scale))
@@ -108,7 +108,7 @@ def digest(numbers: np.ndarray) -> str:
 
 
 def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
-    """Return the digests of a network's layers by the kind of text; with a head, also of log-probabilities."""
+    """Return digests of a network's layers for each kind of text; with a head, also of log-probabilities and losses."""
     found = {}
     for kind, sentences in texts().items():
         layers = layers_of(bilm, sentences)
@@ -130,13 +130,13 @@ def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def golden() -> dict[str, dict[str, str]]:
-    """Read the digests of `GOLDEN`, by network and kind of text."""
+    """Read the digests in the file `GOLDEN`, by network and kind of text."""
     expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
     return expected
 
 
 def differences(name: str, found: dict[str, str]) -> list[str]:
-    """Return the kinds of text for which a network's digests are not those of `GOLDEN`.
+    """Return the kinds of text for which a network's digest differs from that of `GOLDEN`.
 
     Raises:
         KeyError: the file has no network of this name.

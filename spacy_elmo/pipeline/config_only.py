@@ -11,7 +11,7 @@ from thinc.model import deserialize_attr, serialize_attr
 class ConfigOnly:
     """Base class of values in a model's `attrs` that come from the config or from the pipeline.
 
-    They are saved as empty bytes, and loading keeps the present value, so that no saved value overrides the config.
+    They are saved as empty bytes, and loading keeps the current value. So no saved value overrides the config.
     """
 
 

@@ -1,4 +1,4 @@
-"""A run from raw text to a weights file: `spacy_elmo.pretrain`, and the stages that it reaches."""
+"""A run from raw text to a weights file: `spacy_elmo.pretrain`, and the stages of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .training.loop import train
 
 @dataclass(frozen=True)
 class Preparing:
-    """The raw text is about to be tokenized."""
+    """Stage: the tokenization of the raw text begins."""
 
     paths: Paths
     """The paths of the text."""
@@ -34,25 +34,25 @@ class Preparing:
 
 @dataclass(frozen=True)
 class CorpusReady:
-    """The prepared corpus is there, and training begins."""
+    """Stage: the prepared corpus is open, and training begins."""
 
     config: PretrainConfig
-    """The settings, in which an empty `[model]` is replaced by the network of the initial weights."""
+    """The settings. If `[model]` was empty, it is now the network of the initial weights."""
     corpus: Corpus
     initial: Weights | None
-    """The weights of `paths.init`; None: random ones."""
+    """The weights of `paths.init`; None: random weights."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A limit has ended the run, and its weights are written."""
+    """Stage: a limit has ended the run, and its weights are written."""
 
     last: Progress | None
-    """The last row of the log; None: the run was complete before."""
+    """The last row of the log; None if the run was already complete."""
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
-"""A stage of a run, given to `notify` of `pretrain` when the run reaches it."""
+"""A stage of a run. `pretrain` passes it to `notify` when the run reaches it."""
 
 
 def _tell_nobody(stage: Stage) -> None:
@@ -73,38 +73,39 @@ def pretrain(
 ) -> Generator[Progress, None, None]:
     """Train a biLM on raw text, and yield the rows of its log as they are written.
 
-    It does what `python -m spacy elmo pretrain` does, and nothing before the first row is asked for. `out` receives
-    `model-best.safetensors` and `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a checkpoint.
-    A run that is left early, stopped or killed continues with `resume`, and ends with the weights of an unbroken run.
-    The process keeps freed memory from then on, for the next step, which saves a quarter of its time.
+    This is a generator: it does what `python -m spacy elmo pretrain` does, and starts when you ask for the first row.
+    It writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a
+    checkpoint to `out`. If the run is interrupted, stopped or killed, `resume` continues it; the weights in the end are
+    those of an uninterrupted run. From now on, the process keeps freed memory for the next step, which saves a quarter
+    of the time.
 
-    In the processes that `torchrun` has started, each calls this function with the same arguments. They train one
-    model; the first one writes, notifies and yields, and the others yield nothing.
+    With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
+    first process writes, notifies and yields.
 
     Args:
         config: a config file, its sections as a dict, or checked settings.
         out: folder of the run.
-        overrides: other values of settings, such as {"paths.raw_text": "texts/*.txt"}.
-        resume: continue the run in `out`; if there is none, start one.
-        force: replace the run in `out`, which is kept in its folder `replaced` until this one is complete.
-        init: initial weights, a file or the name of a bundled or installed biLM, instead of `paths.init`.
+        overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
+        resume: continue the run in `out`; if there is no run, start one.
+        force: replace the run in `out`. The old run is kept in `out/replaced` until the new one is complete.
+        init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
-        stop: when it is set (by another thread or a signal) the run ends after the current step. An event that is a
-            context manager as well is entered while the run trains.
-        notify: called with each stage that the run reaches: a `FolderReady`, a `Preparing` unless the corpus exists, a
-            `CorpusReady`, and in the end a `Finished`.
+        stop: when another thread or a signal handler sets it, the run ends after the current step. If the event is also
+            a context manager, it is entered while the run trains.
+        notify: function that is called with each stage of the run: a `FolderReady`, a `Preparing` unless the corpus
+            exists, a `CorpusReady`, and in the end a `Finished`.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
         OSError: a text, corpus or weights file does not exist or cannot be read; `out` cannot be written.
         PretrainingStopped: `stop` was set, and a checkpoint has been written.
-        ValueError: the settings are impossible, or other ones than those of the run to resume; the text, corpus or
-            weights do not fit them; or the loss is not finite.
+        ValueError: the settings are impossible, or differ from the settings of the run to resume; the text, corpus or
+            weights do not match them; or the loss is not finite.
     """
     if resume and force:
         raise ValueError(
-            "resume (`--resume`) continues the run in the folder and force (`--force`) replaces it; choose one of them"
+            "resume (`--resume`) continues the run in the folder, but force (`--force`) replaces it: choose one of them"
         )
     if init is not None:
         overrides = {**(overrides or {}), "paths.init": str(init)}
@@ -119,10 +120,10 @@ def pretrain(
         corpus: Corpus | None = None
 
         def prepare_once() -> None:
-            """Prepare the folder and the corpus of the run, in one process for all."""
+            """Prepare the folder and the corpus of the run. Only one process does this."""
             nonlocal corpus
             if settings.paths.corpus is not None:
-                # Before `force` moves the run in `out` aside, so that it stays if the corpus cannot be opened.
+                # Opened before `force` moves the run in `out`, so that the run stays if the corpus cannot be opened.
                 corpus = Corpus.open(folder)
             notify(prepare_run_folder(out, settings, resume=resume, force=force))
             if not folder.exists():
@@ -147,7 +148,7 @@ def pretrain(
                 yield row
         if processes.first:
             if row is None:
-                # The run may have been killed between the last row of the log and its report.
+                # A kill may have prevented the report after the last row of the log.
                 write_report(out)
             finish(out)
             notify(Finished(row))

@@ -1,4 +1,4 @@
-"""The content of the catalogue."""
+"""The content of the catalogue of models."""
 
 import json
 import re

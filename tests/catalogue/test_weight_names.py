@@ -1,4 +1,4 @@
-"""From the `weights` option to a file."""
+"""The `weights` option leads to a file."""
 
 import re
 

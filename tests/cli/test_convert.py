@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert`: through spaCy's own command, and in this process for the rest."""
+"""`python -m spacy elmo convert`, once through spaCy's command line, and otherwise in this process."""
 
 import os
 import subprocess
@@ -185,7 +185,7 @@ WRITERS = {
 
 
 def pack(folder, path):
-    """An archive with the folder in it."""
+    """Return an archive that contains the folder."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             for each in folder.iterdir():
@@ -216,7 +216,7 @@ def test_every_format_from_folder_and_archive(tmp_path, command, archive):
 
 
 def test_look_alikes(tmp_path):
-    """A zip of NLPL may hold either of two formats, which look alike from outside."""
+    """A zip file of NLPL may contain one of two formats with the same file names."""
     for format, files in [("bilm-hdf5", write_bilm_hdf5), ("many-langs", write_many_langs)]:
         folder = files(tmp_path / format)
         (folder / "meta.json").write_text('{"algorithm": {"id": 3}}', "utf8")
@@ -233,7 +233,7 @@ def test_look_alikes(tmp_path):
 
 
 def test_error_in_an_archive(tmp_path, monkeypatch):
-    """The message names the file in the archive, and nothing stays behind."""
+    """The message names the file in the archive, and no temporary file is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -250,7 +250,7 @@ def test_error_in_an_archive(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("format", [*WRITERS, "bilm-tf", "auto"])
 def test_malformed_input_writes_nothing(tmp_path, format):
-    """Whatever is wrong, one message; no file is made or changed, and no code of the input runs."""
+    """Every kind of wrong input gives one message. No file is created or changed, and no code of the input runs."""
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     (inputs / "empty").mkdir()
@@ -283,7 +283,7 @@ def test_malformed_input_writes_nothing(tmp_path, format):
 
 
 class Code:
-    """Makes a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert bilm-tf`, and `auto` for such a folder."""
+"""`python -m spacy elmo convert bilm-tf`, and `convert auto` for such a folder."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""`convert FORMAT IN OUT_FILE --warm TEXT`, for every format, up to the vectors of a pipeline."""
+"""`convert FORMAT IN OUT_FILE --warm TEXT` for every format, up to the vectors of a pipeline."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo download`: against a server on this machine, and never any other."""
+"""`python -m spacy elmo download` with a server on this machine; no other server is used."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def server(monkeypatch, tmp_path):
 
 @pytest.fixture
 def catalogue(monkeypatch, tmp_path, server):
-    """Return a function that replaces the catalogue by one model, `some`, with the given files."""
+    """Return a function that replaces the catalogue by one model, `some`, with given files."""
 
     def write(files):
         record = {
@@ -43,13 +43,13 @@ def invoke(*arguments):
 
 
 def files_in(folder):
-    """Return the files without the checksums of first downloads."""
+    """Return the files in a folder, without the checksums of first downloads."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sha256")
     return sorted(str(path.relative_to(folder)) for path in files)
 
 
 def test_address(server, tmp_path):
-    """A file is downloaded by its URL, without the catalogue."""
+    """A file is downloaded from its URL, without the catalogue."""
     url = server.url("redirect")
     code, output = invoke(url, "--sha256", SHA256)
     path = tmp_path / "cache" / folder_of(url) / "model.zip"
@@ -118,7 +118,7 @@ def test_failure_is_one_message(catalogue, server):
 
 
 def test_what_is_whole_is_kept(catalogue, server):
-    """The first of two files is not downloaded again after the second one failed."""
+    """If the second of two files fails, the next call does not download the first one again."""
     folder = catalogue({server.url("whole", "options.json"): None, server.url("short"): None})
     assert invoke("some")[0] == 1
     assert files_in(folder) == ["options.json"]

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`: through spaCy's own command, killed and resumed, and its errors."""
+"""`python -m spacy elmo embed` through spaCy's command line: complete, killed and resumed, and its errors."""
 
 import signal
 import sys

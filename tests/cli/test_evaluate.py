@@ -1,4 +1,4 @@
-"""The commands `evaluate` and `score`, and that they agree."""
+"""The commands `evaluate` and `score` agree."""
 
 import json
 import math

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("corpus", ["a.txt", "index"])
 def test_page_is_served_until_the_program_is_ended(folder, corpus):
-    """From a text, and from its index; weights without a head have no language model."""
+    """A text and its index can be explored. Weights without a head have no language model."""
     if corpus == "index":
         assert elmo("search", "index", "w.safetensors", "a.txt", "index", "--unit", "word")[0] == 0
     command = [sys.executable, "-m", "spacy", "elmo", "explore", "w.safetensors", corpus]

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export`: through spaCy's own command, and in this process for the rest."""
+"""`python -m spacy elmo export`, once through spaCy's command line, and otherwise in this process."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from tests.commands import elmo
 
 
 def test_what_allennlp_cannot_read(tmp_path):
-    """bilm-tf loads every export; AllenNLP's loader supports fewer models, and the command warns of it."""
+    """bilm-tf loads every export. AllenNLP's loader supports fewer models, and the command warns about this."""
     for fields, reason in [
         ({"max_characters": 50, "skip": True}, None),
         ({"max_characters": 12, "skip": True}, "max_characters = 12"),
@@ -85,7 +85,7 @@ def test_existing_files(file, tmp_path, format):
 
 @formats
 def test_errors(tmp_path, format):
-    """One message, and nothing is written."""
+    """An error gives one message, and nothing is written."""
     (tmp_path / "broken.safetensors").write_bytes(b"broken")
     for name, problem in [
         ("nowhere", "Cannot find the weights 'nowhere'"),

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export onnx`: one file, or one message."""
+"""`python -m spacy elmo export onnx` writes one file, or prints one message."""
 
 import onnxruntime
 import pytest

@@ -76,7 +76,7 @@ def test_it_says_what_a_run_would_see_and_cost(files):
 
 
 def test_a_vocabulary_of_all_words_is_called_too_large(files):
-    """A small text with the number of classes of a large one."""
+    """A small text has the number of classes that suits a large text."""
     (files / "run.cfg").write_text(CONFIG + RUN)
     (files / "dev").mkdir()
     (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
@@ -135,7 +135,7 @@ def test_a_config_that_cannot_be_read_is_named(files, config):
 
 
 def test_killed_it_leaves_no_corpus_and_the_next_run_works(files):
-    """SIGKILL after the text was tokenized, while the corpus is half written."""
+    """SIGKILL arrives after the tokenization, when the corpus is half written."""
     program = """
 import os, signal
 from spacy_elmo.cli import elmo_cli

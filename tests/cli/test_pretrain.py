@@ -151,7 +151,7 @@ def test_a_bar_counts_the_text_until_the_corpus_is_shown(files, monkeypatch):
     ],
 )
 def test_time_to_the_first_limit(steps, max_minutes, left):
-    """After 10 steps in half a minute."""
+    """The time is estimated after 10 steps in half a minute."""
     progress = Progress(
         step=10, steps=steps, epoch=0.1, tokens=100, loss=1.0, learn_rate=0.1, grad_norm=1.0, tokens_per_second=3.3,
         minutes=0.5,
@@ -207,4 +207,4 @@ def test_text_that_is_not_utf8(files):
 
 def test_a_config_that_is_not_there(files):
     code, output = elmo("pretrain", files / "none.cfg", files / "out")
-    assert code == 1 and "No config file at" in output
+    assert code == 1 and "no config file" in output

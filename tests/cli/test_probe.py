@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`: the tables, the figures on disk, and what is refused."""
+"""`python -m spacy elmo probe`: its tables, the files of its results, and rejected input."""
 
 import json
 
@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def table(output):
-    """The numbers of each row by its name."""
+    """Return the numbers of each row by its name."""
     rows = [line.rsplit(None, 3) for line in output.splitlines()]
     return {row[0].strip(): row[1:] for row in rows if len(row) == 4}
 

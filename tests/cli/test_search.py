@@ -1,4 +1,4 @@
-"""`python -m spacy elmo search`: an index, queries for it, and what is refused."""
+"""`python -m spacy elmo search`: an index, its queries, and rejected input."""
 
 import json
 import sys
@@ -67,7 +67,7 @@ def test_overwriting(folder):
 
 
 def test_overwriting_with_an_index_of_another_unit(folder):
-    """Nothing is left of the first one."""
+    """Nothing of the first index is left."""
     files = {}
     for unit in ("sentence", "word", "sentence", "sentence"):
         assert make(folder, "--unit", unit, "--force")[0] == 0

@@ -1,4 +1,4 @@
-"""Detection of the format of a folder: each of the four, none, several, and missing files."""
+"""Detection of the format of a folder: each of the four formats, none, several, and missing files."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ CONFIG = tiny.config()
 
 
 def write(format, folder):
-    """Write a model of this format."""
+    """Write a model in this format."""
     folder.mkdir(exist_ok=True)
     if format == "many-langs":
         foreign_many_langs.write_model(folder, foreign_many_langs.options())

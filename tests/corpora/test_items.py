@@ -1,4 +1,4 @@
-"""The items of files, and their division into shards."""
+"""The items of files are divided into shards."""
 
 import gzip
 import json

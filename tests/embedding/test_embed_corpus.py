@@ -1,4 +1,4 @@
-"""A run, whole, broken off anywhere, and refused."""
+"""A run of `embed`: complete, interrupted at any moment, and refused."""
 
 import gc
 import itertools
@@ -21,7 +21,7 @@ FORMATS = ["safetensors", "hdf5", "parquet"]
 
 
 def run(nlp, text, out, **options):
-    """Numbers of the first items of the shards that were computed."""
+    """Return the numbers of the first items of the shards that were computed."""
     return [shard["first"] for shard in embed_shards(nlp, str(text), out, **options)]
 
 
@@ -45,7 +45,7 @@ class Killed(BaseException):
 
 
 def kill_at(patch, moment):
-    """Let the process die at a call that changes the disk, before it or after it; a dead one does nothing more."""
+    """Let the process die before or after a call that changes the disk. A dead process does nothing more."""
     count = 0
 
     def mortal(call):
@@ -97,7 +97,7 @@ def restore(saved, out):
 
 @pytest.mark.parametrize("format", ["safetensors", "hdf5"])
 def test_vectors_are_replaced_by_complete_ones(nlp, text, tmp_path, format):
-    """Killed at any moment, the old vectors or the new ones are complete."""
+    """If the process is killed at any moment, the old or the new vectors are complete."""
     out, old, options = tmp_path / "out", tmp_path / "old", EmbedOptions(dtype="float16")
     run(nlp, text, out, format=format, options=options)
     expected = tree(out)
@@ -284,7 +284,7 @@ def test_unreadable_or_empty_text_leaves_nothing(nlp, tmp_path, content):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_full_disk_names_the_file_and_leaves_no_litter(nlp, text, tmp_path, format):
-    """The shards that are complete stay, so that --resume can use them."""
+    """Complete shards are kept, so that --resume can use them."""
     out = tmp_path / "out"
     with pytest.raises(OSError) as raised, limited_file_size(1500):
         run(nlp, text, out, format=format)

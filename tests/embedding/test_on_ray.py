@@ -1,4 +1,4 @@
-"""The same files from two Ray workers, one of which is killed while it works."""
+"""Two Ray workers write the same files, even if one is killed."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def code(tmp_path_factory):
 
 @pytest.fixture
 def embed(cluster, weights, code, tmp_path):
-    """The command with a pipeline that an item kills, once; its exit code and output."""
+    """Run the command with a pipeline that dies at one item, once. Return its exit code and output."""
     import_file("python_code", code)
     nlp = pipelines.blank(weights)
     nlp.add_pipe("perilous", first=True, config={"folder": str(tmp_path)})
@@ -99,7 +99,7 @@ def test_a_worker_is_killed_and_the_files_are_the_same(embed, text, tmp_path, on
 
 @ray.remote(max_restarts=0)
 class Worker:
-    """One that costs no imports."""
+    """A worker that needs no imports."""
 
     def fail(self):
         raise ValueError("a broken item")

@@ -1,4 +1,4 @@
-"""Reading vectors back: by number, lazily, and only what is whole."""
+"""Vectors are read back by number and lazily, and only if they are complete."""
 
 import json
 import re
@@ -102,7 +102,7 @@ def test_truncated_shard(folder, size):
 
 
 def used(folder):
-    """Read everything that the vectors of a folder offer."""
+    """Read everything that a folder of vectors offers."""
     vectors = open_vectors(folder)
     return [(vectors[n].tobytes(), vectors.tokens(n)) for n in range(len(vectors))], vectors.files
 
@@ -130,7 +130,7 @@ def test_any_changed_bit_is_detected(folder, name):
 
 
 def sealed(folder, index):
-    """Write an index with its right digest."""
+    """Write an index with the correct digest."""
     path = folder / "index.json"
     del index["digests"]
     path.write_text(json.dumps(with_digests(index, path)))

@@ -1,4 +1,4 @@
-"""Answers, against the functions that they come from."""
+"""Answers are compared with the functions that compute them."""
 
 import math
 
@@ -88,7 +88,7 @@ def test_cosines(explorer, doc, answer):
 
 
 def test_spellings(explorer):
-    """Layer 0 depends on the characters alone: the corpus has no "banks", but "bank"."""
+    """Layer 0 depends only on characters: the corpus has no "banks", but it has "bank"."""
     answer = explorer.answer_word(["Two banks closed."], 0, 1)
     assert answer["uses"] is None and answer["count"] == 0
     assert answer["spellings"][0]["word"] == "bank" and answer["spellings"][0]["count"] == 7

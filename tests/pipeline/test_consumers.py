@@ -103,7 +103,7 @@ def test_several_consumers_of_one_elmo(weights, tmp_path, upstream):
 
 
 def test_linker_learns_from_copies_and_predicts_on_excerpts(weights, tmp_path):
-    """Hazard 8: EntityLinker predicts on `doc[a:b].as_doc()`, from which the vectors are gone, so a naive listener
+    """EntityLinker predicts on `doc[a:b].as_doc()`, from which the vectors are gone, so a naive listener
     reads zeros; with `use_gold_ents` it also trains on copies of the Docs, which a naive listener does not know."""
     nlp = consumers.pipeline(consumers.config("entity_linker", weights, tmp_path, frozen=False))
     nlp.initialize(lambda: consumers.examples(nlp))

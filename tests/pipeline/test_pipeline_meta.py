@@ -1,4 +1,4 @@
-"""The origin of the weights in the meta of a pipeline, and a warning if they are of another language."""
+"""The origin of the weights in the meta of a pipeline, and the warning if they are of another language."""
 
 import json
 import re

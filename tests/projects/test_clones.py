@@ -124,7 +124,7 @@ def test_compare(compared):
 
 @pytest.mark.slow
 def test_compare_with_static_vectors(compared):
-    """Nothing but the vectors is added to the config with ELMo."""
+    """The config differs from that with ELMo by the static vectors only."""
     pytest.importorskip("floret")
     folder, _ = compared
     assert "| sample | ner_elmo_vectors | F1 |" in run(folder, "vectors", **SHORT)
@@ -171,7 +171,8 @@ def test_corpus_of_other_tasks(tmp_path, task, file, line):
 
 @pytest.mark.slow
 def test_language(repository, tmp_path):
-    """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
+    """From raw text to an installable package; what an interrupted command has done is kept, and the package has the
+    spelling rule."""
     folder = cloned(repository, tmp_path, "language")
     *train, heldout = (SAMPLE / "pretrain-en/train-00.txt").read_text("utf8").rsplit("\n\n", 30)
     data = tmp_path / "data" / "pretrain-en"

@@ -1,4 +1,4 @@
-"""The index: against brute force, approximately, and from disk."""
+"""The index: exact and approximate results, compared with brute force, also after loading from disk."""
 
 import itertools
 import json
@@ -130,7 +130,7 @@ def test_from_disk(docs, tmp_path, method, layer):
 
 
 def seal(folder, **changes):
-    """Make the digests of an index right, after changes of its files and of its settings."""
+    """Correct the digests of an index after its files and settings were changed."""
     settings = {**json.loads((folder / "index.json").read_text()), **changes}
     del settings["digests"]
     sealed = with_digests(settings, folder / "index.json", ("vectors", "spans.jsonl"))
@@ -187,7 +187,7 @@ def test_an_index_that_cannot_be_replaced_stays(docs, tmp_path, method):
 
 
 def kill_at(patch, moment):
-    """Let the process die before one of the calls that change names on the disk."""
+    """End the process before one of the calls that rename files."""
     calls = itertools.count()
 
     def mortal(call):
@@ -204,7 +204,7 @@ def kill_at(patch, moment):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_killed_replacement_leaves_a_whole_index(docs, tmp_path, method):
-    """At every moment, the index in the folder is the old one or the new one."""
+    """At every moment the index in the folder is either the old one or the new one."""
     old, new = filled(docs, layer=1), filled(docs, method=method)
     found = []
     for moment in itertools.count():
@@ -377,7 +377,7 @@ def test_exact_is_brute_force(vectors, query, k, cut):
 @pytest.mark.parametrize("width", [3, 128, 1024])
 @pytest.mark.parametrize("n", [2, 37, 1001])
 def test_equals_keep_their_order(n, width):
-    """A matrix product rounds its last rows in another way."""
+    """A matrix product rounds its last rows differently."""
     rng = np.random.default_rng(n + width)
     same, other, query = normalize(rng.normal(size=(3, width)).astype(np.float32))
     found = ExactNeighbors(width)

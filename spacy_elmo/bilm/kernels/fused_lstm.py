@@ -1,12 +1,11 @@
 """Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
 
-`plain_lstm` calls a matrix product and a pass over the gates for every step. This kernel computes x W_x and h W_h as
-one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left the cache. In float32 it
-computes the same bits on every processor, for a sequence alone and beside others. That module is the plain version,
-which runs everywhere else. For bfloat16 it requires AVX512-BF16.
+`plain_lstm` is the version that runs everywhere: for every step it calls matrix products and a pass over the gates.
+This kernel computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while its sums are in
+the cache. In float32 it computes the same bits on every processor, and the bits of a sequence do not depend on other
+sequences in the batch. In bfloat16 it requires AVX512-BF16.
 
-In what is kept between forward and backward, sizes are padded to multiples of 16, the columns of a panel: P to P' and
-C to C'.
+The results that `forward` keeps for `backward` are padded to multiples of 16, the columns of a panel: P to P', C to C'.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .panels import pack, padded
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
-"""Sequences at a step, on average, up to which x W_x is a product of its own, of all steps, so that the steps read only
+"""Mean number of sequences per step up to which x W_x of all steps is a separate product. Then each step reads only
 half of the weights. The bits are the same."""
 
 
@@ -36,28 +35,28 @@ class Forward(NamedTuple):
     hiddens: Tensor
     """(M, C') σ(o) tanh(c), in the type of the products."""
     gates: Tensor | None
-    """(M, 4C') after their activations, in the type of the products."""
+    """(M, 4C') the gates after their activations, in the type of the products."""
     cells: Tensor | None
-    """(M, C') float32 c after each step."""
+    """(M, C') float32, c after each step."""
     outputs: Tensor
-    """(M, P') float32 h."""
+    """(M, P') float32, h after each step."""
     h: Tensor
-    """(B, P) after each sequence's last step."""
+    """(B, P) h after the last step of each sequence."""
     c: Tensor
-    """(B, C) after each sequence's last step."""
+    """(B, C) c after the last step of each sequence."""
 
 
 class Gradients(NamedTuple):
     """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
-    """(M, 4C') before the activations, in the type of the products."""
+    """(M, 4C') the gradient of the gates before their activations, in the type of the products."""
     doutputs: Tensor
-    """(M, P') of h, in the type of the products."""
+    """(M, P') the gradient of h, in the type of the products."""
     dx: Tensor | None
-    """(M, P') float32 of the input."""
+    """(M, P') float32, the gradient of the input."""
     dbias: Tensor
-    """(4C',) float32."""
+    """(4C',) float32, the gradient of the bias."""
 
 
 class FusedWeights(NamedTuple):
@@ -105,18 +104,18 @@ def forward(
     """Run over packed sequences.
 
     Args:
-        weights: of `pack_forward`.
-        bias: (4C,), the forget bias in it.
-        clips: of c and of h.
+        weights: the result of `pack_forward`.
+        bias: (4C,) the bias, including the forget bias.
+        clips: limits of c and h.
         x: (M, P) inputs.
         h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-        batch_sizes: sequences at each step; they sum to M.
-        keep: the gates and the cells, for `backward`.
+        batch_sizes: number of sequences at each step; the sum is M.
+        keep: keep the gates and the cells for `backward`.
     """
     (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
     wide_dim, wide_width = padded(dim), padded(width)
     first = max(batch_sizes, default=0)
-    # What is padded is multiplied by zeros, so it must be finite.
+    # The padding is multiplied by zeros, so it must be finite.
     allocate = x.new_zeros if wide_width > width else x.new_empty
     xh = allocate((m, 2 * wide_width), dtype=compute_dtype)
     xh[:, :width] = x
@@ -143,8 +142,8 @@ class FusedDirection:
     """One direction of a layer, packed for prediction.
 
     Args:
-        input, recurrent, bias, projection, clips: as of `plain_lstm.Direction`, the matrices float32.
-        compute_dtype: the type of the products.
+        input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
+        compute_dtype: number type of the products.
     """
 
     def __init__(
@@ -191,16 +190,16 @@ def backward(
     *,
     inputs: bool,
 ) -> Gradients:
-    """Walk through the steps of `forward` from the last to the first.
+    """Compute the gradients of `forward`, from the last step to the first.
 
     Args:
-        weights: of `pack_backward`.
-        clips, batch_sizes: as of `forward`.
-        kept: what `forward` has left, the gates and cells with it.
+        weights: the result of `pack_backward`.
+        clips, batch_sizes: the arguments of `forward`.
+        kept: the result of `forward` with `keep`.
         first_cells: (B, C) c before the first step.
         dgiven: (M, P) the gradient of the outputs.
-        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step; receive those of h and c
-            before the first.
+        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. They are overwritten with the
+            gradients of h and c before the first step.
         inputs: compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
@@ -225,12 +224,12 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Cut the padded columns off every row; contiguous."""
+    """Return the rows without their padded columns, contiguous."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 
 def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Return the rows with zeros after them."""
+    """Return the rows, padded with zeros to a number of columns."""
     more = columns - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, more)) if more else rows
 
@@ -240,7 +239,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return (B,) the packed row of the last step of each sequence."""
+    """Return (B,), the packed row of the last step of each sequence."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

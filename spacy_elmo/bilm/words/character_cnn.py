@@ -22,8 +22,8 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
     although it scales the transformed part.
 
-    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`: a change here is a
-    change there.
+    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. Change all of them
+    together.
 
     *Shape:* (K, width) -> (K, width).
     """
@@ -32,11 +32,11 @@ class Highway(nn.Module):
         super().__init__()
         self.carry = Dense(width, width)
         self.transform = Dense(width, width)
-        # As in bilm-tf: at first, most of the input passes unchanged.
+        # As in bilm-tf. Before training, most of the input passes unchanged.
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        # For inference both may be prepacked.
+        # In a network for inference, both are prepacked.
         carry: nn.Module = self.carry
         transform: nn.Module = self.transform
         if isinstance(carry, Dense) and isinstance(transform, Dense):
@@ -49,12 +49,12 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highways.
+    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highway layers.
 
     Args:
-        config: the shape.
+        config: the hyperparameters.
         characters: number of rows of the table of characters.
-        padding: the row for the positions after a word.
+        padding: row of the character for the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -70,7 +70,7 @@ class CharacterCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the convolutions as bilm-tf does (`training.py`, whose normal has variance 1 / inputs)."""
+        """Initialize the convolutions as bilm-tf does (`training.py`; the normal has variance 1 / inputs)."""
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":
@@ -90,8 +90,8 @@ class CharacterCNN(nn.Module):
         return x
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
-        # the longest word and the widest filter all windows are equal, so cropping there changes no result.
+        # Padding takes part in the maximum, so a word must not be cropped to its length. But behind its length plus the
+        # widest filter, all windows contain only padding, so cropping there changes no result.
         lengths = (ids != self.padding).sum(1)
         lengths += max(width for width, _ in self.config.filters)
         lengths.clamp_(max=self.config.max_characters)
@@ -104,7 +104,7 @@ class CharacterCNN(nn.Module):
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
     def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
+        # The words of a block have similar lengths, so one long URL does not add positions to a thousand short words.
         order = lengths.argsort()
         blocks = [
             self._convolve_block(ids[rows, : int(lengths[rows[-1]])])
@@ -122,6 +122,6 @@ class CharacterCNN(nn.Module):
             positions = columns - width + 1
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
-            # The bias keeps the order, so it is added after the maximum, not at every position.
+            # The bias does not change which position has the maximum, so it is added only once, after the maximum.
             pooled.append(features.view(count, -1, number).amax(1) + bias)
         return torch.cat(pooled, 1)

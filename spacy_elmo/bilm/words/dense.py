@@ -1,4 +1,4 @@
-"""Dense layers, and the same prepacked for inference."""
+"""Dense layers, also prepacked for inference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..matmul_precision import Precision
 
 
 class Dense(nn.Module):
-    """A dense layer, x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
+    """A dense layer, x W + b. W has TensorFlow's layout, so imported files need not be transposed.
 
     *Shape:* (K, inputs) -> (K, outputs).
     """
@@ -36,7 +36,7 @@ class Dense(nn.Module):
 
 
 class PrepackedDense(nn.Module):
-    """A dense layer for inference alone: its matrix is converted to the type of its products and prepacked."""
+    """A dense layer that can only predict. Its matrix is converted to the number type of the products and prepacked."""
 
     def __init__(self, dense: Dense, precision: Precision) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class PrepackedDense(nn.Module):
 
     @property
     def panels(self) -> Panels | None:
-        """The matrix, if it is float32 and there are kernels."""
+        """The packed matrix, if it is float32 and there are kernels; otherwise None."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class PrepackedDense(nn.Module):
 
 
 def prepack_dense(module: Any, precision: Precision) -> Any:
-    """Return a copy of a module with its dense layers prepacked; it shares all other parameters."""
+    """Return a copy of a module with prepacked dense layers. All other parameters are shared with the module."""
     if isinstance(module, Dense):
         return PrepackedDense(module, precision)
     other = copy.copy(module)

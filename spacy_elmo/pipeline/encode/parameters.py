@@ -14,7 +14,7 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Switch on the gradients of the parameters that are trained, and only of those; None: of no parameter."""
+    """Switch on the gradients of the parameters to train, and switch off all others. None: train no parameter."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -22,13 +22,16 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
 
 
 def change_counters(bilm: BiLM) -> list[tuple[int, int]]:
-    """Return the identity of each parameter and torch's count of its changes in place, which includes changes from
-    outside, such as `parameter.add_` or `load_state_dict`, but not those of `parameter.data`."""
+    """Return the identity of each parameter and torch's count of its in-place changes.
+
+    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`. It does not count changes of
+    `parameter.data`.
+    """
     return [(id(param), param._version) for param in bilm.parameters()]
 
 
 def new_version() -> str:
-    """Return a name for new values of the parameters, which no process uses for other values."""
+    """Return a unique identifier for new values of the parameters."""
     return uuid.uuid4().hex
 
 
@@ -54,6 +57,6 @@ def layer_of(name: str) -> int:
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it holds every value exactly, as for an untrained float16 file; otherwise float32."""
+    """Return float16 if it represents every value exactly, as after loading a float16 file; otherwise float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

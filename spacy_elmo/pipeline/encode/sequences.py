@@ -1,4 +1,4 @@
-"""Docs in the form that a biLM takes: distinct words, and for each span the rows of its words; the run over them."""
+"""Docs as the input of a biLM (distinct words, and the row of every word of every span), and the run of the biLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
 
 FirstState = Callable[[int], tuple[Tensor, Tensor] | None]
-"""Number of sequences -> their state before the first word, as `BiLM.forward_chunks` takes it."""
+"""Function: the number of sequences -> their state before the first word, as `BiLM.forward_chunks` takes it."""
 
 
 @dataclass
@@ -61,8 +61,8 @@ class Sequences:
         return bool((self.counts > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of at most `max_tokens` words, or of one longer span. The longest spans come first, so that the
-        sequences of a batch have nearly equal lengths.
+        """Yield batches of at most `max_tokens` words, or of one longer span. Spans are sorted by length, longest
+        first, so the sequences of a batch have nearly equal lengths.
 
         Yields:
             (s,) lengths of the spans of a batch, and (n,) indices of their words among the N words.
@@ -84,7 +84,7 @@ def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndar
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each number of the concatenated ranges the index of its range, and the number."""
+    """Return the concatenated numbers of ranges: the index of the range of each number, and the numbers."""
     sizes = ends - starts
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
@@ -114,13 +114,13 @@ def write_layers(
     """Compute the layers of every word and write them into an array of zeros. Return a tensor in its memory.
 
     Args:
-        bilm: the network. The tensor gets a graph if gradients are enabled and parameters have some.
+        bilm: the network. The tensor gets a graph if gradients are enabled and some parameter requires one.
         array: (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. Words in several
             sequences get the mean of their vectors.
         sequences: the words.
-        max_words: words that are processed at once. A graph needs all at once (the number of words): no gradient flows
-            out of the final state of a chunk, and the graph, not the chunk, is what fills the memory.
-        first_state: the start of every sequence.
+        max_words: words that are processed at once. In training, pass the number of all words: no gradient flows out of
+            the final state of a chunk, and chunks save no memory, because the graph fills it.
+        first_state: function that returns the state at the start of every sequence.
         average: write the average of the layers.
     """
     target = torch.from_dlpack(array)
@@ -147,7 +147,7 @@ def _chunks(
 def _write(
     target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
 ) -> None:
-    """Write the outputs of each direction, for the words that it has processed, into its half of their vectors."""
+    """Write the outputs of each direction into its half of the vectors. `words` are (2, m) indices for the two."""
     half = target.shape[2] // 2
     for direction, numbers in enumerate(words):
         rows = torch.from_numpy(sequences.tokens[numbers]).to(target.device)

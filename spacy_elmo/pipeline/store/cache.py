@@ -1,5 +1,7 @@
-"""A cache of the layers of Docs that a training run reads again and again, while the biLM does not change: in memory,
-and in a folder for what memory cannot hold and for other runs."""
+"""A cache of the layers of Docs, for training runs that use the same Docs in every epoch with a frozen biLM.
+
+It is in memory. A folder may hold further layers, which other runs can use too.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,22 @@ from ..encode.encoder import shim_of
 from ..encode.spans import rule_spans, spans_of
 from ..factory_options import SpanGetter
 
-# Memory of an entry beside its layers, roughly.
+# Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Number of Docs asked for once that are remembered: more than a dev part has, and no more than some 20 megabytes."""
+"""Largest number of Docs that are remembered before their layers are stored. Their keys need 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A least-recently-used cache of layers, keyed by what determines them: a Doc's words, its spans and the weights.
+    """A least-recently-used cache of layers. The key is a Doc's words, its spans and the weights.
 
-    The Docs themselves cannot keep their layers, because training gets new copies of them in every epoch. A copy or a
+    The Docs themselves cannot keep their layers, because training makes new copies of them in every epoch. A copy or a
     pickle is an empty cache of the same size and folder. Several threads may use it at once.
 
     Args:
-        megabytes: bound on its memory; 0: it stores nothing in memory.
-        folder: folder that stores the entries of a frozen biLM as well; None: none.
+        megabytes: bound on its memory; 0: store nothing in memory.
+        folder: folder that also stores the entries of a frozen biLM; None: no folder.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -49,19 +51,19 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True from the first training Doc on, for the weights that it was computed with."""
+        """True if the current weights have computed the layers of a training Doc."""
         return self._entries.in_use
 
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
     ) -> list[Floats3d]:
-        """Return the layers of Docs, computing those that are not cached. The caller must not change the arrays, which
-        the next epoch uses too.
+        """Return the layers of Docs, and compute those that are not cached. The caller must not change the arrays,
+        because the next epoch uses them too.
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise those of Docs that `mark_training` has marked, or that are asked
-                for a second time, as the Docs of the dev part are in every evaluation, in the space that is left.
+            keep: store all computed layers. Otherwise only the layers of two kinds of Docs are stored, in the free space:
+                Docs that `mark_training` has marked, and Docs that are predicted for the second time.
 
         Raises:
             OSError: the folder cannot be written.
@@ -74,7 +76,7 @@ class LayerCache:
         layers: list[Any] = [entries.find(key, model.ops, evict=keep) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
-        # Otherwise another thread has changed the weights meanwhile.
+        # False if another thread has changed the weights meanwhile.
         unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
@@ -94,7 +96,7 @@ class LayerCache:
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
-        """Return the entries of the present weights, which are new ones if the weights have changed."""
+        """Return the entries of the current weights. If the weights have changed, these entries are new and empty."""
         shim = shim_of(model)
         with self._lock:
             # Read inside the lock: a thread that has read an old version must not replace the entries of a new one.
@@ -112,20 +114,22 @@ class LayerCache:
 
 
 class _Entries:
-    """The layers by one version of the weights. A thread that still computes with older weights writes into their
-    entries, which no other thread reads any more.
+    """The layers that one version of the weights has computed.
+
+    A thread that still computes with older weights stores its layers in the entries of those weights, which no other
+    thread reads any more.
 
     Args:
         version: see `BiLMShim.version`.
-        files: where all entries are stored as well; None: nowhere.
-        capacity: bound on their memory in bytes.
+        files: files that also store all entries; None: no files.
+        capacity: bound on the memory of the layers, in bytes.
     """
 
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
         self.asked: set[bytes] = set()
-        """The keys of Docs that have been asked for once, or marked."""
+        """The keys of Docs that have been predicted once, or marked."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
@@ -133,12 +137,12 @@ class _Entries:
         self._lock = threading.Lock()
 
     def remember(self, keys: Sequence[bytes]) -> None:
-        """Let these Docs be stored when they are next computed, unless there are too many."""
+        """Remember Docs, so that their layers are stored when they are next computed. Above `MOST_KEYS` do nothing."""
         if len(self.asked) < MOST_KEYS:
             self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
-        """Return the layers of a Doc from memory, or else from the files, and then keep them (see `store`)."""
+        """Return the layers of a Doc from memory or from the files. Those from a file are also stored in memory."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -164,21 +168,21 @@ class _Entries:
 
 
 class LayerFiles:
-    """The layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
+    """The layers of one biLM in files: a `.npy` file for each Doc, with a digest after the array.
 
-    They have a folder of their own, named by the version of this package and by their kind, so that no layers are read
-    that would be computed differently now. Several processes may use it: a file appears whole or not at all.
+    The files are in a subfolder whose name contains the version of this package and `kind`. So no layers are read that
+    would be computed differently now. Several processes may use it, because a file is written atomically.
 
     Args:
-        folder: contains such a folder for each biLM. It is created when a file is written.
-        kind: number type and weights of the layers; part of a file name.
+        folder: the folder with a subfolder for each biLM. It is created when the first file is written.
+        kind: number type and weights of the layers, as part of a file name.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """Return the array of a key; None: there is none, or its file is damaged."""
+        """Return the array of a key; None if there is none, or if its file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -192,14 +196,15 @@ class LayerFiles:
         """Write the array of a key.
 
         Raises:
-            OSError: the disk is full, or not writable.
+            OSError: the disk is full or not writable.
         """
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.save(content, array)
         data = content.getvalue()
-        # Not durable, because flushing each small file is slow, and the digest detects what a crash leaves incomplete.
+        # Not durable, because flushing many small files is slow. If a crash leaves a file incomplete, its digest is
+        # wrong.
         atomic_write(path, data + Digest(data).digest(), durable=False)
 
     def _path(self, key: bytes) -> Path:
@@ -207,15 +212,15 @@ class LayerFiles:
 
 
 def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
-    """Return a digest of 16 bytes for each Doc, of everything but the weights that determines its layers.
+    """Return a digest of 16 bytes for each Doc. It covers everything that determines the layers except the weights.
 
     Raises:
         ValueError: see `spans_of`.
     """
-    # Hashes of words, which are equal for equal words in every vocabulary and every process.
+    # The hash of a word is the same in every vocabulary and every process.
     words = [doc.to_array(ORTH).tobytes() for doc in docs]
     if get_spans in (None, rule_spans):
-        return [Digest(orths).digest() for orths in words]  # it uses the words alone
+        return [Digest(orths).digest() for orths in words]  # these spans depend only on the words
     borders = [
         np.array([(span.start, span.end) for span in spans], dtype=np.int64).tobytes()
         for spans in spans_of(docs, get_spans)

@@ -1,4 +1,4 @@
-"""Batches of a prepared corpus: which sentences each has in an epoch, and these in the form that a biLM takes."""
+"""Batches of a prepared corpus: the choice of their sentences in an epoch, and their conversion to biLM inputs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .prepared import Sentences
 
 
 class Epoch:
-    """Batches of one pass over the corpus: sentences of similar length, in an order drawn from (seed, epoch).
+    """Batches of one pass over the corpus. Each has sentences of similar length; (seed, epoch) determines the order.
 
-    Sentences are shuffled, divided into pools of a hundred batches, sorted by length within each pool and divided into
-    batches, which are shuffled again. Each batch can be computed from its number, so a number is a position in the
-    epoch.
+    Sentences are shuffled and divided into pools of a hundred batches. Each pool is sorted by length and divided into
+    batches. Finally the batches are shuffled. The number of a batch is enough to compute it, so a run can be resumed at
+    any batch.
     """
 
     _BATCHES_PER_POOL = 100
@@ -70,7 +70,7 @@ class Batcher:
     Args:
         types: the word of each id.
         vocabulary: the words of the softmax, including `<S>`, `</S>` and `<UNK>`. Any other word is `<UNK>` as a
-            target; as input it remains itself.
+            target, but not as input.
     """
 
     def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:

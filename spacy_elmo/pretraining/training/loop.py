@@ -23,7 +23,7 @@ _CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
 
 
 class PretrainingStopped(Exception):
-    """End of a run on request. Its checkpoint is that of the last step, so nothing is lost."""
+    """Signal that a run was stopped on request. The checkpoint contains its last step, so nothing is lost."""
 
 
 def train(
@@ -39,15 +39,15 @@ def train(
 ) -> Iterator[Progress]:
     """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
 
-    All random choices of a step (order of sentences, negatives, dropout) depend on the seed and the number of the step
-    alone. A run that was killed and resumed therefore ends with the weights of an unbroken one, bit for bit, on the
+    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the number of the
+    step. So a run that was killed and resumed ends with the same weights as an uninterrupted run, bit for bit, on the
     same machine with the same number of threads and processes.
 
-    Given weights are evaluated first, so `model-best` is never worse than they are.
+    Initial weights are evaluated first, so `model-best` is never worse than the initial weights.
 
     Args:
-        initial: the weights of `paths.init`; None: random ones.
-        ranks: the processes that train together; each calls this function, and all have the same folder.
+        initial: the weights of `paths.init`; None: random weights.
+        ranks: the processes that train together. Each calls this function with the same folder.
         resume, stop: see `pretrain`, also for the errors. No error changes the last checkpoint.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -73,12 +73,12 @@ def train(
         if row is not None:
             yield row
         if is_stopped:
-            raise PretrainingStopped(f"Stopped after step {step:,}, which the checkpoint contains")
+            raise PretrainingStopped(f"Stopped after step {step:,}, and saved a checkpoint of it")
 
 
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is the last one: if a kill prevents any of them, the
-    resumed run takes the step again and writes it."""
+    """Write the files that are due after a step. The checkpoint is written last: if the process is killed before, the
+    resumed run repeats the step and writes all files."""
     if progress is not None:
         if progress.best:
             _write_weights(trainer, out / "model-best.safetensors", progress)

@@ -1,4 +1,4 @@
-"""The index of all occurrences, against a search for a word in the text."""
+"""The index of all occurrences is compared with a search for a word in the text."""
 
 import json
 
@@ -119,7 +119,7 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
 
 
 def resealed(folder, name, value):
-    """Write a file of an index, an array or the rows of .jsonl, with its right digest."""
+    """Write a file of an index, an array or the rows of .jsonl, with the correct digest."""
     path = folder / name
     if name.endswith(".jsonl"):
         path.write_text("".join(json.dumps(row) + "\n" for row in value), encoding="utf8")

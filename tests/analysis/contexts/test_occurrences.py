@@ -1,4 +1,4 @@
-"""Occurrences of a word, compared with vectors of the component; and the parts of a corpus that are processed."""
+"""Occurrences of a word have the vectors of the component, and only the necessary parts of a corpus are processed."""
 
 import json
 

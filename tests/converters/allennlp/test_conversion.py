@@ -1,4 +1,4 @@
-"""Conversion of trained AllenNLP models and export to its parameters, with generated files, and every error.
+"""Conversion of trained AllenNLP models and export to AllenNLP, with generated files, and every error.
 
 `test_against_allennlp.py` compares both with AllenNLP itself.
 """
@@ -32,7 +32,7 @@ def model_of(seed=0, **fields):
 
 
 def assert_same_model(weights, model):
-    """Assert that the arithmetic is the same, wherever the forget bias is added."""
+    """Assert that two models compute the same, wherever the forget bias is added."""
     ours, theirs = weights.config, model.config
     assert dataclasses.replace(ours, forget_bias=theirs.forget_bias) == theirs
     assert ours.forget_bias == 0.0
@@ -59,7 +59,7 @@ def test_projections_where_the_sizes_agree(tmp_path, dim, filters):
 
 
 def test_not_a_bit_changes(tmp_path):
-    """Biases keep the forget bias that they include; with numbers that are easy to check by hand."""
+    """The numbers are easy to check by hand. Biases keep the forget bias that they include."""
     state = foreign_allennlp.tagger_of(model_of(dim=2))
     state[CELL + "state_linearity.bias"] = torch.arange(8.0)
     state[BILM + "_token_embedder._highways._layers.0.bias"] = torch.arange(18.0)
@@ -71,7 +71,7 @@ def test_not_a_bit_changes(tmp_path):
 
 
 def test_mixes(tmp_path):
-    """The mixes are kept unchanged in the card, and are exported again."""
+    """The mixes are stored unchanged in the card, and exported again."""
     model = model_of()
     conversion = convert(foreign_allennlp.write_model(tmp_path / "in", model, MIXES))
     names = [f"{foreign_allennlp.PREFIX}scalar_mix_{k}" for k in (0, 1)]
@@ -122,7 +122,7 @@ def test_layer_norm_over_the_batch(tmp_path):
 
 @pytest.mark.parametrize("place", ["fta", "named", "only", "given"])
 def test_where_the_options_are(tmp_path, place):
-    """The options may be packed under their setting or their path, be the only JSON file, or be passed explicitly."""
+    """Options may be packed under their setting or their path, be the only JSON file, or be passed explicitly."""
     model = model_of(cell_clip=0.123)
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps(foreign.options_of(tiny.config(cell_clip=9.0))), "utf8")
@@ -163,7 +163,7 @@ def test_options_outside_the_folder_are_not_read(tmp_path):
     ],
 )
 def test_options_of_a_published_model(monkeypatch, name, fields, known):
-    """Only their published name with the published sizes stands for options that are missing."""
+    """Missing options are replaced only for models with the published name and the published sizes."""
     config = BiLMConfig(**{"dim": 1024, "projection": 128, "highways": 1} | fields)
     monkeypatch.setattr(options, "_config_of_shapes", lambda state: config)
     path = f"https://host/2x1024/{name}"
@@ -187,7 +187,7 @@ def test_several_options(tmp_path):
 
 @pytest.mark.parametrize("layers, highways", [(1, 0), (3, 2)])
 def test_without_options(tmp_path, layers, highways):
-    """Sizes come from the parameters; the rest is assumed as in the published models, with a note."""
+    """Sizes are read from the parameters. The other options are assumed as in the published models, with a note."""
     model = model_of(layers=layers, highways=highways, cell_clip=3.0, proj_clip=3.0)
     folder = foreign_allennlp.write(tmp_path, foreign_allennlp.tagger_of(model))
     (tmp_path / "broken.json").write_text("{", "utf8")
@@ -201,7 +201,7 @@ def test_without_options(tmp_path, layers, highways):
 
 @pytest.mark.parametrize("prefix", ["", "_elmo_lstm.", "a._elmo_lstm.", "_elmo._elmo_lstm."])
 def test_every_prefix(tmp_path, prefix):
-    """The prefixes of a bare `_ElmoBiLm`, of a bare `Elmo`, and of one inside a model."""
+    """The prefixes of a plain `_ElmoBiLm`, of a plain `Elmo`, and of an `Elmo` inside a model."""
     model = model_of(cell_clip=3.0, proj_clip=3.0)
     state = {
         prefix + name.removeprefix("_elmo_lstm."): tensor

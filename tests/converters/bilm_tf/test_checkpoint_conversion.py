@@ -111,7 +111,7 @@ def test_model_and_head(tmp_path, model):
     ],
 )
 def test_other_shapes(tmp_path, fields):
-    """Without W_P_0, with more layers, without highways and CNN_proj."""
+    """Models without W_P_0, with more layers, or without highways and CNN_proj."""
     model = tiny.bilm(tiny.config(**fields))
     write_words(write(tmp_path, model, shards=2) / "vocab.txt")
     weights = convert(tmp_path).weights
@@ -132,7 +132,7 @@ def test_word_input(tmp_path):
 
 
 def test_one_layer(tmp_path):
-    """TensorFlow writes no `multi_rnn_cell/cell_0` then."""
+    """With one layer, TensorFlow writes no `multi_rnn_cell/cell_0`."""
     model = tiny.bilm(tiny.config(layers=1))
     variables = {
         name.replace("/multi_rnn_cell/cell_0", ""): array
@@ -153,7 +153,7 @@ def test_one_direction(tmp_path, model):
 
 
 def test_softmax_that_is_the_table_of_words(tmp_path):
-    """bilm-tf: share_embedding_softmax."""
+    """In bilm-tf this is the option share_embedding_softmax."""
     model = tiny.bilm(tiny.config(n_words=8))
     variables = variables_of(model, head_of(model))
     for name in ("lm/softmax/W", "lm/softmax/W/Adagrad"):
@@ -168,7 +168,7 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
 
 
 def test_without_a_vocabulary(tmp_path, model):
-    """Without a head, its numbers, the larger part of a checkpoint, are not read."""
+    """Without a vocabulary there is no head, so its numbers, the larger part of a checkpoint, are not read."""
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
     assert_same_model(conversion.weights, model)
@@ -198,7 +198,7 @@ def test_slots_are_not_read(tmp_path, model):
 
 @pytest.mark.parametrize("name", ["model.ckpt", "model.ckpt-1250"])
 def test_old_format(tmp_path, model, name):
-    """A checkpoint of V1 has no index, and is named by its path or its folder."""
+    """A checkpoint of format V1 has no index. It is named by its path or its folder."""
     write(tmp_path, model)
     index, data = tmp_path / "model.ckpt-7.index", tmp_path / "model.ckpt-7.data-00000-of-00001"
     index.rename(tmp_path / name)
@@ -212,7 +212,7 @@ def test_old_format(tmp_path, model, name):
 
 
 def test_bfloat16_and_float16_checkpoints(tmp_path, model):
-    """bfloat16 becomes the float32 of the same value; float16 raises no NumPy warning (warnings are errors here)."""
+    """bfloat16 becomes float32 with the same value. float16 raises no NumPy warning (warnings are errors here)."""
     write_words(tmp_path / "words.txt")
     variables = variables_of(model, head_of(model))
     halves = {

@@ -131,7 +131,7 @@ def weights():
 
 
 def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
-    """With `force`, no file of the earlier export remains, because its softmax would be taken for the new one."""
+    """With `force`, no file of the earlier export remains, because its softmax would be read as part of the new one."""
     head = Head(3, tiny.config().projection)
     export(
         Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]),

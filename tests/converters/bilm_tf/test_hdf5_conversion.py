@@ -1,4 +1,4 @@
-"""Conversion of bilm-tf's files: every variant of the format, with generated files, and every error."""
+"""Conversion of bilm-tf's files, with generated files in every variant of the format, and every error."""
 
 import builtins
 import itertools
@@ -35,7 +35,7 @@ def assert_same_weights(got, model):
     itertools.product([0, 2], [((3, 5),), ((1, 2), (4, 4))], [5, 7], [1, 3]),
 )
 def test_every_shape_of_a_model(tmp_path, highways, filters, dim, layers):
-    """Without highways, without CNN_proj (filters = projection), without W_P_0 (dim = projection) ..."""
+    """Models without highways, without CNN_proj (filters = projection), without W_P_0 (dim = projection), and so on."""
     # What changes no array, in both of its values.
     clips, skip = (None if dim == 5 else 2.0), highways == 0
     model = character_model(
@@ -51,7 +51,8 @@ def test_every_shape_of_a_model(tmp_path, highways, filters, dim, layers):
 
 
 def test_nothing_is_folded_or_reordered(tmp_path):
-    """Numbers that are easy to check by hand: bias 1, 2, 3 ... in TensorFlow's order i, j, f, o; no forget bias."""
+    """The numbers are easy to check by hand: the bias is 1, 2, 3 ... in TensorFlow's order i, j, f, o, without a forget
+    bias."""
     model = character_model(dim=2, projection=3)
     arrays = foreign.arrays_of(model)
     arrays[CELL.format(1, 0) + "B"] = np.arange(8, dtype=np.float32)
@@ -74,7 +75,7 @@ def test_word_input(tmp_path):
 
 
 def test_vocabulary_as_bilm_tf_reads_it(tmp_path):
-    """Lines are stripped, and the line that only some files have is left out."""
+    """Lines are stripped, and the line that only some files have is skipped."""
     model = tiny.bilm(tiny.config(n_words=8))
     foreign.write_model(tmp_path, model)
     lines = ["<S>", "</S>", "<UNK>", "!!!MAXTERMID", " a ", "cat\r", "", "naïve", "鳥"]
@@ -174,7 +175,7 @@ def test_one_layer_is_the_default(tmp_path):
         ({"lstm__dim": 0}, ["dim = 0"]),
         ({"lstm__cell_clip": -3, "lstm__proj_clip": "3"}, ["lstm.cell_clip = -3", "lstm.proj_clip = '3'"]),
         ({"char_cnn__activation": ...}, ["char_cnn.activation is missing"]),
-        ({"char_cnn__activation": "gelu"}, ["activation = 'gelu' (known: relu, tanh)"]),
+        ({"char_cnn__activation": "gelu"}, ["activation = 'gelu' (must be one of relu, tanh)"]),
         ({"char_cnn__embedding": ...}, ["char_cnn.embedding.dim is missing"]),
         ({"char_cnn__embedding": 3}, ["char_cnn.embedding.dim is missing"]),
         ({"char_cnn__filters": ...}, ["char_cnn.filters is missing"]),
@@ -237,7 +238,7 @@ def test_value_beyond_float16(tmp_path):
 
 
 def test_files_are_found_by_content(tmp_path):
-    """The folder also contains outputs, sentences and a softmax, like published ones."""
+    """The folder also contains outputs, sentences and a softmax, like published folders."""
     foreign.write_model(tmp_path, character_model(), vocabulary=["good", "Why"])
     with h5py.File(tmp_path / "lm_embeddings_0.hdf5", "w") as file:
         file["0"] = np.zeros((2, 3, 5))
@@ -292,7 +293,7 @@ def test_explicit_files_need_no_folder(tmp_path):
 
 
 def test_weights_file_with_its_options_beside(tmp_path):
-    """In a folder with several weights files, the argument chooses one, and the options beside it are read."""
+    """The folder has several weights files. The argument chooses one, and its options are read."""
     foreign.write_model(tmp_path, character_model())
     other = character_model(seed=1)
     foreign.write(tmp_path / "other", OPTIONS, foreign.arrays_of(other))
@@ -479,8 +480,8 @@ def test_softmax_without_its_words(tmp_path):
 @torch.no_grad()
 @pytest.mark.parametrize("whole", [True, False])
 def test_token_vectors(tmp_path, whole):
-    """A table computed from the characters replaces them: the same layers for its words, also from a
-    file with other arrays."""
+    """A table that was computed from the characters replaces them, also from a file with other arrays. The layers of
+    its words are the same."""
     model = character_model()
     folder = foreign.write_model(tmp_path / "model", model, tiny.VOCABULARY)
     table = {"embedding": model.encoder(model.token_ids(tiny.VOCABULARY)).numpy()}
@@ -537,7 +538,7 @@ def test_array_that_claims_more_than_the_file(tmp_path):
 
 
 def rewrite(folder, **storage):
-    """Store the array char_embed of a model in another way."""
+    """Store the array char_embed of a model in another layout."""
     foreign.write_model(folder, character_model())
     with h5py.File(folder / "lm_weights.hdf5", "r+") as file:
         array = file["char_embed"][()]
@@ -565,7 +566,7 @@ def test_packed_arrays(tmp_path):
 
 
 def test_chunks_larger_than_their_array(tmp_path):
-    """HDF5 allocates a whole chunk, and inflates it to any size, for the smallest of arrays."""
+    """HDF5 allocates a whole chunk of any size, even for the smallest array."""
     rewrite(tmp_path, chunks=(1 << 15, 1 << 10), maxshape=(None, None), compression="gzip")
     with pytest.raises(ValueError, match="char_embed has .* 134,217,728 bytes"):
         convert(tmp_path)
@@ -592,7 +593,7 @@ def test_groups_nested_without_end(tmp_path):
     "type", [h5py.string_dtype(), h5py.vlen_dtype(np.float32), np.dtype([("x", np.float32)])]
 )
 def test_array_of_something_else(tmp_path, type):
-    """A list of variable length is stored elsewhere in the file, and a thousand of them may share one place."""
+    """A list of variable length is stored elsewhere in the file, and a thousand lists may share the same bytes."""
     foreign.write_model(tmp_path, character_model())
     with h5py.File(tmp_path / "lm_weights.hdf5", "r+") as file:
         del file["char_embed"]

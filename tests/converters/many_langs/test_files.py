@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' folders: the places of the files, and the content of configuration and dictionaries."""
+"""Folders of ELMoForManyLangs: the paths of the files, and the content of configuration and dictionaries."""
 
 import json
 import shutil

@@ -54,7 +54,7 @@ WRITERS = {
 
 @pytest.fixture(params=["m.zip", "m.tar.gz"])
 def write(request, tmp_path):
-    """Write an archive of each of the two programs."""
+    """Write an archive in both formats."""
     return lambda files: WRITERS[request.param](tmp_path / request.param, files)
 
 
@@ -213,7 +213,7 @@ def test_rare_methods(tmp_path, method):
 
 @pytest.mark.parametrize("name", ["m.zip", "m.tar.gz"])
 def test_bomb(tmp_path, monkeypatch, name):
-    """Zeros shrink to a thousandth. No more bytes than allowed are written before the error."""
+    """Zeros are compressed to a thousandth. Before the error, not more bytes are written than allowed."""
     monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     monkeypatch.setattr(archive, "_CHUNK_BYTES", 1 << 16)
     path = WRITERS[name](tmp_path / name, {"small": b"1", "zeros": bytes(4 << 20)})
@@ -243,7 +243,7 @@ def test_bomb_in_a_header(tmp_path, monkeypatch):
 
 
 def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
-    """A vocabulary that shrinks to a fifth is accepted."""
+    """A vocabulary that is compressed to a fifth is accepted."""
     monkeypatch.setattr(limits, "SMALL_BYTES", 1)
     words = b"".join(b"%d\n" % (n * n) for n in range(40_000))
     path = write_zip(tmp_path / "m.zip", {"vocab.txt": words})
@@ -260,7 +260,7 @@ def test_too_many_files(write, monkeypatch):
 
 
 def test_size_that_lies(tmp_path):
-    """A zip whose header declares a smaller size than its content has."""
+    """The header of a zip file declares a smaller size than its content has."""
     path = write_zip(tmp_path / "m.zip", {"a": b"1" * 1000})
     data = bytearray(path.read_bytes())
     start = data.index(b"PK\x01\x02") + 24

@@ -1,4 +1,4 @@
-"""Files of PyTorch before 1.6: their storages are no larger than the file, and finding out takes no memory."""
+"""Files of PyTorch before 1.6: no storage may be larger than the file, and checking this needs no memory."""
 
 import pickle
 import resource
@@ -52,7 +52,7 @@ def test_sizes_in_a_pickle(path, start):
 
 
 class Rebuilt:
-    """An object that a pickle makes by a call of a function."""
+    """An object that a pickle creates by calling a function."""
 
     def __init__(self, function, *arguments, state=None):
         self.call = (function, arguments, *([] if state is None else [state]))

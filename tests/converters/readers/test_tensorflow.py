@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints without TensorFlow: files written after the format's description, and damaged ones."""
+"""TensorFlow's checkpoints without TensorFlow: files written by the description of the format, and damaged files."""
 
 import struct
 
@@ -82,7 +82,7 @@ def test_round_trip(tmp_path, data, names, restart_interval, per_block, shards):
 
 
 def test_a_tensor_that_nobody_asks_for_is_not_read(prefix, tmp_path):
-    """Its file, its type and its checksum do not matter."""
+    """The file, type and checksum of a tensor that is not needed do not matter."""
     changed = {"steps": {"crc": 0}, "half": {"dtype": 7}, "none": {"shard": 1}}
     tensor_bundle.write(prefix, ARRAYS, changed=changed)
     checkpoint = Checkpoint(prefix)
@@ -136,7 +136,7 @@ def test_folder_without_a_checkpoint(tmp_path):
 
 
 def test_old_format(tmp_path):
-    """V1 is a table, too, but one file without a suffix that contains everything."""
+    """A V1 checkpoint is a table too, but in one file without a suffix that contains everything."""
     (tmp_path / "model.ckpt-1").write_bytes(tensor_bundle.table([(b"", b"anything")]))
     with pytest.raises(ValueError, match=r"model.ckpt-1 is .* V1.*SaverDef.V2"):
         Checkpoint(tmp_path / "model.ckpt-1")
@@ -325,7 +325,7 @@ def test_bfloat16(tmp_path):
 
 
 def test_keys_beyond_the_limits(tmp_path):
-    """A long key with slashes takes quadratic time, and keys that share a long prefix gigabytes."""
+    """A long key with slashes would take quadratic time, and keys with a long common prefix gigabytes."""
     header, entry = tensor_bundle.header(), tensor_bundle.entry(float32(1))
     for keys, problem in [
         ([b"lm" + b"/" * 1023], "a key has 1,025 bytes, the limit is 1,024"),
@@ -338,7 +338,7 @@ def test_keys_beyond_the_limits(tmp_path):
 
 
 def test_tensors_in_the_same_place(tmp_path):
-    """A small file is not read many times."""
+    """Many tensors of a small file must not share the same bytes."""
     first, second = float32(6), float32(3)
     for offset, shares in [(0, True), (20, True), (24, False)]:
         arrays, changed = {"a": first, "b": second}, {"b": {"offset": offset}}

@@ -1,4 +1,4 @@
-"""Files of `torch.save`: their tensors are read, and no code is executed."""
+"""Files of `torch.save` are read without executing code."""
 
 import os
 import pickle
@@ -26,7 +26,7 @@ class Code:
 
 @pytest.fixture(params=[True, False], ids=["zip", "old"])
 def save(request, tmp_path):
-    """Write a file in PyTorch's format, and in that before 1.6."""
+    """Write a file in PyTorch's format, or in its format before 1.6."""
 
     def write(content):
         path = tmp_path / "weights.th"
@@ -122,7 +122,7 @@ def test_types_of_tensors_that_no_elmo_has(save, make):
 
 
 def test_shared_parameters(save):
-    """A tensor under several names is read several times; under very many names it is refused."""
+    """A tensor under several names is read several times. A tensor under very many names is rejected."""
     shared = torch.randn(1 << 14)
     assert len(read_state_dict(save({f"n{i}": shared for i in range(4)}))) == 4
     # A name costs some bytes of the file, too.
@@ -131,7 +131,7 @@ def test_shared_parameters(save):
 
 
 def test_packed_parts(tmp_path):
-    """torch would decompress them, to any size."""
+    """torch would decompress such parts to any size."""
     plain, packed = tmp_path / "plain.th", tmp_path / "packed.th"
     torch.save({"a": torch.zeros(1 << 20)}, plain)
     with zipfile.ZipFile(plain) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:

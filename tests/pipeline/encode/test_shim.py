@@ -181,7 +181,7 @@ def test_damaged_bytes(shim):
 )
 @pytest.mark.parametrize("loaded", [True, False])
 def test_copies_are_independent(shim, duplicate, loaded):
-    """Hazard 13: a copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
+    """A copied `PyTorchShim` keeps its id, so the copy and the original would share the optimizer's moments."""
     train(shim, "all")
     if loaded:
         shim.bilm  # noqa: B018
@@ -248,7 +248,8 @@ def test_optimizer_steps_are_those_of_torch(shim):
 
 
 def test_averages_reach_the_network(shim):
-    """Hazard 14: `PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
+    """`PyTorchShim.use_params` looks for string keys, but the optimizer's keys are tuples, so it would change
+    nothing."""
     train(shim, "all")
     optimizer = Adam(0.1, use_averages=True)
     for value in (1.0, -3.0):
@@ -271,7 +272,7 @@ def test_averages_reach_the_network(shim):
 
 
 def test_module_stays_in_evaluation_mode(shim):
-    """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
+    """`PyTorchShim` leaves the module in training mode, and changes the mode while other threads compute."""
     train(shim, "all")
     modes = []
     networks = (shim.bilm, shim.bilm_for_inference())

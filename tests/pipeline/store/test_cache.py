@@ -30,7 +30,7 @@ ENTRY_MB = (3 * 5 * 10 * 4 + 200) / 1e6
 
 @pytest.fixture
 def read(nlp, monkeypatch):
-    """A model, and the list of how many Docs it computes at a time."""
+    """A model, and a list that records how many Docs it computes at a time."""
     model = nlp.get_pipe("elmo").model
     return model, counted(model, monkeypatch)
 
@@ -90,7 +90,7 @@ def test_layers_of_other_weights_are_forgotten(nlp, read):
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_path, reads):
-    """Another thread trains, and may read, before the layers of the old weights are there to be stored."""
+    """Another thread trains the weights, and may read the cache, before the layers of the old weights are stored."""
     model, cache, (doc, other) = (
         nlp.get_pipe("elmo").model,
         LayerCache(1, str(tmp_path)),
@@ -179,7 +179,7 @@ def test_copies_are_empty(nlp, duplicate):
 
 
 def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
-    """Docs come as new copies in each epoch, as the readers of `spacy train` give them."""
+    """As from the readers of `spacy train`, the Docs of each epoch are new copies."""
     trained = {}
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
@@ -193,7 +193,8 @@ def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
 
 
 def test_layers_on_demand_come_from_the_cache(nlp, read):
-    """With elmo among the frozen_components. What a Doc gets is its own: changing it must not reach the next epoch."""
+    """elmo is in frozen_components. A Doc gets its own copy of the layers: changing it must not change those of the
+    next epoch."""
     elmo, (_, computed) = nlp.get_pipe("elmo"), read
     expected = nlp("A cat.")._.elmo_layers
     with pytest.warns(UserWarning, match="did not run"):
@@ -207,8 +208,8 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
-    """Nothing tells `pipe` that it runs in training; the listener that trains on its Docs does, for the next time. So
-    the third epoch is the first to read nothing."""
+    """`pipe` cannot know that it runs in training; the listener that trains on its Docs tells the cache, for the next
+    time. So the third epoch is the first one that computes nothing."""
     nlp = pipelines.listening(weights, frozen=frozen)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     elmo = nlp.get_pipe("elmo")
@@ -232,8 +233,8 @@ def test_only_so_many_docs_are_remembered(weights, monkeypatch):
 
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, cache_mb):
-    """Memory need not have space for them. A run computes its first epoch, in which it does not know yet that the Docs
-    are training data, and the first run its second one, which the folder then has."""
+    """Memory need not have space for the layers. Each run computes its first epoch, in which it does not know yet that
+    the Docs are training data; the first run also computes its second epoch, and writes it to the folder."""
     for epochs_computed in (2, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb, cache_dir=str(tmp_path))
         optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
@@ -245,7 +246,8 @@ def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, c
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
 def test_prediction_while_training(weights, monkeypatch, disabled):
-    """It takes what is there, and computes a new Doc twice: a third time is an evaluation of the same dev part."""
+    """Prediction takes what is in the cache, and computes a new Doc twice; if it comes a third time, it is part of an
+    evaluation of the same dev part."""
     nlp = pipelines.listening(weights, frozen=True)
     pipelines.trained(nlp)
     elmo = nlp.get_pipe("elmo")
@@ -275,7 +277,7 @@ def test_prediction_without_training_is_not_cached(weights, monkeypatch):
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
 def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatch, cache_mb):
-    """Training keeps its place in memory, and the folder has both."""
+    """Layers of training Docs keep their place in memory, and the folder has both parts."""
     nlp, elmo = in_training(weights, tmp_path, cache_mb=cache_mb)
     pipelines.training_layers(nlp, docs(nlp)[:2])
     computed = counted(elmo.model, monkeypatch)
@@ -289,7 +291,7 @@ def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatc
 
 
 def test_evaluation_scores_the_same_from_the_cache(weights):
-    """Every evaluation of a training run on other sentences, with cached layers and with computed ones."""
+    """Each evaluation of a training run has the same scores with cached layers as with computed ones."""
     scores = {}
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
@@ -320,7 +322,7 @@ def files(folder):
 
 
 def in_training(weights, folder, **config):
-    """The elmo of a new pipeline whose memory holds two Docs of `WORDS`."""
+    """The elmo of a new pipeline whose memory has room for two Docs of `WORDS`."""
     config = {"cache_mb": 2.5 * ENTRY_MB, "cache_dir": str(folder), **config}
     nlp = pipelines.blank(weights, **config)
     return nlp, nlp.get_pipe("elmo")
@@ -332,7 +334,7 @@ def train_on(nlp, elmo):
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
 def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
-    """And what another run has computed with the same weights, bit for bit."""
+    """The folder also has what another run has computed with the same weights, bit for bit."""
     nlp, elmo = in_training(weights, folder, cache_mb=cache_mb)
     first = train_on(nlp, elmo)
     assert [path.suffix for path in files(folder)] == [".npy"] * 4
@@ -429,7 +431,8 @@ def test_several_at_once(weights, folder):
 
 
 def test_folder_that_cannot_be_written(weights, tmp_path):
-    """A wrong folder in the config is an error when training begins; a prediction before it does not use the folder."""
+    """A wrong folder in the config is an error when training begins; a prediction before training does not use the
+    folder."""
     (tmp_path / "file").write_text("")
     nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
     assert nlp(TEXTS[0])._.elmo is not None

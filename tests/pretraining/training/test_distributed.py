@@ -135,7 +135,7 @@ def with_a_loss_that_is_not_finite(args: list[str], output: Path) -> None:
 def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
     pair = start_together(with_a_loss_that_is_not_finite, arguments("run"), tmp_path / "said")
     finish(*pair, code=1)
-    assert "Step 7: the loss is nan" in (tmp_path / "said.0").read_text()
+    assert "step 7 the loss is nan" in (tmp_path / "said.0").read_text()
     assert (tmp_path / "said.1").read_text() == ""
     assert checkpoint.load(tmp_path / "run" / "checkpoint")["step"] == 5
 
@@ -171,7 +171,7 @@ def test_sums_of_dense_and_sparse_gradients():
 
 @pytest.mark.slow
 def test_nothing_of_the_group_is_left_when_the_process_exits():
-    """In a new interpreter, because the module that would keep the group is imported once."""
+    """Run in a new interpreter, because the module that could keep the group is imported only once."""
     program = """
 import weakref, torch
 from spacy_elmo.pretraining.training import distributed
@@ -196,5 +196,5 @@ def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch sees"):
+    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch finds"):
         ranks.device(17)

@@ -1,4 +1,4 @@
-"""Pairs become Docs with a line break between the two, and bad lines are named."""
+"""Pairs become Docs with a line break between both texts, and invalid lines are named."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no pair in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no pair"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

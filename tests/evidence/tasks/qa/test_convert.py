@@ -71,11 +71,11 @@ def changed(**fields):
         ({"question": "Who?", "context": "Anna."}, ": expected {.*KeyError: 'answers'"),
         (changed(question=None), ": expected {.*AttributeError"),
         (changed(answers=["Anna"]), ": expected {.*TypeError"),
-        (changed(question=" \n"), ": the question is '' on the context \"It rained"),
-        (changed(context=" "), ": the question is 'Who came.' on the context ' '"),
+        (changed(question=" \n"), ": the question is '' and the context \"It rained"),
+        (changed(context=" "), ": the question is 'Who came.' and the context ' '"),
         (
             changed(answers=[{"text": "Bob", "start": 11}]),
-            ": the answer is 'Bob', .* 11 .* 'Ann'",
+            ": the answer is 'Bob', .* 'Ann' .* 11",
         ),
         (changed(answers=[{"text": "", "start": 11}]), ": the answer is '', .* 11"),
     ],
@@ -88,7 +88,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no question in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no question"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 
