@@ -62,7 +62,7 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise only the layers of two kinds of Docs are stored, in the free space:
+            keep: store all computed layers. Otherwise only two kinds of Docs are stored, and only in the free space:
                 Docs that `mark_training` has marked, and Docs that are predicted for the second time.
 
         Raises:
