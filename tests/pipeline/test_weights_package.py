@@ -143,7 +143,7 @@ def test_english_is_bundled():
 
 def test_a_damaged_package_is_named(installed, monkeypatch):
     (installed.parent / "__init__.py").write_text("BILM = {}", encoding="utf8")
-    with pytest.raises(ValueError, match="declares the weights 'la_elmo_tiny_v2'.*is damaged"):
+    with pytest.raises(ValueError, match="package of the weights 'la_elmo_tiny_v2'.*is damaged"):
         find_weights(NAME)
     # It is loaded only for its own weights, so it hinders no others.
     assert NAME in known_names()
@@ -168,7 +168,7 @@ def install(monkeypatch, folder, languages):
 
 def test_a_damaged_package_hinders_no_other_language(tmp_path, monkeypatch):
     install(monkeypatch, tmp_path, {"grc_broken_v1": None, "la_elmo_v1": "la"})
-    with pytest.warns(UserWarning, match="declares the weights 'grc_broken_v1'.*is damaged"):
+    with pytest.warns(UserWarning, match="package of the weights 'grc_broken_v1'.*is damaged"):
         assert default_weights("la") == "la_elmo_v1"
 
 

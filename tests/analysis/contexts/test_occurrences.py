@@ -224,7 +224,7 @@ def test_damaged_records_are_named(tmp_path):
     file = tmp_path / "a.jsonl"
     for text, problem in (
         ('{"tokens": ["a"], "sense": []}', "line 1: expected"),
-        ("[1", "line 1: is not valid JSON"),
+        ("[1", "line 1 is not valid JSON"),
         ("[1]", "line 1: expected"),
     ):
         file.write_text(text)
