@@ -25,9 +25,8 @@ _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
 """Function: Docs -> their layers, or None for each Doc whose layers it does not have."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
-_NO_VERSION = (
-    ""  # no weights have this version, so it excludes all layers but those that a user has set
-)
+# No weights have this version, so it excludes all layers except those that a user has set.
+_NO_VERSION = ""
 
 
 class ComputedLayers(list[Any]):
@@ -180,12 +179,8 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """Run the backward pass of the batch with the sum of the gradients, and end the batch. A batch that no listener
-        has read yet does not end.
-
-        Returns:
-            the sum of squares of the gradient, which spaCy shows as the loss of elmo.
-        """
+        """Run the backward pass of the batch with the sum of the gradients, and end the batch, if a listener has read
+        it. Return the sum of squares of the gradient, which spaCy shows as the loss of elmo."""
         batch = self._batch
         if batch is None or batch.layers is None:
             return 0.0
@@ -198,13 +193,11 @@ class LayerSource(ConfigOnly):
         if batch.version == shim_of(self.model).version:
             return False
         if batch.gradient:
-            warnings.warn(
+            message = (
                 f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
-                " Before you change them, let the biLM take its step: nlp.update(examples, sgd=False), then"
-                f" nlp.get_pipe({self.name!r}).finish_update(optimizer)",
-                UserWarning,
-                stacklevel=2,
+                f" First call nlp.get_pipe({self.name!r}).finish_update(optimizer), then change the weights"
             )
+            warnings.warn(message, UserWarning, stacklevel=2)
         return True
 
     # Places of layers

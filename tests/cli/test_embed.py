@@ -147,7 +147,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     [
         ("nowhere", "Cannot find 'nowhere'"),
         ("nowhere.safetensors", "Cannot find the weights 'nowhere.safetensors'"),
-        ("text.txt", "text.txt: not a readable weights file"),
+        ("text.txt", "text.txt is not a readable weights file"),
     ],
 )
 def test_no_such_pipeline(text, tmp_path, monkeypatch, source, problem):

@@ -112,9 +112,7 @@ def test_signals_save_a_checkpoint_and_say_so(pretrain, tmp_path):
         process.join(DEADLINE)
         message = " ".join((tmp_path / "broken.txt").read_text().split())
         assert process.exitcode == code, message
-        assert (
-            f"{number.name}: Stopped after step {step(out):,}" in message and "--resume" in message
-        )
+        assert f"step {step(out):,}" in message and number.name in message and "--resume" in message
         assert not (out / "model-last.safetensors").exists()
     end = ["--training.max_steps", str(step(out) + 10)]
     finish(pretrain(out, *end))

@@ -326,7 +326,7 @@ def test_damaged_configuration(tmp_path, content):
     folder = foreign_allennlp.write_model(tmp_path, model_of())
     (folder / "config.json").write_text(content, "utf8")
     with pytest.raises(
-        ValueError, match="config.json(: expected a JSON object| is not valid JSON)"
+        ValueError, match="config.json (must contain a JSON object|is not valid JSON)"
     ):
         convert(folder)
 

@@ -140,7 +140,7 @@ def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
     (tmp_path / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == {*FILES, "notes.txt"}
-    with pytest.raises(FileExistsError, match="options.json, .*vocab.txt; .*--force"):
+    with pytest.raises(FileExistsError, match="options.json, .*vocab.txt.*--force"):
         export(weights, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     export(weights, tmp_path, force=True)
@@ -167,8 +167,8 @@ def test_all_or_nothing(tmp_path, weights, monkeypatch):
 
 def test_folder_that_cannot_be(tmp_path, weights):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(NotADirectoryError, match="file is a file; give a folder"):
+    with pytest.raises(NotADirectoryError, match="file is a file"):
         export(weights, tmp_path / "file", force=True)
-    with pytest.raises(FileNotFoundError, match="nowhere, .* does not exist"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         export(weights, tmp_path / "nowhere" / "out")
     assert (tmp_path / "file").read_text() == "mine"
