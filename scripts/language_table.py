@@ -40,7 +40,9 @@ def model_row(weights: Path, report: Path) -> Row:
         "model": f"[{weights.stem}](../models/{weights.parts[-3]})",
         "language": language_name(card["language"]),
         "size": f"{weights.stat().st_size / 1e6:.1f} MB",
-        "words read": f"{card['tokens_seen'] / 1e6:.0f} million" if "tokens_seen" in card else "",
+        "training words": f"{card['tokens_seen'] / 1e6:.0f} million"
+        if "tokens_seen" in card
+        else "",
         "licence": card["licence"],
     }
     measured = report / "kneser_ney.json"

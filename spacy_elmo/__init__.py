@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .embedding.vectors import open_vectors
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
-    from .pretraining.run import CorpusReady, Finished, Preparing, PretrainingStopped, pretrain
+    from .pretraining.run import CorpusReady, Finished, Preparing, pretrain
     from .pretraining.run_folder import FolderReady
     from .search.index import SearchIndex
 
@@ -46,7 +46,7 @@ _MODULES = {
     "FolderReady": ".pretraining.run_folder",
     "LanguageModel": ".analysis.language_model",
     "Preparing": ".pretraining.run",
-    "PretrainingStopped": ".pretraining.run",
+    "PretrainingStopped": ".pretraining.training.loop",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",

@@ -18,6 +18,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def check_output_file(path: Path, *, force: bool) -> None:
+    """Check before the work begins that a file can be written, over an existing one only with `force`.
+
+    Raises:
+        OSError: it is a folder, its folder does not exist, or the file exists and `force` is not set.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of the file to write")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}, the folder of {path.name}, does not exist")
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} exists; to overwrite it, set force (`--force`)")
+
+
 @contextmanager
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True

@@ -16,7 +16,7 @@ def elmo_config(name):
 
 
 def test_every_trainable_component_has_one():
-    assert set(COMPONENTS) | {"multi"} == set(NAMES)
+    assert set(COMPONENTS) | {"treebank"} == set(NAMES)
     assert set(BASELINES) == {"ner", "tagger", "textcat", "parser"}
 
 

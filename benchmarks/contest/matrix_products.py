@@ -13,7 +13,8 @@ from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 from spacy_elmo.bilm.words.char_ids import PADDING
-from spacy_elmo.bilm.words.character_cnn import WORDS_PER_BLOCK, Dense
+from spacy_elmo.bilm.words.character_cnn import WORDS_PER_BLOCK
+from spacy_elmo.bilm.words.dense import Dense
 
 Product = tuple[int, Tensor]
 """Number of rows of the left matrix, and the right matrix (k, m)."""

@@ -228,6 +228,11 @@ class BiLMConfig:
         """Width of the concatenated convolutions, before the projection."""
         return sum(number for _, number in self.filters)
 
+    def differences(self, other: BiLMConfig) -> list[tuple[str, Any, Any]]:
+        """Return the fields in which two configurations differ: name, value here, value in the other."""
+        others = vars(other)
+        return [(n, value, others[n]) for n, value in vars(self).items() if value != others[n]]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
         return dataclasses.asdict(self)

@@ -16,7 +16,7 @@ from .kernels.instructions import warn_if_emulated
 from .lstm import LSTMLayer
 from .matmul_precision import Precision
 from .packing import Lengths, Packing
-from .words.character_cnn import prepack_dense
+from .words.dense import prepack_dense
 from .words.token_cache import TokenCache
 from .words.token_encoder import WordEncoder, token_encoder
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import DTypeChoice, QuietOption
 from .errors import report_errors
-from .output_files import check_output_file
 from .progress import stage_bar
 from .terminal import file_size
 
@@ -102,7 +102,7 @@ def convert_cli(
     with report_errors():
         from ..converters.api import read_model
 
-        check_output_file(out_file, "OUT_FILE", force=force)
+        check_output_file(out_file, force=force)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
             conversion = read_model(
                 source,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import report_errors
 from .output_files import write_json
@@ -56,8 +57,8 @@ def evaluate_cli(
 
         weights = Weights.load(find_weights(source))
         settings = tokenizer_settings(weights.card, lang, tokenized)
-        if output is not None and not output.parent.is_dir():
-            raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")
+        if output is not None:
+            check_output_file(output, force=True)
         size = len(weights.vocabulary)
         total, files, sources = NOTHING, {}, text_files(text)
         with reading_bar(lambda: sources, quiet=quiet):

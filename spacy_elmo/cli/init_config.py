@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from ..files import atomic_file
+from ..files import atomic_file, check_output_file
 from .errors import report_errors
-from .output_files import check_output_file
 from .terminal import printable
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def init_config_cli(
             return
         to_file = str(config_path) != _STANDARD_OUTPUT
         if to_file:
-            check_output_file(config_path, "CONFIG", force=force)
+            check_output_file(config_path, force=force)
         if shipped is not None:
             if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(

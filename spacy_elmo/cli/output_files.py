@@ -1,4 +1,4 @@
-"""Files that a command writes: checks before its work begins, and JSON results at the end."""
+"""Results that a command writes: the check of figure files before its work begins, and JSON at the end."""
 
 from __future__ import annotations
 
@@ -7,25 +7,7 @@ from typing import Any
 
 import srsly
 
-from ..files import atomic_file
-
-
-def check_output_file(path: Path, argument: str, *, force: bool) -> None:
-    """Check that a file can be written.
-
-    Args:
-        argument: name of the argument in the help.
-        force: an existing file may be overwritten.
-
-    Raises:
-        OSError: it is a folder, its folder does not exist, or the file exists and `force` is not set.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; {argument} is the file to write")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}, the folder of {argument}, does not exist")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; --force overwrites it")
+from ..files import atomic_file, check_output_file
 
 
 def check_figure_files(paths: list[Path] | None) -> list[Path]:
@@ -39,7 +21,7 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
     for path in files:
         if path.suffix not in (".html", ".json", ".png"):
             raise ValueError(f"--out {path}: the name must end in .png, .html or .json")
-        check_output_file(path, "--out", force=True)
+        check_output_file(path, force=True)
     if any(path.suffix != ".json" for path in files):
         try:
             from ..analysis import figures  # noqa: F401

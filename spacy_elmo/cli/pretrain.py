@@ -22,8 +22,9 @@ from .progress import reading_bar
 from .settings import config_overrides
 
 if TYPE_CHECKING:
-    from ..pretraining.run import PretrainingStopped, Stage
+    from ..pretraining.run import Stage
     from ..pretraining.training.log import Progress
+    from ..pretraining.training.loop import PretrainingStopped
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -56,7 +57,8 @@ def pretrain_cli(
     with report_errors():
         import_code(code)
         overrides = config_overrides(ctx.args)
-        from ..pretraining.run import PretrainingStopped, pretrain
+        from ..pretraining.run import pretrain
+        from ..pretraining.training.loop import PretrainingStopped
 
         stop = _StopSignal()
         with _Screen(out, resume) as screen:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import GpuOption, PipelineArgument, QuietOption
 from .errors import report_errors
-from .output_files import check_output_file, write_json
+from .output_files import write_json
 from .pipelines import load_pipeline, use_gpu
 from .progress import progress_bar
 
@@ -131,7 +132,7 @@ def part_of_speech_cli(
 def _check(out: Path | None, gpu_id: int) -> None:
     use_gpu(gpu_id)
     if out is not None:
-        check_output_file(out, "--out", force=True)
+        check_output_file(out, force=True)
 
 
 def _annotated(file: Path) -> list[SenseSentence]:

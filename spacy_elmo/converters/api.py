@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
+from ..files import check_output_file
 from .formats import choose
 from .readers.archive import opened
 from .result import Conversion
@@ -51,8 +52,8 @@ def convert(
         ValueError: the files are damaged, contradict each other, or fit no format or several; or the format does not
             have an option, or `dtype` is another.
     """
-    if out is not None and Path(out).exists() and not force:
-        raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
+    if out is not None:
+        check_output_file(Path(out), force=force)
     conversion = read_model(source, format, dtype=dtype, warm=warm, lang=lang, **options)
     for note in conversion.notes:
         _LOGGER.info(note)

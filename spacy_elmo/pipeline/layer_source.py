@@ -89,7 +89,7 @@ class LayerSource(ConfigOnly):
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
-        self._zeros = docs, zeros
+        self._batch, self._zeros = None, (docs, zeros)
         return zeros
 
     def link(self, name: str) -> None:
@@ -98,20 +98,20 @@ class LayerSource(ConfigOnly):
 
     # Prediction
 
-    def compute(self, docs: Sequence[Doc]) -> ComputedLayers:
+    def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
         """Return the layers of each Doc, (layers, n_tokens, width), or with `store = "average"` their average,
         (n_tokens, width). Layers that are stored on a Doc are ignored. The caller may change the arrays.
 
-        After training has begun, cached layers are used. The layers of a Doc are cached when it is predicted for the
-        second time, so dev Docs are computed twice instead of in every evaluation.
+        The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of another Doc are
+        cached when it is predicted for the second time, so dev Docs are computed twice, not in every evaluation.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
         if self._options.store == "average":
             return ComputedLayers(averages(self.model, docs), version)
-        if not self._cache.in_use:
+        if not (keep or self._cache.in_use):
             return ComputedLayers(self.model.predict(docs), version)
-        cached = self._cache.get_or_compute(self.model, docs, keep=False)
+        cached = self._cache.get_or_compute(self.model, docs, keep=keep)
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
@@ -172,7 +172,7 @@ class LayerSource(ConfigOnly):
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
-        compute = self._cached if self.name is None else self._copies_of_cached
+        compute = self._cached if self.name is None else partial(self.compute, keep=True)
         layers = self._find(docs, copies, self._stored_by_present_weights, compute)
         batch = self._batch
         if batch is None or batch.backprop is None:
@@ -190,9 +190,22 @@ class LayerSource(ConfigOnly):
         if batch is None or batch.layers is None:
             return 0.0
         self._batch = None  # first, because a failed backward pass cannot run again
-        if batch.version != shim_of(self.model).version:
-            return 0.0  # the weights have changed since, so the gradient is not theirs
-        return batch.backward()
+        return 0.0 if self._is_outdated(batch) else batch.backward()
+
+    def _is_outdated(self, batch: _Batch) -> bool:
+        """Return True if the weights have changed since a batch was computed. Warn if the batch has a gradient,
+        because the backward pass would need the old weights."""
+        if batch.version == shim_of(self.model).version:
+            return False
+        if batch.gradient:
+            warnings.warn(
+                f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
+                " Before you change them, let the biLM take its step: nlp.update(examples, sgd=False), then"
+                f" nlp.get_pipe({self.name!r}).finish_update(optimizer)",
+                UserWarning,
+                stacklevel=2,
+            )
+        return True
 
     # Places of layers
 
@@ -211,11 +224,10 @@ class LayerSource(ConfigOnly):
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
-        version = shim_of(self.model).version
-        if batch.layers is not None and batch.version != version:
+        if batch.layers is not None and self._is_outdated(batch):
             batch = self._batch = _Batch(list(batch.docs.values()))
         if batch.layers is None:
-            batch.version, own = version, list(batch.docs.values())
+            batch.version, own = shim_of(self.model).version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
@@ -245,11 +257,6 @@ class LayerSource(ConfigOnly):
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
-
-    def _copies_of_cached(self, docs: Sequence[Doc]) -> ComputedLayers:
-        """Return copies of cached layers to store on Docs, because a user may change the arrays of a Doc."""
-        version = shim_of(self.model).version
-        return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
         """Compute the layers of Docs on which the component did not run, and store them on the Docs. So `compute` must
@@ -296,7 +303,7 @@ class _Batch:
         """The version of the weights that computed the layers (`BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
-        self._gradient: dict[int, Any] = {}
+        self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
         """Return for each copy the Doc of this batch with the same words, or the copy itself if there is none."""
@@ -318,14 +325,14 @@ class _Batch:
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
-                if not self._gradient:
+                if not self.gradient:
                     xp = get_array_module(gradient)
-                    self._gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
-                self._gradient[id(array)] += gradient
+                    self.gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
+                self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
         """Run the backward pass, if any listener has added a gradient. Return the sum of squares of the gradient."""
-        gradient = list(self._gradient.values())
+        gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0
         self.backprop(gradient)

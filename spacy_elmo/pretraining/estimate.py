@@ -13,7 +13,7 @@ import torch
 from ..bilm.weights import Weights
 from .config import PretrainConfig
 from .corpus.prepared import Corpus
-from .run import train
+from .training.loop import train
 
 _STEPS = 5
 _EVAL_TOKENS = 4096

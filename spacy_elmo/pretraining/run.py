@@ -1,18 +1,14 @@
-"""A run from raw text to a weights file: `spacy_elmo.pretrain`, the stages of a run, and the training loop, which
-writes the files of the run."""
+"""A run from raw text to a weights file: `spacy_elmo.pretrain`, and the stages of a run."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from ..bilm.weights import Weights
 from ..run_lock import locked_folder
@@ -21,16 +17,11 @@ from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
 from .report.report import write_report
 from .run_folder import FolderReady, corpus_folder, finish, has_checkpoint, prepare_run_folder
-from .training import checkpoint, distributed, log
+from .training import distributed
 from .training.allocation import reuse_memory
-from .training.distributed import Ranks
 from .training.initial_weights import read_initial_weights
 from .training.log import Progress
-from .training.trainer import Trainer
-
-_CPU = torch.device("cpu")
-_ALONE = Ranks()
-_CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
+from .training.loop import train
 
 
 @dataclass(frozen=True)
@@ -62,10 +53,6 @@ class Finished:
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
 """A stage of a run. `pretrain` passes it to `notify` when the run reaches it."""
-
-
-class PretrainingStopped(Exception):
-    """Signal that a run was stopped on request. The checkpoint contains its last step, so nothing is lost."""
 
 
 def _tell_nobody(stage: Stage) -> None:
@@ -165,77 +152,3 @@ def pretrain(
                 write_report(out)
             finish(out)
             notify(Finished(row))
-
-
-def train(
-    config: PretrainConfig,
-    corpus: Corpus,
-    out: Path,
-    *,
-    initial: Weights | None = None,
-    resume: bool = False,
-    device: torch.device = _CPU,
-    ranks: Ranks = _ALONE,
-    stop: threading.Event | None = None,
-) -> Iterator[Progress]:
-    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
-
-    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the number of the
-    step. So a run that was killed and resumed ends with the same weights as an uninterrupted run, bit for bit, on the
-    same machine with the same number of threads and processes.
-
-    Initial weights are evaluated first, so `model-best` is never worse than the initial weights.
-
-    Args:
-        initial: the weights of `paths.init`; None: random weights.
-        resume: continue from the checkpoint in `out`, if there is one.
-        ranks: the processes that train together. Each calls this function with the same folder.
-        stop: when a signal handler or another thread sets it, the run ends after the current step.
-
-    Raises:
-        OSError: the disk is full or not writable. The last checkpoint is unchanged.
-        ValueError: see `Trainer`; the checkpoint belongs to another corpus or vocabulary; or a loss or gradient is not
-            finite (the message names the step).
-        PretrainingStopped: `stop` was set, and a checkpoint has been written.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(config, corpus, device, ranks, initial)
-    state = checkpoint.load(out / _CHECKPOINT) if resume else None
-    if state is not None:
-        trainer.load_state(state, out / _CHECKPOINT)
-    is_start, is_given = state is None, initial is not None
-    del initial, state  # each is as large as the model
-    if ranks.first:
-        log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
-    if is_start and is_given:
-        progress = trainer.evaluate_start()
-        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
-        yield progress
-    while not trainer.is_finished:
-        row = trainer.advance()
-        step, is_finished = trainer.position.step, trainer.is_finished
-        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
-        save = is_stopped or is_finished or step % config.training.save_every == 0
-        if save or row is not None:
-            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
-        if row is not None:
-            yield row
-        if is_stopped:
-            raise PretrainingStopped(f"Stopped after step {step:,}, and saved a checkpoint of it")
-
-
-def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is written last: if the process is killed before, the
-    resumed run repeats the step and writes all files."""
-    if progress is not None:
-        if progress.best:
-            _write_weights(trainer, out / "model-best.safetensors", progress)
-        log.append_row(out / _LOG, progress)
-    if trainer.is_finished:
-        _write_weights(trainer, out / "model-last.safetensors", progress)
-    if save:
-        checkpoint.save(trainer.state(), out / _CHECKPOINT)
-
-
-def _write_weights(trainer: Trainer, path: Path, progress: Progress | None) -> None:
-    trainer.weights(progress).save(path)

@@ -123,7 +123,7 @@ def test_nothing_is_scored_for_a_folder_that_is_not_there(folder):
     code, output = elmo_as_shown(
         "evaluate", folder / "lm.safetensors", folder / "a.txt", "--output", out
     )
-    assert code == 1 and "the folder of --output" in " ".join(output.split())
+    assert code == 1 and "the folder of metrics.json" in " ".join(output.split())
 
 
 def test_text_without_words_is_named(folder):

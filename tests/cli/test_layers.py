@@ -82,8 +82,8 @@ def test_pipeline_that_reads_no_layers(tmp_path):
     "out, problem",
     [
         ("out.pdf", "the name must end in .png, .html or .json"),
-        ("nowhere/out.png", "the folder of --out, does not exist"),
-        ("folder.png", "is a folder; --out is the file to write"),
+        ("nowhere/out.png", "the folder of out.png, does not exist"),
+        ("folder.png", "is a folder; give"),
     ],
 )
 def test_impossible_files(trained, tmp_path, out, problem):

@@ -113,7 +113,7 @@ def test_a_pipeline_will_do(folder):
         ({"train": "plain.jsonl"}, "No word of the training text has a sense"),
         ({"test": "plain.jsonl"}, "plain.jsonl: no word has a sense"),
         ({"test": "none.jsonl"}, "none.jsonl"),
-        ({"out": "nowhere/a.json"}, "the folder of --out, does not exist"),
+        ({"out": "nowhere/a.json"}, "the folder of a.json, does not exist"),
     ],
 )
 def test_errors(folder, monkeypatch, change, problem):

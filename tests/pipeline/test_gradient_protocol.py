@@ -89,6 +89,49 @@ def test_one_batch_late_in_hand_written_loops(weights):
     assert pipelines.changed(before, pipelines.parameters(nlp))
 
 
+def test_weights_changed_by_hand_between_two_steps(weights):
+    """The gradient of the first batch cannot be computed any more, and that is said; the second one trains."""
+    nlp = listening(weights, "one")
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one")
+    lost, used = {}, {}
+    nlp.update(pipelines.examples(nlp), sgd=optimizer, losses=lost)
+    pipelines.change(nlp, 1)
+    before = pipelines.parameters(nlp)
+    with pytest.warns(UserWarning, match="'elmo'.* gradient is lost"):
+        nlp.update(pipelines.examples(nlp), sgd=optimizer, losses=used)
+    assert not pipelines.changed(before, pipelines.parameters(nlp))
+    nlp.update(pipelines.examples(nlp), sgd=optimizer)
+    assert pipelines.changed(before, pipelines.parameters(nlp))
+    assert lost["elmo"] == 0 and used["elmo"] > 0
+
+
+def test_weights_changed_by_hand_between_two_listeners(weights):
+    """The second one gets the layers of the present weights, which only its gradient reaches."""
+    nlp = listening(weights, "one", "two")
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one", "two")
+    batch = pipelines.examples(nlp)
+    nlp.get_pipe("elmo").update(batch)
+    nlp.get_pipe("one").update(batch, sgd=False)
+    pipelines.change(nlp, 1)
+    with pytest.warns(UserWarning, match="'elmo'.* gradient is lost"):
+        nlp.get_pipe("two").update(batch, sgd=False)
+    expected = one_step(weights, "one", prepare=lambda nlp: pipelines.change(nlp, 1))
+    assert_same(gradients(nlp), expected)
+
+
+def test_a_new_run_needs_no_gradient_of_the_old_one(weights):
+    """`initialize` ends the last batch of a loop with `sgd=optimizer`, and nothing warns."""
+    nlp = listening(weights, "one")
+    for _ in range(2):
+        optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+        pipelines.awaken(nlp, "one")
+        before = pipelines.parameters(nlp)
+        assert nlp.update(pipelines.examples(nlp), sgd=optimizer)["elmo"] == 0
+        assert not pipelines.changed(before, pipelines.parameters(nlp))
+
+
 def test_two_listeners_in_one_component(weights):
     """In spaCy the order of their backward passes decides what reaches the upstream."""
     nlp = pipelines.blank(weights, frozen=False)

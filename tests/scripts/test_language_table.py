@@ -44,7 +44,7 @@ def test_the_page_is_up_to_date():
 def test_figures_that_are_not_there_have_no_column(models, tmp_path):
     written = tables(models, tmp_path / "report")
     first, _, greek, latin = written.splitlines()
-    assert first == "| model | language | size | words read | licence |"
+    assert first == "| model | language | size | training words | licence |"
     assert "| Ancient Greek |" in greek
     assert latin.startswith("| [la_elmo_mini_v1](../models/la_elmo_mini) | Latin | 0.")
     assert latin.endswith(" MB | 22 million | CC0 1.0 |")

@@ -13,7 +13,8 @@ from ..config import BiLMConfig
 from .alphabet import BOUNDARIES, N_MARKS, Alphabet
 from .alphabet import PADDING as ALPHABET_PADDING
 from .char_ids import BOS, EOS, N_CHARACTERS, PADDING, UNK, char_ids
-from .character_cnn import CharacterCNN, Dense
+from .character_cnn import CharacterCNN
+from .dense import Dense
 
 _OOV = "<oov>"
 

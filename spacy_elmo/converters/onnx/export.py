@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from ...bilm.weights import Weights
-from ...files import atomic_write
+from ...files import atomic_write, check_output_file
 
 # The file is one message of protobuf, at most 2**31 bytes; the remainder is for the graph and the names of the rows.
 _MAX_BYTES = 2_000_000_000
@@ -29,7 +29,7 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
         ValueError: the weights are larger than such a file can be, or onnx is missing.
     """
     path = Path(path)
-    _check(path, force)
+    check_output_file(path, force=force)
     weights = weights.without_head()
     size = 4 * sum(tensor.numel() for tensor in weights.tensors.values())
     if size > _MAX_BYTES:
@@ -56,12 +56,3 @@ def _content(weights: Weights) -> bytes:
     }
     set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model.SerializeToString()
-
-
-def _check(path: Path, force: bool) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the .onnx file to write")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}, the folder of {path.name}, does not exist")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; to overwrite it, set force (`--force`)")

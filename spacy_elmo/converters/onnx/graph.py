@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ...bilm.lstm import LSTMLayer
 from ...bilm.model import BiLM
-from ...bilm.words.character_cnn import CharacterCNN, Dense, Highway
+from ...bilm.words.character_cnn import CharacterCNN, Highway
+from ...bilm.words.dense import Dense
 from ...bilm.words.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 
 # Supported by onnxruntime 1.14 (February 2023) and later.

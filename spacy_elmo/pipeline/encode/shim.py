@@ -87,11 +87,6 @@ class BiLMShim(PyTorchShim):
                     self._load()
 
     @property
-    def device(self) -> torch.device:
-        """The device of the network. The network is loaded if necessary."""
-        return self.bilm.device
-
-    @property
     def config(self) -> BiLMConfig:
         """The config of the network. The network is loaded if necessary."""
         return self.bilm.config
@@ -309,13 +304,9 @@ class BiLMShim(PyTorchShim):
         self._set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
-        actual = vars(weights.config)
-        stated = vars(BiLMConfig(**{**actual, **self.shape}))
-        mismatches = [
-            f"{name} = {stated[name]} (not {actual[name]})"
-            for name in actual
-            if stated[name] != actual[name]
-        ]
+        stated = BiLMConfig(**{**vars(weights.config), **self.shape})
+        differences = stated.differences(weights.config)
+        mismatches = [f"{name} = {ours} (not {its})" for name, ours, its in differences]
         if mismatches:
             raise ValueError(
                 f"The config of the biLM does not match {source}: {', '.join(mismatches)}. Set them to null to use"
@@ -346,6 +337,6 @@ class BiLMShim(PyTorchShim):
         require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
+        self._counters, self._version = change_counters(bilm), new_version()
         # The network is set last: as soon as other threads see it, they use the attributes above.
         self._model = bilm
-        self._version = new_version()

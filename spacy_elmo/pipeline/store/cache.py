@@ -27,8 +27,8 @@ from ..factory_options import SpanGetter
 
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
-# Largest number of predicted Docs whose keys are remembered. A dev set has fewer, and the keys need a few megabytes.
-_MOST_ASKED = 100_000
+MOST_KEYS = 200_000
+"""Largest number of Docs whose keys are remembered. A dev set has fewer, and the keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -40,7 +40,7 @@ class LayerCache:
 
     Args:
         megabytes: bound on its memory; 0: store nothing in memory.
-        folder: folder that also stores all entries; None: no folder.
+        folder: folder that also stores the entries of a frozen biLM; None: no folder.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -62,8 +62,9 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise only the layers of two kinds of Docs are stored: those that
-                `mark_training` has marked, and those that are predicted for the second time, such as dev Docs.
+            keep: store all computed layers. Otherwise only the layers of two kinds of Docs are stored, if there is
+                space: those that `mark_training` has marked, and those that are predicted for the second time, such as
+                dev Docs.
 
         Raises:
             OSError: the folder cannot be written.
@@ -73,47 +74,41 @@ class LayerCache:
             return model.predict(list(docs))
         entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
         entries.in_use = entries.in_use or keep
-        layers: list[Any] = [entries.find(key, model.ops) for key in keys]
+        layers: list[Any] = [entries.find(key, model.ops, evict=keep) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
         # False if another thread has changed the weights meanwhile.
         unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
-            if not unchanged:
-                continue
-            trained = keep or keys[row] in entries.training
-            if trained or keys[row] in entries.asked:
-                # Dev Docs get only the space that training Docs leave.
-                entries.store(keys[row], array, evict=trained)
+            if unchanged and (keep or keys[row] in entries.asked):
+                entries.store(keys[row], array, evict=keep)
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
-            elif entries.in_use and len(entries.asked) < _MOST_ASKED:
-                entries.asked.add(keys[row])
+            elif entries.in_use:
+                entries.remember(keys[row : row + 1])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
-            entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
         """Return the entries of the current weights. If the weights have changed, these entries are new and empty."""
         shim = shim_of(model)
-        version = shim.version
         with self._lock:
-            if self._entries.version != version:
+            # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
+            if self._entries.version != (version := shim.version):
                 files = None
-                if self.folder is not None:
+                # The weights of a trained biLM change at each step, so its files would never be read again.
+                if self.folder is not None and shim.trainable is None:
                     kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
                     files = LayerFiles(self.folder, kind)
                 self._entries = _Entries(version, files, self.megabytes * 1e6)
             return self._entries
-
-    def __deepcopy__(self, memo: Any) -> LayerCache:
-        return LayerCache(self.megabytes, self.folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes, self.folder)
@@ -134,18 +129,22 @@ class _Entries:
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
-        self.training: set[bytes] = set()
-        """The keys of Docs that are training data."""
         self.asked: set[bytes] = set()
-        """The keys of other Docs that have been predicted once."""
+        """The keys of Docs that have been predicted once or marked as training data."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def find(self, key: bytes, ops: Ops) -> Floats3d | None:
-        """Return the layers of a Doc from memory or from the files; None if neither has them."""
+    def remember(self, keys: Sequence[bytes]) -> None:
+        """Remember Docs, so that their layers are stored when they are computed again. There is a largest number."""
+        if len(self.asked) < MOST_KEYS:
+            self.asked.update(keys)
+
+    def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
+        """Return the layers of a Doc from memory or from the files; None if neither has them. What comes from a file is
+        then kept in memory (see `store`)."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -154,22 +153,21 @@ class _Entries:
         if array is None:
             return None
         layers = ops.asarray3f(array, dtype=array.dtype)
-        self.store(key, layers)
+        self.store(key, layers, evict=evict)
         return layers
 
-    def store(self, key: bytes, layers: Floats3d, *, evict: bool = True) -> None:
+    def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
         """Keep layers in memory. If there is no space, remove the least recently used layers; without `evict`, keep
         nothing."""
-        size = _size(layers)
+        size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
-            if size > self._capacity or not evict and self._bytes + size > self._capacity:
+            space = self._capacity if evict else self._capacity - self._bytes
+            if size > space or key in self._layers:
                 return
-            if key in self._layers:
-                self._bytes -= _size(self._layers.pop(key))
             self._layers[key] = layers
             self._bytes += size
             while self._bytes > self._capacity:
-                self._bytes -= _size(self._layers.popitem(last=False)[1])
+                self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
 
 
 class LayerFiles:
@@ -232,7 +230,3 @@ def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     ]
     sizes = [len(orths).to_bytes(8, "little") for orths in words]
     return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
-
-
-def _size(layers: Floats3d) -> int:
-    return _ENTRY_BYTES + layers.nbytes

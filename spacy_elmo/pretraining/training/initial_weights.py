@@ -53,12 +53,8 @@ def read_initial_weights(
     initial = _read(path, resumed)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
-    expected, actual = vars(config.bilm), vars(initial.config)
-    mismatches = [
-        f"{name} = {expected[name]!r}, but {actual[name]!r} in the file"
-        for name in expected
-        if expected[name] != actual[name]
-    ]
+    differences = config.bilm.differences(initial.config)
+    mismatches = [f"{name} = {ours!r}, but {its!r} in the file" for name, ours, its in differences]
     if mismatches:
         raise ValueError(
             f"[model] differs from the network of paths.init = {path}. Use the values of the file:\n  "
@@ -88,9 +84,8 @@ def _read(path: str, resumed: Path | None) -> Weights:
             raise
         weights = Weights.load(own)
         card = weights.card.get("init")
-        if not isinstance(
-            card, dict
-        ):  # the run started without `paths.init`, or the user's card has its own "init"
+        # If not, the run started without `paths.init`, or the user's card has its own "init".
+        if not isinstance(card, dict):
             raise
         return dataclasses.replace(weights, card=card)
 

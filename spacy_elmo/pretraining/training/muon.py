@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...bilm.lstm import LSTMLayer
-from ...bilm.words.character_cnn import Dense
+from ...bilm.words.dense import Dense
 from .newton_schulz import nearly_orthogonal
 
 _MIN_SIZE = 64

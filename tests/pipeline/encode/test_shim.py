@@ -1,6 +1,7 @@
 """Loading, copies, averages and bytes of the biLM inside a thinc model."""
 
 import copy
+import itertools
 import pickle
 import threading
 import time
@@ -70,6 +71,17 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
     shim.configure(BiLMOptions(weights=str(tmp_path / "absent.safetensors")))
     with pytest.raises(OSError, match="absent"):
         shim.bilm  # noqa: B018
+
+
+def test_loading_is_one_change(shim, monkeypatch):
+    """Of two threads that read the version after it, none gives the weights another one."""
+    numbers = itertools.count()
+    monkeypatch.setattr(module, "new_version", lambda: next(numbers))
+    versions = []
+    for load in (shim.ensure_loaded, shim.initialize, lambda: shim.from_bytes(shim.to_bytes())):
+        load()
+        versions.append(shim.version)
+    assert versions == [0, 1, 2]
 
 
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):

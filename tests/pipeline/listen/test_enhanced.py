@@ -269,7 +269,7 @@ def test_bilm_learns_from_both_sides(weights):
 
 # The entity linker reads sentences as Docs of their own, which carry no layers.
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
-@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "multi"])
+@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "treebank"])
 def test_consumers(weights, tmp_path, name):
     """Shapes, learning, and saving and loading, though the width is not known before `initialize`."""
     shipped = consumers.config(name, weights, tmp_path)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import threading
 import warnings
 from dataclasses import replace
@@ -15,6 +16,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
@@ -113,6 +115,34 @@ def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_pat
         assert_array_equal(*one.get_or_compute(model, [doc], keep=True), new)
 
 
+def test_weights_that_change_while_their_version_is_read(nlp, read, monkeypatch):
+    """What another thread stores for the new weights meanwhile stays."""
+    model, computed = read
+    cache, (doc, other) = LayerCache(1), docs(nlp)[:2]
+    version = BiLMShim.version
+
+    def train():
+        with torch.no_grad():
+            shim_of(model).bilm.lstm[1].bias += 1
+        cache.get_or_compute(model, [doc], keep=True)
+
+    thread = threading.Thread(target=train)
+
+    def read_slowly(shim):
+        found = version.__get__(shim)
+        monkeypatch.setattr(BiLMShim, "version", version)
+        thread.start()
+        thread.join(timeout=1)  # it cannot end if it waits for this one
+        return found
+
+    monkeypatch.setattr(BiLMShim, "version", property(read_slowly))
+    cache.get_or_compute(model, [other], keep=True)
+    thread.join()
+    before = len(computed)
+    cache.get_or_compute(model, [doc], keep=True)
+    assert computed[before:] == [0]
+
+
 def test_keys_tell_words_and_spans_apart(nlp):
     some = docs(nlp, (["a", "b"], ["a", "b"], ["ab"], ["a", "b", "."], []))
     for get_spans in (rule_spans, whole_docs):
@@ -187,6 +217,18 @@ def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
     for epoch in range(4):
         pipelines.step(nlp, optimizer, exclude=["elmo"], annotates=["elmo"])
         assert sum(computed) == 3 * min(epoch + 1, 2)
+
+
+def test_only_so_many_docs_are_remembered(weights, monkeypatch):
+    """Here one; the others are computed in every epoch."""
+    monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
+    nlp = pipelines.listening(weights, frozen=True)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+    for expected in (3, 6, 8, 10):
+        for example in pipelines.examples(nlp):
+            pipelines.step(nlp, optimizer, [example], annotates=["elmo"])
+        assert sum(computed) == expected
 
 
 @pytest.mark.parametrize("cache_mb", [0, 1])
@@ -303,6 +345,18 @@ def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
         assert sum(computed) == 0
 
 
+def test_the_dev_part_from_disk_takes_the_space_that_is_left(weights, folder, monkeypatch):
+    """Memory keeps the training Docs, which a folder without their files shows."""
+    train_on(*in_training(weights, folder))
+    nlp, elmo = in_training(weights, folder)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    elmo.predict(docs(nlp)[2:])
+    shutil.rmtree(folder)
+    computed = counted(elmo.model, monkeypatch)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    assert sum(computed) == 0
+
+
 @pytest.mark.parametrize("other", ["weights", "dtype"])
 def test_disk_of_other_weights_or_another_precision(
     weights, tmp_path_factory, folder, monkeypatch, other
@@ -332,6 +386,24 @@ def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
     read = counted(elmo.model, monkeypatch)
     train_on(nlp, elmo)
     assert sum(read) == 0
+
+
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_only_a_frozen_bilm_writes_files(weights, folder):
+    """One that is trained has other weights after each step, and `rehearse` and the dev part read it in between."""
+    nlp = pipelines.listening(weights, unfreeze_at=1, cache_dir=str(folder))
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    optimizer = nlp.resume_training()
+    raw = [Example.from_dict(nlp.make_doc(text), {}) for text in TEXTS]
+    written = []
+    for _ in range(4):
+        pipelines.step(nlp, optimizer)
+        nlp.rehearse(raw, sgd=optimizer)
+        for _ in range(2):
+            list(nlp.pipe(TEXTS))
+        written.append(len({path.parent for path in files(folder)}))
+    assert written == [1, 1, 1, 1]
 
 
 def test_several_at_once(weights, folder):

@@ -22,8 +22,8 @@ from spacy_elmo.pretraining.report.chart import (  # fmt: skip
     thinned,
 )
 from spacy_elmo.pretraining.report.report import report, write_report
-from spacy_elmo.pretraining.run import train
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
+from spacy_elmo.pretraining.training.loop import train
 
 
 def row(step, **fields):

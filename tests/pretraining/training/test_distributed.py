@@ -14,9 +14,9 @@ from confection import Config
 from torch import nn
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining import run
 from spacy_elmo.pretraining.training import checkpoint, loss
 from spacy_elmo.pretraining.training import distributed as ranks
+from spacy_elmo.pretraining.training.loop import train
 from tests.processes import command, start, start_together, torchrun_variables
 
 DEADLINE = 120
@@ -188,11 +188,11 @@ print(group())
 
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
-    next(run.train(make_config(), corpus, tmp_path / "run"))
+    next(train(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
     with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
-        next(run.train(make_config(), corpus, tmp_path / "run", resume=True))
+        next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
 def test_a_gpu_that_is_not_there():

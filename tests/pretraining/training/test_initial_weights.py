@@ -16,7 +16,7 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.report.report import write_report
 from spacy_elmo.pretraining.report.statistics import statistics
-from spacy_elmo.pretraining.run import CorpusReady, pretrain, train
+from spacy_elmo.pretraining.run import CorpusReady, pretrain
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training.initial_weights import (
     InitialModel,
@@ -24,6 +24,7 @@ from spacy_elmo.pretraining.training.initial_weights import (
     read_initial_weights,
 )
 from spacy_elmo.pretraining.training.log import Progress
+from spacy_elmo.pretraining.training.loop import train
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
 

@@ -11,7 +11,7 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig, Training
-from spacy_elmo.pretraining.run import train
+from spacy_elmo.pretraining.training.loop import train
 from spacy_elmo.pretraining.training.muon import Muon, muon_matrices
 from spacy_elmo.pretraining.training.optimization import optimizers, take_step
 from tests import tiny

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining import run
-from spacy_elmo.pretraining.run import PretrainingStopped, train
-from spacy_elmo.pretraining.training import checkpoint, loss, trainer
+from spacy_elmo.pretraining.training import checkpoint, loop, loss, trainer
+from spacy_elmo.pretraining.training.loop import PretrainingStopped, train
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
@@ -145,7 +144,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
-                run.log.json,
+                loop.log.json,
                 "dumps",
                 stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
             )
@@ -155,10 +154,10 @@ def test_a_stop_between_any_two_writes_loses_nothing(
         else:
             name = f"model-{moment}.safetensors"
             write = stopping(
-                run._write_weights,
+                loop._write_weights,
                 lambda trainer, path, _: trainer.position.step == 20 and path.name == name,
             )
-            patch.setattr(run, "_write_weights", write)
+            patch.setattr(loop, "_write_weights", write)
         with pytest.raises(Stop):
             list(train(make_config(), corpus, tmp_path / "broken"))
     list(train(make_config(), corpus, tmp_path / "broken", resume=True))
