@@ -144,8 +144,7 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a batch, whose layers are computed when they are first read. They get a gradient if the biLM is
-        trained.
+        """Begin a batch. Its layers are computed when they are first read, with a graph if the biLM is trained.
 
         Returns:
             the loss of the previous batch (see `backward`).
@@ -180,8 +179,7 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """Run the backward pass of the batch with the sum of the gradients, and end the batch. A batch that no listener
-        has read yet does not end.
+        """Run the backward pass with the sum of the gradients, and end the batch if any listener has read it.
 
         Returns:
             the sum of squares of the gradient, which spaCy shows as the loss of elmo.
@@ -219,8 +217,7 @@ class LayerSource(ConfigOnly):
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch. The first call computes the layers of all its Docs, and so does the
-        first call after a change of the weights."""
+        """Return the layers of Docs in the batch. The first call, or the first after a weight change, computes all."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
@@ -278,8 +275,7 @@ class LayerSource(ConfigOnly):
         return computed
 
     def is_disabled(self) -> bool:
-        """Return True if the component is disabled in its pipeline; False if the pipeline is unknown, as after sourcing
-        or unpickling."""
+        """Return True if the component is disabled in its pipeline; False if the pipeline is unknown."""
         nlp = self.pipeline.nlp
         return nlp is not None and any(
             getattr(pipe, "source", None) is self and name in nlp.disabled
