@@ -29,7 +29,9 @@ def convert(paths: list[Path], labels: dict[str, str]) -> DocBin:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         if not found:
-            raise ValueError(f"{path}: no sentence in it; expected lines of token, tab, tag")
+            raise ValueError(
+                f"{path} has no sentence; it needs lines with a token, a tab and a tag"
+            )
         for doc in found:
             unused -= {span.label_ for span in doc.ents}
             doc.ents = [
@@ -38,7 +40,7 @@ def convert(paths: list[Path], labels: dict[str, str]) -> DocBin:
             ]
             docs.add(doc)
     if unused:
-        raise ValueError(f"No name has the label {', '.join(sorted(unused))}: correct --labels")
+        raise ValueError(f"No name has the label {', '.join(sorted(unused))}. Correct --labels")
     return docs
 
 
@@ -48,9 +50,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("part", choices=["train", "dev", "test"])
     parser.add_argument("out", type=Path, metavar="OUT.spacy")
-    parser.add_argument("--sets", required=True, help="names of the sets, with commas")
+    parser.add_argument("--sets", required=True, help="names of the sets, separated by commas")
     parser.add_argument(
-        "--labels", default="", help="OLD=NEW for each label to change, with commas"
+        "--labels", default="", help="OLD=NEW for each label to change, separated by commas"
     )
     args = parser.parse_args()
     paths = [args.folder / f"{name}-{args.part}.tsv" for name in args.sets.split(",")]

@@ -21,7 +21,7 @@ def join(paths: list[Path]) -> Language:
     for path, other in zip(paths[1:], others, strict=True):
         if _checksum(other) != checksum:
             raise ValueError(
-                f"{path} has another biLM than {paths[0]}: train both with the same weights"
+                f"{path} has another biLM than {paths[0]}. Train both with the same weights"
             )
         for name in other.pipe_names:
             if name != "elmo":

@@ -58,7 +58,7 @@ def main() -> None:
     args = parser.parse_args()
     for name, licence in args.source:
         if not licence:
-            raise SystemExit(f"The licence of {name} is empty: give it, such as CC BY-SA 4.0")
+            raise SystemExit(f"The licence of {name} is empty: set it, for example to CC BY-SA 4.0")
     try:
         meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
     except (OSError, ValueError) as error:

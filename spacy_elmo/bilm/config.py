@@ -229,7 +229,7 @@ class BiLMConfig:
         return sum(number for _, number in self.filters)
 
     def differences(self, other: BiLMConfig) -> list[tuple[str, Any, Any]]:
-        """Return each field that differs from that of another configuration: name, own value, the other's value."""
+        """Return the fields in which two configurations differ: name, value here, value in the other."""
         others = vars(other)
         return [(n, value, others[n]) for n, value in vars(self).items() if value != others[n]]
 

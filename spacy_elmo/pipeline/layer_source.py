@@ -102,7 +102,7 @@ class LayerSource(ConfigOnly):
         (n_tokens, width). Layers that are stored on a Doc are ignored. The caller may change the arrays.
 
         The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of another Doc are
-        cached when it is predicted for the second time, so dev Docs are computed twice instead of in every evaluation.
+        cached when it is predicted for the second time, so dev Docs are computed twice, not in every evaluation.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
@@ -143,8 +143,7 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a batch, whose layers are computed when they are first read. They get a gradient if the biLM is
-        trained.
+        """Begin a batch. Its layers are computed when they are first read, with a graph if the biLM is trained.
 
         Returns:
             the loss of the previous batch (see `backward`).
@@ -212,8 +211,7 @@ class LayerSource(ConfigOnly):
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch. The first call computes the layers of all its Docs, and so does the
-        first call after a change of the weights."""
+        """Return the layers of Docs in the batch. The first call, or the first after a weight change, computes all."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
@@ -271,8 +269,7 @@ class LayerSource(ConfigOnly):
         return computed
 
     def is_disabled(self) -> bool:
-        """Return True if the component is disabled in its pipeline; False if the pipeline is unknown, as after sourcing
-        or unpickling."""
+        """Return True if the component is disabled in its pipeline; False if the pipeline is unknown."""
         nlp = self.pipeline.nlp
         return nlp is not None and any(
             getattr(pipe, "source", None) is self and name in nlp.disabled

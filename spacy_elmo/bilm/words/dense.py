@@ -1,4 +1,4 @@
-"""Dense layers, also prepacked for inference."""
+"""Dense layers, and their prepacked form, which can only predict."""
 
 from __future__ import annotations
 

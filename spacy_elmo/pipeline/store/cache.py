@@ -28,7 +28,7 @@ from ..factory_options import SpanGetter
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of Docs that are remembered before their layers are stored. Their keys need 20 megabytes."""
+"""Largest number of Docs whose keys are remembered. A dev set has fewer, and the keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -99,10 +99,10 @@ class LayerCache:
         """Return the entries of the current weights. If the weights have changed, these entries are new and empty."""
         shim = shim_of(model)
         with self._lock:
-            # Read inside the lock: a thread that has read an old version must not replace the entries of a new one.
+            # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
             if self._entries.version != (version := shim.version):
                 files = None
-                # A trained biLM would begin a folder at each step, for layers that nobody reads again.
+                # The weights of a trained biLM change at each step, so its files would never be read again.
                 if self.folder is not None and shim.trainable is None:
                     kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
                     files = LayerFiles(self.folder, kind)
@@ -129,7 +129,7 @@ class _Entries:
         self.version = version
         self.files = files
         self.asked: set[bytes] = set()
-        """The keys of Docs that have been predicted once, or marked."""
+        """The keys of Docs that have been predicted once or marked as training data."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
@@ -155,7 +155,8 @@ class _Entries:
         return layers
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
+        """Keep layers in memory. If there is no space, remove the least recently used layers; without `evict`, keep
+        nothing."""
         size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
             space = self._capacity if evict else self._capacity - self._bytes

@@ -84,7 +84,7 @@ def _read(path: str, resumed: Path | None) -> Weights:
             raise
         weights = Weights.load(own)
         card = weights.card.get("init")
-        # The run started without `paths.init`, or the card of the user has its own "init".
+        # If not, the run started without `paths.init`, or the user's card has its own "init".
         if not isinstance(card, dict):
             raise
         return dataclasses.replace(weights, card=card)
