@@ -11,6 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model, Optimizer
 
+from spacy_elmo.bilm.kernels import native
+
 TEXTS = [
     "Anna met Bob in Paris. It rained!",
     "The bank in Rome is old.\n\nShe sat  on it, by the river.",
@@ -137,10 +139,31 @@ def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]
     return [doc._.elmo_layers for doc in nlp.pipe(texts, **pipe)]
 
 
+def close(got: np.ndarray, expected: np.ndarray) -> bool:
+    """Return True if all differences are within the project's bound.
+
+    It is 1e-5 times the largest magnitude of each layer, or 1e-5 if that is smaller than 1; for float16, 2**-10 times.
+    """
+    if got.shape != expected.shape or not got.size:
+        return got.shape == expected.shape
+    axes = (1, 2) if got.ndim == 3 else None
+    relative = 2.0**-10 if got.dtype == np.float16 else 1e-5
+    bound = relative * np.maximum(1, np.abs(expected).max(axis=axes, keepdims=True))
+    return bool((np.abs(got - expected) <= bound).all())
+
+
+def same(got: np.ndarray, expected: np.ndarray) -> bool:
+    """Return True if all bits are equal, as float32 promises on a CPU with kernels. Without kernels, see `close`."""
+    if native.processor() is None:
+        return close(got, expected)
+    return got.shape == expected.shape and got.tobytes() == expected.tobytes()
+
+
 def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
-    """Check the project's bound: differences of at most 1e-5 times the largest magnitude of each layer, or 1e-5 if that
-    is smaller than 1."""
-    assert got.shape == expected.shape
-    if got.size:
-        bound = 1e-5 * np.maximum(1, np.abs(expected).max(axis=(1, 2), keepdims=True))
-        assert (np.abs(got - expected) <= bound).all()
+    """Check that arrays are `close`."""
+    assert close(got, expected)
+
+
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Check that arrays have one type and are the `same`."""
+    assert got.dtype == expected.dtype and same(got, expected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -13,16 +12,18 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
-from ..bilm.head import log_softmax
+from ..bilm.head import Head, log_softmax
 from ..bilm.likelihood import (
     build_language_model,
     log_probabilities,
     opening_states,
     softmax_classes,
 )
+from ..bilm.model import BiLM, plain_inference
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..catalogue.weight_names import find_weights
+from ..pipeline.encode.parameters import change_counters
 from ..pipeline.encode.sequences import Sequences
 from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
@@ -60,6 +61,17 @@ class TokenScores:
     (2, n_sentences) float32."""
 
 
+class _Prepared(NamedTuple):
+    """The network and the head of a language model, packed for inference."""
+
+    counters: list[tuple[int, int]]
+    """The change counters of the parameters when they were packed (see `change_counters`)."""
+    bilm: BiLM
+    head: Head
+    opening: Tensor
+    """The states of `opening_states`, (2, P)."""
+
+
 class LanguageModel:
     """Language model that scores the tokens of Docs and finds substitutes for them.
 
@@ -83,6 +95,7 @@ class LanguageModel:
     ) -> None:
         bilm, head = build_language_model(weights)
         self._bilm, self._head = bilm.to(device), head.to(device)
+        self._prepared: _Prepared | None = None
         self._vocabulary = weights.vocabulary
         self._rows = {word: row for row, word in enumerate(weights.vocabulary)}
         self._special_rows = torch.tensor(
@@ -111,17 +124,22 @@ class LanguageModel:
             ValueError: the spans overlap.
         """
         sequences = self._sequences(doc)
-        token_ids = self._bilm.token_ids(sequences.words)
-        spelling = self._bilm.config.spelling
+        with plain_inference(self._bilm.device):
+            return self._score(sequences)
+
+    def _score(self, sequences: Sequences) -> TokenScores:
+        ready, n_tokens = self._prepare(), sequences.n_tokens
+        token_ids = ready.bilm.token_ids(sequences.words)
+        spelling = ready.bilm.config.spelling
         classes = softmax_classes(sequences.words, self._rows, spelling)
-        words = np.full((2, len(doc)), np.nan, dtype=np.float32)
-        unknown = np.zeros(len(doc), dtype=bool)
+        words = np.full((2, n_tokens), np.nan, dtype=np.float32)
+        unknown = np.zeros(n_tokens, dtype=bool)
         unknown[sequences.tokens] = classes[sequences.rows] == self._rows[UNK]
         closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
         starts = np.cumsum(sequences.lengths) - sequences.lengths
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             scores = log_probabilities(
-                self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
+                ready.bilm, ready.head, token_ids, classes, sequences.rows[batch], lengths,
                 max_words=self._max_batch_tokens,
             )  # fmt: skip
             words[:, sequences.tokens[batch]] = scores.words
@@ -139,12 +157,13 @@ class LanguageModel:
 
         The words for "both" are the result of `substitutes`. The token must not be whitespace.
         """
-        contexts = self._contexts(self._sequences(token.doc), np.array([token.i]))
-        row = self._rows.get(token.text, -1)
-        return {
-            context: self._best(contexts[directions], [row], n)[0]
-            for context, directions in _DIRECTIONS.items()
-        }
+        sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
+        with plain_inference(self._bilm.device):
+            contexts = self._contexts(sequences, np.array([token.i]))
+            return {
+                context: self._best(contexts[directions], [row], n)[0]
+                for context, directions in _DIRECTIONS.items()
+            }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
         """Return the n most probable words to replace each token, without the token itself; none for whitespace.
@@ -159,15 +178,17 @@ class LanguageModel:
         doc = tokens.doc
         start = tokens.start if isinstance(tokens, Span) else 0
         positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
-        contexts = self._contexts(self._sequences(doc), positions)
+        sequences = self._sequences(doc)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
         # Memory holds four blocks of logits: of the two directions, of their sum and of its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
-        for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
-            token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
-            best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
-            for position, words in zip(positions[block].tolist(), best, strict=True):
-                substitutes[position - start] = words
+        with plain_inference(self._bilm.device):
+            contexts = self._contexts(sequences, positions)
+            for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
+                token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
+                best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
+                for position, words in zip(positions[block].tolist(), best, strict=True):
+                    substitutes[position - start] = words
         return substitutes
 
     def _sequences(self, doc: Doc) -> Sequences:
@@ -178,11 +199,16 @@ class LanguageModel:
             )
         return sequences
 
-    @functools.cached_property
-    def _opening_states(self) -> Tensor:
-        return opening_states(self._bilm)
+    def _prepare(self) -> _Prepared:
+        """Return the packed network and head. They are packed again if a parameter has changed."""
+        counters = [*change_counters(self._bilm), *change_counters(self._head)]
+        ready = self._prepared
+        if ready is None or ready.counters != counters:
+            bilm = self._bilm.prepare_for_inference("float32")
+            head = self._head.prepare_for_inference()
+            ready = self._prepared = _Prepared(counters, bilm, head, opening_states(bilm))
+        return ready
 
-    @torch.no_grad()
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
         """Return the output of each direction for the context of n tokens, without the tokens: (2, n, P)."""
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
@@ -194,13 +220,14 @@ class LanguageModel:
             rows=sequences.rows[is_needed],
             tokens=sequences.tokens[is_needed],
         )
-        token_ids = self._bilm.token_ids(sequences.words)
+        ready = self._prepare()
+        token_ids = ready.bilm.token_ids(sequences.words)
         slots = np.full(sequences.n_tokens, -1)
         slots[positions] = np.arange(len(positions))
-        contexts = self._opening_states[:, None].repeat(1, len(positions), 1)
+        contexts = ready.opening[:, None].repeat(1, len(positions), 1)
         for lengths, batch in sequences.batches(self._max_batch_tokens):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
-            chunks = self._bilm.forward_chunks(
+            chunks = ready.bilm.forward_chunks(
                 token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
             )
             for chunk in chunks:
@@ -209,14 +236,14 @@ class LanguageModel:
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts
 
-    @torch.no_grad()
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
         """Return the n most probable words for each of m contexts (directions, m, P).
 
         Args:
             excluded: row of a word to leave out in each context, (m,); -1: leave out no word.
         """
-        scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
+        log_probabilities_of = self._prepare().head.log_softmax
+        scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = log_softmax(scores)
         for row, word in enumerate(excluded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -36,12 +37,21 @@ class Head(nn.Module):
         self.weight = nn.Parameter(torch.empty(words, width))
         # A column, so that its sparse gradient has rows like the gradient of the weight.
         self.bias = nn.Parameter(torch.empty(words, 1))
+        self._packed: MatmulWeight | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initialize as bilm-tf does: W normal with variance 1 / width, b 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
+
+    @torch.no_grad()
+    def prepare_for_inference(self) -> Head:
+        """Return a copy of the head that can only predict, with a packed matrix. It may ignore later changes of the
+        parameters."""
+        other = copy.copy(self)
+        other._packed = convert(self.weight.t(), torch.float32)
+        return other
 
     @property
     def rows_per_block(self) -> int:
@@ -78,7 +88,7 @@ class Head(nn.Module):
             targets: (M,) vocabulary rows.
         """
         rows = self.rows_per_block
-        matrix = convert(self.weight.detach().t(), matmul_dtype(hidden))
+        matrix = self._packed or convert(self.weight.detach().t(), matmul_dtype(hidden))
         losses = [
             _LogSumExp.apply(block, self.weight, self.bias[:, 0], matrix, None)
             - row_products(block, F.embedding(block_targets, self.weight))
@@ -89,7 +99,9 @@ class Head(nn.Module):
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
         """Return (M, V), the log-probability in nats of every word for each of a few rows, `hidden` (M, P)."""
-        return log_softmax(matmul(hidden, self.weight.t()).float() + self.bias[:, 0])
+        weight = self.weight.t()
+        logits = matmul(hidden, weight) if self._packed is None else self._packed(hidden)
+        return log_softmax(logits.float() + self.bias[:, 0])
 
 
 def log_softmax(scores: Tensor) -> Tensor:

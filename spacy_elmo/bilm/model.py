@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -237,6 +238,18 @@ class BiLM(nn.Module):
         zeros = next(self.parameters()).new_zeros
         h, c = (zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
         return [h for _ in levels], [c for _ in levels]
+
+
+@contextlib.contextmanager
+def plain_inference(device: torch.device) -> Iterator[None]:
+    """Compute without a graph, in the precision of the network. With autocast, the vectors that a prepared network
+    caches would be rounded. In inference mode, they could not be used outside it."""
+    with (
+        torch.inference_mode(False),
+        torch.no_grad(),
+        torch.autocast(device.type, enabled=False),
+    ):
+        yield
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:

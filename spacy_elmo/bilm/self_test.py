@@ -15,6 +15,7 @@ from torch import nn
 from .config import BiLMConfig
 from .head import Head
 from .model import BiLM
+from .overlap import write_means
 from .words.alphabet import BOUNDARIES, N_MARKS
 from .words.char_ids import BOS, EOS, UNK
 from .words.token_encoder import LexiconEncoder, WordEncoder
@@ -119,7 +120,20 @@ def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
                 targets = torch.arange(len(hidden)) % len(head.weight)
                 found["log-probabilities"] = digest(head.log_softmax(hidden).numpy())
                 found["losses"] = digest(head.full_loss(hidden, targets).numpy())
-    return found
+    return {**found, "overlapping spans": digest(_layers_of_spans(bilm))}
+
+
+def spans() -> list[range]:
+    """Return overlapping spans of the long text, which is `texts()["long"]`: up to six contain a word."""
+    return [range(start, min(start + 40, 150)) for start in range(0, 150, 9)] + [range(150)]
+
+
+def _layers_of_spans(bilm: BiLM) -> np.ndarray:
+    (sentence,) = texts()["long"]
+    vectors = layers_of(bilm, [[sentence[k] for k in span] for span in spans()])
+    layers = np.zeros((len(vectors), len(sentence), vectors.shape[2]), dtype=np.float32)
+    write_means(torch.from_numpy(layers), torch.from_numpy(vectors), np.concatenate(spans()))
+    return layers
 
 
 def small_networks() -> Iterator[tuple[str, dict[str, str]]]:

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from spacy_elmo.analysis.language_model import LanguageModel
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.kernels import native
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encode.spans import whole_docs, windows_v1
 from tests import oracle, tiny
@@ -136,9 +137,9 @@ def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypa
     model = LanguageModel(weights)
     whole = model.all_substitutes(doc, n=4)
     read = []
-    chunks = model._bilm.forward_chunks
+    chunks = BiLM.forward_chunks
     monkeypatch.setattr(
-        model._bilm, "forward_chunks", lambda *args: (read.append(list(args[2])), chunks(*args))[1]
+        BiLM, "forward_chunks", lambda *args: (read.append(list(args[3])), chunks(*args))[1]
     )
     for i in (3, 6, 9):
         alone = model.substitutes(doc[i], n=4)
@@ -184,6 +185,34 @@ def test_empty_docs(weights, nlp):
         assert model.score(doc).forward.shape == (len(words),)
         assert model.score(doc).closing.shape == (2, 0)
         assert model.all_substitutes(doc) == [[]] * len(words)
+
+
+def test_weights_that_change_afterwards(nlp, weights):
+    """The network shares the memory of the tensors, and is packed again."""
+    doc = Doc(nlp.vocab, words=TEXT)
+    own = Weights.from_bytes(weights.to_bytes())
+    model = LanguageModel(own)
+    before = model.score(doc), model.substitutes(doc[1])
+    with torch.no_grad():
+        own.tensors["lstm.1.bias"].add_(1)
+    fresh = LanguageModel(own)
+    np.testing.assert_array_equal(model.score(doc).forward, fresh.score(doc).forward)
+    assert model.substitutes(doc[1]) == fresh.substitutes(doc[1]) != before[1]
+    assert np.nanmax(np.abs(model.score(doc).forward - before[0].forward)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "mode", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode]
+)
+def test_modes_of_the_caller_change_nothing(weights, nlp, mode):
+    """Nor what is packed and cached at the first call."""
+    doc, words = (Doc(nlp.vocab, words=own) for own in (TEXT[:4], TEXT))
+    model, plain = LanguageModel(weights), LanguageModel(weights)
+    with mode():
+        first = model.score(doc), model.substitutes(doc[1])
+    np.testing.assert_array_equal(first[0].forward, plain.score(doc).forward)
+    assert first[1] == plain.substitutes(doc[1])
+    np.testing.assert_array_equal(model.score(words).backward, plain.score(words).backward)
 
 
 def test_from_file(weights, nlp, tmp_path):

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc
 
 from tests import pipelines
-from tests.pipelines import assert_close
+from tests.pipelines import assert_same
 
 WORDS = (["a", "b"], [], ["a", "b"])
 
@@ -153,7 +153,7 @@ def test_weights_that_are_loaded_while_a_batch_is_open(weights, docs, frozen):
     new, add_gradient = elmo.source.train(docs)
     assert np.abs(new[0] - old[0]).max() > 1e-3
     for array, doc in zip(new, docs, strict=True):
-        assert_close(array, elmo.model.predict([doc])[0])
+        assert_same(array, elmo.model.predict([doc])[0])
     if not frozen:
         add_gradient(ones(new))
         assert elmo.source.backward() == 120 and gradients(elmo.source)
@@ -227,7 +227,7 @@ def test_copies_have_no_batch(trained, docs, duplicate):
     copied = duplicate(trained)
     assert copied.backward() == 0 and not gradients(copied)
     assert trained.backward() == 120 and gradients(trained)
-    assert_close(copied.compute(docs)[0], layers[0])
+    assert_same(copied.compute(docs)[0], layers[0])
 
 
 def test_errors_in_a_step_do_not_reach_the_next_one(trained, docs, monkeypatch):

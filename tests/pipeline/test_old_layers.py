@@ -13,7 +13,7 @@ from spacy.training import Example
 
 from spacy_elmo.pipeline.listen import scalar_mix
 from tests import pipelines
-from tests.pipelines import assert_close, listening
+from tests.pipelines import assert_same, listening
 
 WORDS = pipelines.SENTENCES[0][0]
 
@@ -63,7 +63,7 @@ def test_update_on_docs_with_layers_of_earlier_weights(weights, mixed, way):
         else:
             with nlp.select_pipes(disable="elmo"):
                 nlp.update([example], sgd=False)
-    assert_close(mixed[-1], expected(nlp))
+    assert_same(mixed[-1], expected(nlp))
 
 
 def test_rehearse_twice_on_the_same_examples(weights):
@@ -74,12 +74,12 @@ def test_rehearse_twice_on_the_same_examples(weights):
     raw = [Example.from_dict(fresh(nlp), {})]
     with pytest.warns(UserWarning, match="did not run"):
         nlp.rehearse(raw, sgd=optimizer)
-    assert_close(raw[0].predicted._.elmo_layers, expected(nlp))
+    assert_same(raw[0].predicted._.elmo_layers, expected(nlp))
     old = expected(nlp)
     pipelines.step(nlp, optimizer)
     nlp.rehearse(raw, sgd=optimizer)
     assert np.abs(expected(nlp) - old).max() > 1e-3
-    assert_close(raw[0].predicted._.elmo_layers, expected(nlp))
+    assert_same(raw[0].predicted._.elmo_layers, expected(nlp))
 
 
 def test_layers_of_another_pipeline(weights):
@@ -92,7 +92,7 @@ def test_layers_of_another_pipeline(weights):
     (listener,) = nlp.get_pipe("elmo").listeners
     with pytest.warns(UserWarning, match="did not run"):
         listener.begin_update([doc])
-    assert_close(doc._.elmo_layers, expected(nlp))
+    assert_same(doc._.elmo_layers, expected(nlp))
 
 
 def test_layers_of_the_present_weights_are_used(weights, mixed, monkeypatch):
@@ -102,7 +102,7 @@ def test_layers_of_the_present_weights_are_used(weights, mixed, monkeypatch):
     layers = expected(nlp)
     monkeypatch.setattr(nlp.get_pipe("elmo").model, "_func", lambda *args: 1 / 0)
     nlp.update([example], sgd=False, exclude=["elmo"])
-    assert_close(mixed[-1], layers)
+    assert_same(mixed[-1], layers)
 
 
 def test_layers_of_a_saved_doc(weights):
@@ -116,7 +116,7 @@ def test_layers_of_a_saved_doc(weights):
     assert not np.any(listener.predict([doc])[0])
     with pytest.warns(UserWarning, match="did not run"):
         listener.begin_update([doc])
-    assert_close(doc._.elmo_layers, expected(nlp))
+    assert_same(doc._.elmo_layers, expected(nlp))
 
 
 def test_layers_set_by_the_user_are_used(weights):
@@ -151,7 +151,7 @@ def test_layers_set_by_the_user_are_used_in_prediction(weights):
     with nlp.select_pipes(disable="elmo"):
         doc = nlp(doc)
     assert (doc._.elmo == 1).all() and np.ptp(listener.predict([doc])[0]) < 1e-6
-    assert_close(nlp(doc)._.elmo_layers, expected(nlp))
+    assert_same(nlp(doc)._.elmo_layers, expected(nlp))
 
 
 def test_layers_set_by_the_user_have_no_gradient(weights):
@@ -195,10 +195,10 @@ def test_parameters_changed_from_outside(weights, change):
     reference = copy.deepcopy(nlp.get_pipe("elmo").model)
     (layers,) = reference.predict([fresh(nlp)])
     assert np.abs(layers - before).max() > 1e-3
-    assert_close(nlp(fresh(nlp))._.elmo_layers, layers)
+    assert_same(nlp(fresh(nlp))._.elmo_layers, layers)
     batch = pipelines.examples(nlp)
     pipelines.step(nlp, optimizer, batch)
-    assert_close(pipelines.training_layers(nlp, [batch[0].predicted])[0], layers)
+    assert_same(pipelines.training_layers(nlp, [batch[0].predicted])[0], layers)
 
 
 def test_prediction_alone_keeps_the_version(weights):
@@ -227,7 +227,7 @@ def test_weights_that_change_between_the_computation_and_the_writing(weights):
     (listener,) = elmo.listeners
     with pytest.warns(UserWarning, match="did not run"):
         listener.begin_update([doc])
-    assert_close(doc._.elmo_layers, expected(nlp))
+    assert_same(doc._.elmo_layers, expected(nlp))
     assert np.abs(expected(nlp) - computed[0]).max() > 1e-3
 
 

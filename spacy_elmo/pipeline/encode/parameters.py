@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
@@ -21,13 +21,13 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
         param.requires_grad_(prefix is not None and name.startswith(prefix))
 
 
-def change_counters(bilm: BiLM) -> list[tuple[int, int]]:
+def change_counters(module: nn.Module) -> list[tuple[int, int]]:
     """Return the identity of each parameter and torch's count of its in-place changes.
 
     Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`. It does not count changes of
     `parameter.data`.
     """
-    return [(id(param), param._version) for param in bilm.parameters()]
+    return [(id(param), param._version) for param in module.parameters()]
 
 
 def new_version() -> str:

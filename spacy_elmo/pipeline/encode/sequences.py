@@ -13,6 +13,7 @@ from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
 from ...bilm.model import BiLM
+from ...bilm.overlap import write_means
 from ...text.sentences import SPACE, word_kinds
 from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
@@ -51,14 +52,9 @@ class Sequences:
         return cls(words, lengths[lengths > 0], rows[tokens[is_word]], tokens[is_word], len(rows))
 
     @functools.cached_property
-    def counts(self) -> np.ndarray:
-        """(N,) how often the index of each word occurs in `tokens`."""
-        return np.bincount(self.tokens, minlength=self.n_tokens)[self.tokens]
-
-    @functools.cached_property
     def overlap(self) -> bool:
         """True if several spans contain the same word."""
-        return bool((self.counts > 1).any())
+        return bool((np.bincount(self.tokens) > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield batches of at most `max_tokens` words, or of one longer span. Spans are sorted by length, longest
@@ -124,11 +120,21 @@ def write_layers(
         average: write the average of the layers.
     """
     target = torch.from_dlpack(array)
+    by_token = target[None] if average else target
+    # The order in which spans are computed depends on all Docs, so spans that overlap are added at the end.
+    by_word = (
+        by_token.new_empty((len(by_token), len(sequences.rows), by_token.shape[2]))
+        if sequences.overlap
+        else None
+    )
     for words, layers in _chunks(bilm, sequences, max_words, first_state):
-        if average:
-            _write(target[None], [torch.stack(layers).mean(0)], sequences, words)
+        some = [torch.stack(layers).mean(0)] if average else layers
+        if by_word is None:
+            _write(by_token, some, sequences.tokens[words])
         else:
-            _write(target, layers, sequences, words)
+            _write(by_word, some, words)
+    if by_word is not None:
+        write_means(by_token, by_word, sequences.tokens)
     return target
 
 
@@ -144,17 +150,10 @@ def _chunks(
             yield batch[chunk.words], chunk.layers
 
 
-def _write(
-    target: Tensor, layers: Sequence[Tensor], sequences: Sequences, words: np.ndarray
-) -> None:
-    """Write the outputs of each direction into its half of the vectors. `words` are (2, m) indices for the two."""
+def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
+    """Write the outputs of each direction into its half of the vectors at (2, m) rows."""
     half = target.shape[2] // 2
-    for direction, numbers in enumerate(words):
-        rows = torch.from_numpy(sequences.tokens[numbers]).to(target.device)
+    for direction, own in enumerate(rows):
         columns = target[:, :, direction * half : (direction + 1) * half]
         values = torch.stack([layer[direction] for layer in layers]).to(target)
-        if sequences.overlap:
-            counts = torch.from_numpy(sequences.counts[numbers]).to(values)
-            columns.index_add_(1, rows, values / counts[:, None])
-        else:
-            columns.index_copy_(1, rows, values)
+        columns.index_copy_(1, torch.from_numpy(own).to(target.device), values)

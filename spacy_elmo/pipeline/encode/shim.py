@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...bilm.config import BiLMConfig
 from ...bilm.kernels.prepacked import check_precision
-from ...bilm.model import BiLM
+from ...bilm.model import BiLM, plain_inference
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ...catalogue.weight_names import AUTO, default_weights, find_weights
@@ -177,12 +177,8 @@ class BiLMShim(PyTorchShim):
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
         """Run the network without a graph, with prepacked weights. They are prepacked once per version."""
-        # The token cache outlives this call: autocast must not round its vectors, and tensors that are made in
-        # inference mode could not be used outside it.
-        with torch.inference_mode(False), torch.no_grad():
-            bilm = self.bilm_for_inference()
-            with torch.autocast(bilm.device.type, enabled=False):
-                return self._run(bilm, inputs)
+        with plain_inference(self.bilm.device):
+            return self._run(self.bilm_for_inference(), inputs)
 
     def _run(self, bilm: BiLM, inputs: ArgsKwargs) -> Tensor:
         return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)

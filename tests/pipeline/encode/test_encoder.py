@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import PyTorchShim, data_validation
 
+from spacy_elmo.bilm import self_test
+from spacy_elmo.bilm.kernels import native
+from spacy_elmo.catalogue.weight_names import bundled_names
 from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
     averages,
@@ -19,10 +22,10 @@ from spacy_elmo.pipeline.encode.encoder import (
     layers_and_width,
     shim_of,
 )
-from spacy_elmo.pipeline.encode.spans import sentence_spans, whole_docs, window_spans
+from spacy_elmo.pipeline.encode.spans import rule_spans, sentence_spans, whole_docs, window_spans
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
-from tests.pipelines import TEXTS, assert_close
+from tests.pipelines import TEXTS, assert_close, assert_same
 
 NLP = spacy.blank("en")
 
@@ -59,18 +62,30 @@ def test_each_token_gets_the_layers_of_its_sentence(model):
     words = ["A", "cat", ".", " ", "The", "cat", "\n", "sat", "."]
     (layers,) = model.predict([doc_of(*words)])
     assert layers.dtype == np.float32
-    assert_close(layers, by_hand(model, words, [[0, 1, 2], [4, 5], [7, 8]]))
+    assert_same(layers, by_hand(model, words, [[0, 1, 2], [4, 5], [7, 8]]))
     assert (layers[:, [3, 6]] == 0).all()
     # The same words in the same sentence, but not the same vectors: context.
     assert np.abs(layers[1:, 1] - layers[1:, 5]).max() > 1e-3
-    assert_close(layers[:1, 1:2], layers[:1, 5:6])
+    assert_same(layers[:1, 1:2], layers[:1, 5:6])
+
+
+def sentences_in_docs(docs):
+    """The sentences of each Doc, all of it, and its sentences again."""
+    return [
+        [*own, *whole, *own] for own, whole in zip(rule_spans(docs), whole_docs(docs), strict=True)
+    ]
 
 
 @given(
     texts=st.lists(st.text("ab .\n!", max_size=30) | st.sampled_from(TEXTS), max_size=8),
     max_batch_tokens=st.integers(1, 40),
     get_spans=st.sampled_from(
-        [None, whole_docs, functools.partial(window_spans, size=5, stride=2)]
+        [
+            None,
+            whole_docs,
+            functools.partial(window_spans, size=7, stride=1),
+            sentences_in_docs,
+        ]
     ),
     dtype=st.sampled_from(["float32", "float16"]),
     seed=st.randoms(),
@@ -81,37 +96,27 @@ def test_a_doc_has_its_vectors_whatever_it_is_read_with(
 ):
     """Vectors depend neither on the batch size, which may be smaller than a span, nor on the order of the Docs."""
     plain = build(weights, get_spans=get_spans)
-    alone = [plain.predict([doc])[0] for doc in docs_of(texts)]
+    docs = docs_of(texts)
+    alone = [(plain.predict([doc])[0], averages(plain, [doc])[0]) for doc in docs]
     order = seed.sample(range(len(texts)), len(texts))
     mixed = build(weights, max_batch_tokens=max_batch_tokens, get_spans=get_spans, dtype=dtype)
-    docs = docs_of([texts[place] for place in order])
+    docs = [docs[place] for place in order]
     actual = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
     for place, layers, average in actual:
-        assert layers.dtype == average.dtype == dtype
-        if dtype == "float32":
-            assert_close(layers, alone[place])
-            assert_close(average[None], alone[place].mean(0, keepdims=True))
-        else:
-            assert_rounded(layers, alone[place])
-            assert_rounded(average, alone[place].mean(0))
-
-
-def assert_rounded(got, expected):
-    """Check rounding to float16: an error of half a unit of 11 binary digits, beside the error that float32 may
-    have."""
-    assert got.shape == expected.shape
-    bound = np.abs(expected) * 2.0**-11 + 1e-5 * np.abs(expected).max(initial=1)
-    assert (np.abs(got.astype("f") - expected) <= bound).all()
+        expected, mean = alone[place]
+        assert_same(layers, expected.astype(dtype))
+        assert_same(average[None], mean[None].astype(dtype))
+        assert_close(mean[None], expected.mean(0, keepdims=True))
 
 
 def test_sizes_that_are_nothing_or_huge(model):
     docs = [doc_of(), doc_of("One"), doc_of(" "), doc_of("x" * 100_000, "y")]
     layers = model.predict(docs)
     assert [x.shape for x in layers] == [(3, 0, 10), (3, 1, 10), (3, 1, 10), (3, 2, 10)]
-    assert_close(layers[1], by_hand(model, ["One"], [[0]]))
+    assert_same(layers[1], by_hand(model, ["One"], [[0]]))
     assert (layers[2] == 0).all()
     # Only the first bytes of a word are read.
-    assert_close(layers[3], by_hand(model, ["x" * 10, "y"], [[0, 1]]))
+    assert_same(layers[3], by_hand(model, ["x" * 10, "y"], [[0, 1]]))
     assert model.predict([]) == []
     assert [x.shape for x in model.predict([doc_of(), doc_of()])] == [(3, 0, 10)] * 2
 
@@ -138,8 +143,8 @@ def test_docs_of_several_vocabularies(model):
     other = spacy.blank("de")
     docs = [NLP("A cat sat."), other("Ein Kätzchen saß."), NLP("A cat sat.")]
     layers = model.predict(docs)
-    assert_close(layers[1], model.predict([docs[1]])[0])
-    assert_close(layers[0], layers[2])
+    assert_same(layers[1], model.predict([docs[1]])[0])
+    assert_same(layers[0], layers[2])
 
 
 def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
@@ -149,8 +154,24 @@ def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
     first, second = (by_hand(model, words, [places]) for places in ([0, 1, 2], [1, 2, 3]))
     both = first + second
     both[:, 1:3] /= 2
-    assert_close(layers, both)
+    assert_same(layers, both)
     assert (layers[:, 4] == 0).all()
+
+
+@pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
+@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("max_batch_tokens", [64, 4096])
+def test_overlapping_spans_are_those_of_the_golden_file(name, max_batch_tokens):
+    (words,) = self_test.texts()["long"]
+    ranges = self_test.spans()
+    model = build(
+        name,
+        max_batch_tokens=max_batch_tokens,
+        get_spans=lambda docs: [[doc[r.start : r.stop] for r in ranges] for doc in docs],
+    )
+    docs = [doc_of(*words[20:]), doc_of(*words), doc_of(*words[::-1])]
+    found = self_test.digest(model.predict(docs)[1])
+    assert found == self_test.golden()[name]["overlapping spans"]
 
 
 def test_whole_docs_and_set_sentences(weights):
@@ -159,9 +180,9 @@ def test_whole_docs_and_set_sentences(weights):
     for place, token in enumerate(doc):
         token.is_sent_start = place in (0, 2)
     model = build(weights, get_spans=whole_docs)
-    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1, 2, 3, 4, 5]]))
+    assert_same(model.predict([doc])[0], by_hand(model, words, [[0, 1, 2, 3, 4, 5]]))
     model = build(weights, get_spans=sentence_spans)
-    assert_close(model.predict([doc])[0], by_hand(model, words, [[0, 1], [2, 3, 4, 5]]))
+    assert_same(model.predict([doc])[0], by_hand(model, words, [[0, 1], [2, 3, 4, 5]]))
 
 
 def test_default_spans_read_no_annotation(model):
@@ -221,7 +242,7 @@ def test_gradient_is_that_of_torch(weights, trainable, overlap):
     d_layers = np.random.default_rng(0).normal(size=(3, 5, 10)).astype("f")
 
     layers, backprop = model.begin_update([doc, doc_of()])
-    assert_close(layers[0], model.predict([doc])[0])
+    assert_same(layers[0], model.predict([doc])[0])
     assert backprop([d_layers, np.zeros((3, 0, 10), dtype="f")]) == []
 
     bilm = shim_of(reference).bilm
@@ -274,7 +295,7 @@ def test_options_come_from_the_config_not_from_the_bytes(weights):
     loaded = build(weights, max_batch_tokens=5).from_bytes(data)
     assert loaded.attrs["options"].max_batch_tokens == 5
     words = ["a", ".", "b"]
-    assert_close(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
+    assert_same(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
 
 
 def test_numbers_of_the_config(weights):

@@ -11,7 +11,7 @@ from thinc.api import Adam
 
 from spacy_elmo.pipeline.encode.spans import rule_spans, window_spans, windows_v1
 from tests import pipelines
-from tests.pipelines import assert_close
+from tests.pipelines import assert_same
 
 WORDS = ["A", "cat", ".", "It", "sat", ".", "Twice"]
 SENTENCES = [WORDS[0:3], WORDS[3:6], WORDS[6:]]
@@ -35,7 +35,7 @@ def test_rule_spans():
 
 def test_own_getters(weights):
     rule = layers_by(weights, None)
-    assert_close(layers_by(weights, {"@misc": "spacy-elmo.sents.v1"}, sents=True), rule)
+    assert_same(layers_by(weights, {"@misc": "spacy-elmo.sents.v1"}, sents=True), rule)
     whole = layers_by(weights, {"@misc": "spacy-elmo.doc.v1"})
     assert np.abs(whole - rule)[1:].max() > 1e-3
 
@@ -66,7 +66,7 @@ def test_windows_of_a_config(weights):
     first, second = elmo.predict(windows)
     expected = np.concatenate([first, second[:, 1:]], axis=1)
     expected[:, 3] = (first[:, 3] + second[:, 0]) / 2
-    assert_close(layers, expected)
+    assert_same(layers, expected)
     getter = nlp.get_pipe("elmo").model.attrs["options"].get_spans
     for copied in (copy.deepcopy(getter), pickle.loads(pickle.dumps(getter))):
         (spans,) = copied([doc_of(nlp)])
@@ -107,11 +107,11 @@ def test_getters_of_spacy_transformers(weights):
     pytest.importorskip("spacy_transformers")
     whole = layers_by(weights, {"@misc": "spacy-elmo.doc.v1"})
     getter = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-    assert_close(layers_by(weights, getter), whole)
+    assert_same(layers_by(weights, getter), whole)
     getter = {"@span_getters": "spacy-transformers.sent_spans.v1"}
-    assert_close(layers_by(weights, getter, sents=True), layers_by(weights, None))
+    assert_same(layers_by(weights, getter, sents=True), layers_by(weights, None))
     # Windows of 4 tokens every 3: tokens 3 and 6 are in two of them.
     getter = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3}
     strided = layers_by(weights, getter)
-    assert_close(strided[:1], whole[:1])
+    assert_same(strided[:1], whole[:1])
     assert np.abs(strided - whole)[1:].max() > 1e-3

@@ -13,7 +13,7 @@ from thinc.api import data_validation
 
 from spacy_elmo.pipeline.listen.listener import ElmoListener_v1, is_listener, state_of
 from tests import pipelines
-from tests.pipelines import TEXTS, assert_close
+from tests.pipelines import TEXTS, assert_same
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_docs_without_layers_are_supplied(tagged, part):
     assert len(caught) == 1
     words = [token.text for token in doc]
     expected = nlp.get_pipe("elmo")(Doc(nlp.vocab, words=words))
-    assert_close(doc._.elmo_layers, expected._.elmo_layers)
+    assert_same(doc._.elmo_layers, expected._.elmo_layers)
     assert_allclose(vectors, listener.predict([expected])[0], atol=1e-6)
     listener.predict([doc])
     listener.predict([fresh(nlp)])  # no second warning

@@ -1,0 +1,34 @@
+"""Tokens that several spans contain: the mean of their vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
+    """Write the mean of the vectors of each token. Differentiable.
+
+    The vectors of a token are added in their order, so the mean depends on no other token.
+
+    Args:
+        target: (layers, T, W), of which the rows of tokens without a vector are left alone.
+        vectors: (layers, N, W).
+        tokens: (N,) the token of each vector, 0 to T - 1.
+    """
+    counts = np.bincount(tokens, minlength=target.shape[1])
+    by_token = np.argsort(tokens, kind="stable")
+    # How many vectors of the same token come before each one.
+    before = np.empty_like(by_token)
+    before[by_token] = np.arange(len(tokens)) - (np.cumsum(counts) - counts)[tokens[by_token]]
+    turns = np.split(np.argsort(before, kind="stable"), np.cumsum(np.bincount(before))[:-1])
+    for turn, words in enumerate(turns):
+        rows, numbers, shares = (
+            torch.from_numpy(each).to(target.device)
+            for each in (tokens[words], words, counts[tokens[words]])
+        )
+        parts = vectors[:, numbers] / shares[:, None].to(vectors)
+        # A zero to begin with would make +0 of -0.
+        add = target.index_add_ if turn else target.index_copy_
+        add(1, rows, parts)
