@@ -15,7 +15,7 @@ from .words.spelling import Spelling, UnicodeForm
 ACTIVATIONS = ("relu", "tanh")
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
-"""Mapping from fields to their names in the header of a weights file, for the fields that have another name there."""
+"""Mapping from the names of fields to their names in the header of a weights file, if these names differ."""
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
@@ -45,42 +45,46 @@ class BiLMConfig:
     dim: int = 4096
     """Number of cells C of each LSTM layer, per direction."""
     projection: int = 512
-    """Width P of a token vector and of each direction's output; a layer of the biLM is 2P wide. If it equals `dim`, the
-    LSTM has no projection matrix, as in bilm-tf; see `square_projections`."""
+    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P equals
+    `dim`, the LSTM has no projection matrix, as in bilm-tf, unless `square_projections` is true."""
     layers: int = 2
     """Number of LSTM layers, L. The output has L + 1 layers: layer 0 is the context-free token vector."""
     cell_clip: float | None = 3.0
     """Limit of the magnitude of cell states, applied before their tanh; null: no limit."""
     proj_clip: float | None = 3.0
-    """Limit of the magnitude of outputs, applied after the projection; null: no limit. Without a projection there is no
-    limit either."""
+    """Limit of the magnitude of the outputs, applied after the projection; null: no limit. An LSTM without a projection
+    never limits its outputs."""
     skip: bool = True
     """True: the second and all higher LSTM layers have a residual connection."""
     forget_bias: float = 1.0
-    """Constant that is added to the forget gate at run time: 1.0 for bilm-tf, because its files do not include it."""
+    """Constant that is added to the bias of the forget gate at run time. It is 1.0 for weights from bilm-tf, because
+    the bias in bilm-tf's files does not include this constant."""
     n_words: int = 0
-    """Number of rows of the word table, one for each word of the vocabulary; 0: no table."""
+    """Number of rows of the table of word vectors, one for each word of the vocabulary; 0: no table."""
     char_dim: int = 16
     """Width of a character vector."""
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """(width in characters, number) of each group of convolution filters, in the order of their concatenation."""
+    """Width in characters and number of filters of each group of convolution filters. The outputs of the groups are
+    concatenated in this order."""
     activation: str = "relu"
     """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
     highways: int = 2
     """Number of highway layers between convolutions and projection."""
     max_characters: int = 50
-    """Number of positions for the characters of a word and its two boundary marks. Longer words are cut: to bytes as in
-    bilm-tf (`data.py`), or to code points as in ELMoForManyLangs (`elmo.py`), which also looks up the cut word."""
+    """Number of positions for the characters of a word and the marks for its start and end. A longer word is cut to its
+    first bytes, as in bilm-tf (`data.py`), or to its first code points, as in ELMoForManyLangs (`elmo.py`).
+    ELMoForManyLangs also looks up the cut word in the word table."""
     word_dim: int = 0
-    """Width of a word vector that is projected, together with the character features if there are any; 0: the rows of
-    the word table are token vectors of width P, without a projection."""
+    """Width of the word vectors, which the token encoder projects to width P, together with the character features if
+    there are any. 0: the rows of the word table are token vectors of width P, without a projection."""
     n_symbols: int = 0
-    """Number of rows of the table of code points: the alphabet and six marks; 0: characters are bytes."""
+    """Number of rows of the table of code points: one for each character of the alphabet, and six for marks such as the
+    start of a word. 0: characters are bytes."""
     square_projections: bool = False
-    """True: there is a projection even if its input and output have the same width, as in AllenNLP and
-    ELMoForManyLangs. False: there is none in this case, after the filters and in the LSTM, as in bilm-tf."""
+    """Whether the network has projections that keep the width, after the convolution filters and in the LSTM. True: it
+    has them, as in AllenNLP and ELMoForManyLangs. False: it leaves them out, as in bilm-tf."""
     unicode_form: UnicodeForm = ""
     """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
     `Spelling`."""
@@ -214,22 +218,22 @@ class BiLMConfig:
 
     @property
     def has_lexicon(self) -> bool:
-        """True if the token encoder is that of ELMoForManyLangs: a projection of a word vector, of code points, or of
-        both."""
+        """True if the network has the token encoder of ELMoForManyLangs, which projects a word vector, the features of
+        code points, or both."""
         return bool(self.word_dim or self.n_symbols)
 
     @property
     def spelling(self) -> Spelling:
-        """The rule that respells words before they are encoded or looked up as classes."""
+        """The rule that changes the spelling of words before they are encoded, or looked up as softmax classes."""
         return Spelling(self.unicode_form, self.replace)
 
     @property
     def n_filters(self) -> int:
-        """Width of the concatenated convolutions, before the projection."""
+        """Width of the concatenated outputs of all convolution filters, before the projection."""
         return sum(number for _, number in self.filters)
 
     def differences(self, other: BiLMConfig) -> list[tuple[str, Any, Any]]:
-        """Return the fields in which two configurations differ: name, value here, value in the other."""
+        """Return the fields in which two configurations differ, as (name, value in `self`, value in `other`)."""
         others = vars(other)
         return [(n, value, others[n]) for n, value in vars(self).items() if value != others[n]]
 
@@ -255,7 +259,7 @@ class BiLMConfig:
 
     @classmethod
     def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the header of a weights file. Fields that are missing in it have their default.
+        """Create a configuration from the header of a weights file. Fields that the header lacks get their default.
 
         Raises:
             ValueError: see `from_dict`.

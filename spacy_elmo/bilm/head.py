@@ -1,4 +1,4 @@
-"""The softmax head of the language model, which both directions share: its losses and log-probabilities."""
+"""The softmax head of the language model, shared by both directions, with its losses and log-probabilities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Head(nn.Module):
     The gradients of the sampled loss are sparse: they have only the rows of the targets and the negatives.
 
     Args:
-        words: V, the size of the vocabulary. The sampler requires its words in the order of decreasing frequency.
+        words: V, the size of the vocabulary. The sampled loss requires a vocabulary that is sorted by decreasing
+            frequency.
         width: P, the width of one direction's output.
     """
 
@@ -41,14 +42,13 @@ class Head(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does: W normal with variance 1 / width, b 0."""
+        """Initialize the parameters as bilm-tf does: W from a normal distribution with variance 1 / width, b with 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
 
     @torch.no_grad()
     def prepare_for_inference(self) -> Head:
-        """Return a copy of the head that can only predict, with a packed matrix. It may ignore later changes of the
-        parameters."""
+        """Return a copy of the head that can only predict, and possibly ignores later changes of the parameters."""
         other = copy.copy(self)
         other._packed = convert(self.weight.t(), torch.float32)
         return other
@@ -62,12 +62,13 @@ class Head(nn.Module):
         """Return the sampled softmax loss of one direction, summed over rows (Jean et al. 2015; TensorFlow's
         `sampled_softmax_loss`).
 
-        The softmax of a row is over its target and S negatives. All rows have the same negatives; a negative that is
-        the row's target is left out. The logarithm of its expected count is subtracted from each logit.
+        The softmax of a row is computed over its target and S negatives. All rows share the negatives, but a row leaves
+        out a negative that equals its target. The logarithm of the expected count of a word in the sample is subtracted
+        from the logit of the word.
 
         Args:
             hidden: (M, P) float.
-            targets: (M,) vocabulary rows.
+            targets: (M,) the vocabulary index of each target word.
             negatives: the sample, shared by all rows.
         """
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
@@ -81,11 +82,12 @@ class Head(nn.Module):
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return (M,), the cross-entropy of each row under the full softmax, in nats. Blocks bound the memory.
+        """Return the cross-entropy of each row under the full softmax, (M,), in nats. Rows are processed in blocks,
+        which bounds the memory.
 
         Args:
             hidden: (M, P) float.
-            targets: (M,) vocabulary rows.
+            targets: (M,) the vocabulary index of each target word.
         """
         rows = self.rows_per_block
         matrix = self._packed or convert(self.weight.detach().t(), matmul_dtype(hidden))
@@ -98,7 +100,8 @@ class Head(nn.Module):
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
-        """Return (M, V), the log-probability in nats of every word for each of a few rows, `hidden` (M, P)."""
+        """Return the log-probabilities of all words, (M, V) in nats, for a few rows of the top layer's output, (M,
+        P)."""
         weight = self.weight.t()
         logits = matmul(hidden, weight) if self._packed is None else self._packed(hidden)
         return log_softmax(logits.float() + self.bias[:, 0])
@@ -110,11 +113,12 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. `matrix` is the converted W^T. The logits
-    at `hits`, (n, 2) rows and columns, are left out.
+    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. `matrix` is the converted W^T. The sum
+    leaves out the logits at `hits`, (n, 2) pairs of row and column.
 
-    Autograd would process the (M, S) numbers about ten times. This function overwrites the logits with their
-    exponentials, and the backward pass multiplies by these: it applies the scale of each row to `hidden` instead.
+    Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their
+    exponentials, and the backward pass multiplies by the exponentials. It applies the scale of each row to `hidden`,
+    not to the exponentials.
     """
 
     @staticmethod
@@ -150,10 +154,11 @@ class _LogSumExp(torch.autograd.Function):
 
 
 class Negatives:
-    """A sample of S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
+    """The negative words of a sampled softmax: S distinct vocabulary rows, drawn log-uniformly.
 
-    The rule is that of TensorFlow's `log_uniform_candidate_sampler(unique=True)`: rows are drawn until S of them are
-    different. After n draws, the expected count of a row is 1 - (1 - P(k))^n.
+    The probability of row k is P(k) = log((k + 2) / (k + 1)) / log(V + 1). Rows are drawn until S of them are
+    different, as by TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After n draws, the expected count of row
+    k is 1 - (1 - P(k))^n.
 
     Args:
         words: V.
@@ -171,28 +176,28 @@ class Negatives:
             )
         self._words = words
         rows, self.tries = _draw(words, number, random)
-        """The number of draws, n, until S rows were different."""
+        """Number n of draws that gave S different rows."""
         self.rows = torch.from_numpy(rows)
-        """(S,) int64, the rows."""
+        """The vocabulary rows of the sample, (S,) int64."""
         self._sorted, self._order = self.rows.sort()
         self.log_counts = self.log_count(self.rows)
-        """(S,) the logarithm of the expected count of each row."""
+        """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Return (n, 2), the pairs of a target (0 to M - 1) and a negative (0 to S - 1) that are the same row."""
+        """Return the index pairs (n, 2) of a target (0 to M - 1) and a negative (0 to S - 1) that are the same word."""
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
         hits = torch.nonzero(self._sorted[positions] == on_cpu)[:, 0]
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the expected count of any rows in this sample, float32, in the shape of `rows`."""
+        """Return the logarithm of the expected count of any rows in such a sample, float32, in the shape of `rows`."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Return (S,) distinct rows of a vocabulary of `words` words, and the number of draws."""
+    """Draw S distinct rows of a vocabulary of `words` words. Return the rows, (S,), and the number of draws."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1

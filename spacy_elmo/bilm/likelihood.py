@@ -22,9 +22,10 @@ class LogProbabilities:
     """Natural logarithms of the probabilities of N words in B sentences, forward and backward."""
 
     words: np.ndarray
-    """(2, N) float32, for each word given the words before it in its sentence, and given the words after it."""
+    """Log-probability of each word, (2, N) float32: given the words before it in its sentence, and given the words
+    after it."""
     closing: np.ndarray
-    """(2, B) float32, for the closing boundary of each sentence: `</S>` forward, `<S>` backward."""
+    """Log-probability of the closing boundary of each sentence, (2, B) float32: `</S>` forward, `<S>` backward."""
 
 
 def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
@@ -47,7 +48,7 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return (K + 2,), the softmax rows of K words, then of `<S>` and `</S>`. Unknown words have the row of `<UNK>`.
+    """Return the softmax rows of K words, then of `<S>` and `</S>`: (K + 2,). Unknown words get the row of `<UNK>`.
 
     Args:
         words: K distinct words.
@@ -108,7 +109,7 @@ def log_probabilities(
 def _targets(
     classes: np.ndarray, words: np.ndarray, lengths: Lengths
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the classes to predict, (2, N + B), and the offsets of each sentence's first word and of its end, (B,).
+    """Return the classes to predict, (2, N + B), and the offsets of each sentence's start (B,) and end (B,).
 
     A sentence of n words has n + 1 targets in each direction. In the order of the text, these are `w1 .. wn </S>`
     forward and `<S> w1 .. wn` backward.
@@ -123,6 +124,6 @@ def _targets(
 
 @torch.no_grad()
 def opening_states(bilm: BiLM) -> Tensor:
-    """Return (2, P), the output of the top layer after the opening boundary, which is the same for every sentence."""
+    """Return the output of the top layer after the opening boundary, (2, P). It is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

@@ -37,7 +37,8 @@ class LSTMLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does, by TensorFlow's defaults: Glorot over the matrix [W_x ; W_h], bias 0."""
+        """Initialize the parameters as bilm-tf does, by TensorFlow's defaults: Glorot for [W_x ; W_h], 0 for the
+        bias."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -56,7 +57,7 @@ class LSTMLayer(nn.Module):
 
         Args:
             x: (2, M, P) input of each direction.
-            batch_sizes: number of sequences that have each step; the sum is M.
+            batch_sizes: number of sequences at each step; the sum is M.
             h, c: (2, B, P) and (2, B, C), the state before the first step, by rank. Not changed.
 
         Returns:
@@ -87,7 +88,9 @@ class LSTMLayer(nn.Module):
             return _run_directions(x, directions, batch_sizes, h, c)
 
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return the layer with converted and prepacked matrices. Later changes of parameters may have no effect on it.
+        """Return a copy of the layer that can only predict, with converted and prepacked matrices.
+
+        The copy possibly ignores later changes of the parameters.
 
         Raises:
             ValueError: see `prepacked.check_precision`.
@@ -104,7 +107,7 @@ class LSTMLayer(nn.Module):
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
     def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
-        """Yield W_x, W_h, the bias plus the forget bias, and the projection, each as a pair: forward, backward."""
+        """Yield W_x, W_h, the bias (with the forget bias added) and W_p, each as a pair (forward, backward)."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
@@ -134,7 +137,7 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLayer(nn.Module):
-    """An `LSTMLayer` that can only predict: it has no parameters, and its outputs have no graph."""
+    """An `LSTMLayer` that can only predict: it has no parameters, and its outputs have no autograd graph."""
 
     def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()

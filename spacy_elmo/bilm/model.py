@@ -1,4 +1,4 @@
-"""The biLM: token encoder, two stacks of LSTM layers, and the layers of all words of a batch."""
+"""The biLM: a token encoder and two stacks of LSTM layers, which compute the layers of all words of a batch."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class BiLMOutput:
     """Layers and states of a batch of B sentences with N words."""
 
     layers: Tensor
-    """(L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is the token vector twice; layer l is
-    [forward_l ; backward_l]."""
+    """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is the token vector
+    twice; layer l is [forward_l ; backward_l]."""
     state: tuple[Tensor, Tensor]
-    """h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, in the order of the sentences."""
+    """States h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, in the order of the sentences."""
 
 
 @dataclass
@@ -38,12 +38,12 @@ class PackedOutput:
     """Inputs and outputs of both directions of the LSTM, in packed order (see `Packing`)."""
 
     tokens: Tensor
-    """(K + 2, P) vectors of the batch's distinct words, then of `<S>` and `</S>`."""
+    """Vectors of the batch's distinct words, then of `<S>` and `</S>`, (K + 2, P)."""
     sequence: np.ndarray
-    """(N + 2B,) row of `tokens` at every position of the concatenated sequences `<S> w1 .. wn </S>`."""
+    """Row of `tokens` for every position of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
     packing: Packing
     outputs: list[Tensor]
-    """(2, M, P) for each LSTM layer, including the residual connection."""
+    """Output of each LSTM layer, including its residual connection, (2, M, P)."""
     state: tuple[Tensor, Tensor]
     """The same as `BiLMOutput.state`."""
 
@@ -53,9 +53,9 @@ class PackedChunk:
     """Layers of some steps of both directions, as m packed rows without boundaries."""
 
     words: np.ndarray
-    """(2, m) index of the word that each direction processes at each row, among the N words of the batch."""
+    """Indices of the words that each direction processes at these rows, (2, m). Index i is word i of the batch."""
     layers: list[Tensor]
-    """Layers 0 to L at these rows, each (2, m, P). Each direction has its half of the vector of its word."""
+    """Layers 0 to L at these rows, each (2, m, P). Each direction computes half of the vector of a word."""
 
 
 class BiLM(nn.Module):
@@ -76,7 +76,7 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
-        """Return a version of the network that can only predict. Later changes of parameters may have no effect on it.
+        """Return a copy of the network that can only predict, and possibly ignores later changes of the parameters.
 
         Its matrices are converted and prepacked once. On a CPU the vectors of recently used words are cached.
 
@@ -109,12 +109,12 @@ class BiLM(nn.Module):
             self.encoder.clear()
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
-        """Name the rows of the tables of words and of characters; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters of the tables' rows; see `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token encoder's input for K words: (K, ...) integers, such as character ids. The words are first
-        respelled by the rule of the configuration."""
+        """Return the token encoder's input for K words: (K, ...) integers, such as character ids. The spelling rule of
+        the configuration is applied to the words first."""
         return self.encoder.ids(self.config.spelling(words))
 
     def forward(
@@ -174,9 +174,12 @@ class BiLM(nn.Module):
         *,
         state: tuple[Tensor, Tensor] | None = None,
     ) -> Iterator[PackedChunk]:
-        """Compute the layers of every word of a batch in chunks of steps. Each direction starts at its end.
+        """Compute the layers of every word of a batch in chunks of steps.
 
-        Every chunk starts with the final states of the previous chunk. So the layers are exact, and the memory does not
+        The forward direction starts with the first words of the sentences, the backward direction with their last
+        words.
+
+        Every chunk starts with the final states of the previous chunk, so the layers are exact. The memory does not
         grow with the length of a sentence. No gradient flows out of a state, so training needs a single chunk.
 
         Args:
@@ -202,7 +205,7 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Token ids and rows of words are passed on the CPU."""
+        """The device of the parameters. Token ids and word indices are passed on the CPU, even for a GPU."""
         return next(self.parameters()).device
 
     def _index(self, rows: np.ndarray) -> Tensor:
@@ -242,8 +245,11 @@ class BiLM(nn.Module):
 
 @contextlib.contextmanager
 def plain_inference(device: torch.device) -> Iterator[None]:
-    """Compute without a graph, in the precision of the network. With autocast, the vectors that a prepared network
-    caches would be rounded. In inference mode, they could not be used outside it."""
+    """Create a context for prediction, without gradients, autocast and inference mode.
+
+    A network that is prepared for inference caches word vectors. Autocast would round them, and vectors from inference
+    mode could not be used outside it.
+    """
     with (
         torch.inference_mode(False),
         torch.no_grad(),

@@ -25,13 +25,13 @@ class Packing:
     """
 
     batch_sizes: list[int]
-    """Number of sentences that have each step; it never increases. The sum is M, the number of packed rows."""
+    """Number of sentences at each time step, which never increases. The sum is M, the number of packed rows."""
     order: np.ndarray
-    """(B,) index of the sentence at each rank."""
+    """Index of the sentence at each rank, (B,)."""
     positions: np.ndarray
-    """(2, M) position in the concatenated sequences that each direction processes at each packed row."""
+    """Position in the concatenated sequences that each direction processes at each packed row, (2, M)."""
     word_rows: np.ndarray
-    """(2, N) packed row at which each direction processes each word, in the order of the words in the batch."""
+    """Packed row at which each direction processes each word, (2, N), in the order of the words in the batch."""
 
     @classmethod
     def of(cls, lengths: Lengths, *, closing: bool = False) -> Packing:
@@ -70,7 +70,7 @@ class Packing:
     def chunks(self, max_words: int) -> Iterator[list[int]]:
         """Split `batch_sizes` into consecutive chunks of about `max_words` words. Opening boundaries are not counted.
 
-        The last word of a step determines the chunk of the step. A batch of at most `max_words` words is one chunk.
+        Each step belongs to the chunk of its last word. A batch of at most `max_words` words is one chunk.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1
         starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))

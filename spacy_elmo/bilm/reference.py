@@ -50,15 +50,15 @@ class ReferenceBiLM:
         self.parameters = parameters
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Return for each sentence of n words its layers R_1 .. R_n, (L+1, n, 2P)."""
+        """Return the layers R_1 .. R_n of each sentence of n words, (L+1, n, 2P)."""
         tokens, outputs = self._forward(sentences)
         stacked = torch.stack([torch.cat([tokens, tokens], 2), *outputs])
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return (M, P) for each direction: the outputs of the top layer that predict a word, sentence after sentence.
+        """Return the outputs of the top layer that predict a word, sentence after sentence, (M, P) for each direction.
 
-        These are the outputs at all positions except `</S>` forward, and except `<S>` backward.
+        The forward outputs are those at all positions except `</S>`, the backward outputs those at all except `<S>`.
         """
         forward, backward = self._forward(sentences)[1][-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]
@@ -105,7 +105,7 @@ class ReferenceBiLM:
         return x @ self.parameters[f"{name}.weight"] + self.parameters[f"{name}.bias"]
 
     def _stack(self, x: Tensor, direction: int) -> list[Tensor]:
-        """Run the LSTM layers of one direction, from the left: (B, T, P) -> L times (B, T, P)."""
+        """Run the LSTM layers of one direction over x from left to right: (B, T, P) -> L outputs (B, T, P)."""
         outputs = []
         for level in range(self.config.layers):
             y = self._lstm(x, level, direction)

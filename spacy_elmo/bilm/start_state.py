@@ -22,9 +22,9 @@ class StartState:
     """The state of both directions before the opening boundary, which is the same for every sentence."""
 
     h: Tensor
-    """(L, 2, P)"""
+    """Output of each layer and direction, (L, 2, P)."""
     c: Tensor
-    """(L, 2, C)"""
+    """Cell state of each layer and direction, (L, 2, C)."""
 
     def to(self, dtype: torch.dtype) -> StartState:
         """Return the state in another number type."""
@@ -42,12 +42,12 @@ class StartState:
 
 @torch.no_grad()
 def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
-    """Compute the mean state before a sentence, if the state is carried from each sentence to the next.
+    """Compute the mean start state of a sentence, if each sentence starts with the final state of the previous one.
 
     The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP process a
     batch. Each direction processes every sentence with both boundaries, and starts the next sentence with the state
     after the previous one. The result is the mean of these states for each layer and direction. The first three
-    sentences of each text are left out, because their states may depend on the initial zeros.
+    sentences of each text are left out, because their states still depend on the initial zeros.
 
     The closing boundary is processed because bilm-tf and AllenNLP process it whenever they compute vectors. (bilm-tf's
     trainer does not.)
@@ -78,8 +78,8 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """Split the sentences into consecutive texts, longer texts first. Each has at least one sentence after the skipped
-    ones."""
+    """Split the sentences into consecutive texts, longer texts first. Each text has at least one sentence after the
+    first three, which are left out."""
     texts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
     starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
     return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
@@ -88,7 +88,11 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield h (L, 2, B, P) and c (L, 2, B, C) of B texts after their first sentences, after their second, and so on."""
+    """Yield the states of B texts after the first sentence of each text, after the second, and so on.
+
+    Yields:
+        h (L, 2, B, P) and c (L, 2, B, C).
+    """
     state = None
     for step in range(len(texts[0])):
         batch = [text[step] for text in texts if step < len(text)]

@@ -1,5 +1,4 @@
-"""Functions that save memory with the tensors of large networks: declare them without values, read them from a file,
-and check that they are finite."""
+"""Memory-saving functions for the tensors of large networks: declare tensors without values, read them, check them."""
 
 from __future__ import annotations
 
@@ -17,18 +16,18 @@ from torch.overrides import TorchFunctionMode
 _DTYPE_NAMES = {
     "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
 }  # fmt: skip
-"""The number types of a weights file, by their names in its header."""
+"""Mapping from the names of number types in the header of a weights file to torch's number types."""
 
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Context in which new modules get no memory for their parameters and draw no random numbers."""
+    """Create a context in which new modules get no memory for their parameters and draw no random numbers."""
     with torch.device("meta"), _SkipInitialization():
         yield
 
 
 class _SkipInitialization(TorchFunctionMode):
-    """Mode in which the functions that initialize parameters do nothing.
+    """A torch function mode in which the functions that initialize parameters do nothing.
 
     On the meta device there are no values to write. Some of these functions would nevertheless make torch import its
     whole compiler: 800 modules, 2 seconds.
@@ -50,7 +49,8 @@ class _SkipInitialization(TorchFunctionMode):
 def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
     """Read tensors into new memory, so that later changes of the file do not affect them.
 
-    safetensors would return views of the mapped file, and copies of these need the memory of the file twice.
+    safetensors would return views of the memory-mapped file. With copies of the views, the file would be in memory
+    twice.
 
     Args:
         file: the weights file, positioned at its start.
@@ -75,10 +75,10 @@ def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """Return the bytes of a contiguous tensor on the CPU. They share its memory."""
+    """Return the bytes of a contiguous CPU tensor, as a view of its memory."""
     return tensor.view(-1).view(torch.uint8).numpy().data
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. If there is a NaN, it is both the minimum and the maximum."""
+    """Return True if all values are finite. Only the minimum and maximum are checked: both are NaN if any value is."""
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())

@@ -1,4 +1,4 @@
-"""The weights file: safetensors with the configuration in its header. Loading a file checks it strictly."""
+"""The weights file: a safetensors file with the configuration in its header, which is strictly checked at loading."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Weights:
     tensors: dict[str, Tensor]
     """Tensors by their names in `BiLM.state_dict()`. The tensors of a head are named `head.*`."""
     vocabulary: list[str] = field(default_factory=list)
-    """The word of each row of the word table and of the head; empty if there are neither."""
+    """The word of each row of the word table and of the head; empty if the file has neither."""
     card: dict[str, Any] = field(default_factory=dict)
     """Information for users: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
     alphabet: str = ""
-    """The character of each row of the code point table after the marks; empty if characters are bytes."""
+    """The characters of the table of code points, after the rows of its marks; empty if characters are bytes."""
     start_state: StartState | None = None
     """The state before each sentence for the option `start = "warm"`; None: this option cannot be used."""
 
@@ -72,8 +72,8 @@ class Weights:
     def build_bilm(self) -> BiLM:
         """Build a network with these weights in float32 and evaluation mode, on the CPU.
 
-        Its parameters share the memory of float32 tensors, because copies would double the memory of loading. So if you
-        train the network, these tensors change.
+        The parameters share memory with the float32 tensors of this object, because copies would double the memory of
+        loading. So if you train the network, these tensors change.
         """
         with on_meta_device():
             bilm = BiLM(self.config)
@@ -83,7 +83,7 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the head in float32; None if the file has none."""
+        """Build the head in float32. Return None if the file has no head."""
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
@@ -104,10 +104,10 @@ class Weights:
         """Summarize the content in JSON types.
 
         Returns:
-            `layers` and `width`, of `doc._.elmo_layers`; `dtype`, the number types of the tensors; `parameters`, their
-            number in the biLM; `tensors`, the number of parameters by group; `head`, True if there is a head;
-            `vocabulary`, the number of words of the head or the word table; `alphabet`, the number of characters;
-            `config`; and `card`.
+            `layers` and `width` of `doc._.elmo_layers`; `dtype`, the number types of the tensors; `parameters`, the
+                number of parameters of the biLM; `tensors`, the number of parameters in each group; `head`, True if
+                there is a head; `vocabulary`, the number of words of the head or the word table; `alphabet`, the number
+                of characters; `config`; and `card`.
         """
         groups: dict[str, int] = {}
         for name, tensor in sorted(self.tensors.items()):
@@ -155,7 +155,7 @@ class Weights:
         return safetensors.torch.save(tensors, header)
 
     def save(self, path: str | Path) -> None:
-        """Write the file atomically: even after a crash, a reader finds either the complete file or none.
+        """Write the weights file atomically: even after a crash, there is never an incomplete file.
 
         Raises:
             OSError: the disk is full or not writable. An existing file of this name is unchanged.
@@ -169,9 +169,9 @@ class Weights:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is no weights file or is truncated; its tensors do not match its header (the message lists
-                tensors that are missing, unexpected, or of wrong shape or type); or its content has changed since it
-                was written.
+            ValueError: the file is no weights file or is truncated; its tensors do not match its header (the message
+                lists tensors that are missing, unexpected, or of wrong shape or type); or its content has changed since
+                it was written.
         """
         path = Path(path)
         if path.is_dir():
@@ -316,7 +316,7 @@ class Weights:
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """Return the digest of a weights file. It covers the entries of the header, and the names, number types, shapes and
+    """Return the digest of a weights file, over the entries of the header, and over the names, number types, shapes and
     bytes of the tensors."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [

@@ -1,6 +1,6 @@
 """The element-wise part of an LSTM step.
 
-It is used if `fused_lstm` has no kernel: for int8, and if there are no kernels in C.
+It is used where `fused_lstm` has no kernel, as for int8 and in installations without C kernels.
 """
 
 from __future__ import annotations

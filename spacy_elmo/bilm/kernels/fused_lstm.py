@@ -2,10 +2,11 @@
 
 `plain_lstm` is the version that runs everywhere: for every step it calls matrix products and a pass over the gates.
 This kernel computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while its sums are in
-the cache. In float32 it computes the same bits on every processor, and the bits of a sequence do not depend on other
-sequences in the batch. In bfloat16 it requires AVX512-BF16.
+the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence do not depend
+on other sequences in the batch. In bfloat16 it requires AVX512-BF16.
 
-The results that `forward` keeps for `backward` are padded to multiples of 16, the columns of a panel: P to P', C to C'.
+`forward` keeps results for `backward`. Their widths P and C are padded to P' and C', multiples of 16 (the number of
+columns of a panel).
 """
 
 from __future__ import annotations
@@ -23,36 +24,36 @@ from .panels import pack, padded
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
-"""Mean number of sequences per step up to which x W_x of all steps is a separate product. Then each step reads only
-half of the weights. The bits are the same."""
+"""Largest mean number of sequences per step for which x W_x of all steps is computed as a separate product. Each step
+then reads only half of the weights. The results have the same bits."""
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over M packed rows, as the backward pass needs them."""
+    """Results of a forward pass over M packed rows. The backward pass needs them."""
 
     xh: Tensor
-    """(M, 2P') [x ; h]: the input of each row, and h before the step."""
+    """The input x of each row and h before the step, [x ; h], (M, 2P')."""
     hiddens: Tensor
-    """(M, C') σ(o) tanh(c), in the type of the products."""
+    """The values σ(o) tanh(c), (M, C'), in the number type of the products."""
     gates: Tensor | None
-    """(M, 4C') the gates after their activations, in the type of the products."""
+    """The gates after their activations, (M, 4C'), in the number type of the products."""
     cells: Tensor | None
-    """(M, C') float32, c after each step."""
+    """The cell state c after each step, (M, C') float32."""
     outputs: Tensor
-    """(M, P') float32, h after each step."""
+    """The output h after each step, (M, P') float32."""
     h: Tensor
-    """(B, P) h after the last step of each sequence."""
+    """The output h after the last step of each sequence, (B, P)."""
     c: Tensor
-    """(B, C) c after the last step of each sequence."""
+    """The cell state c after the last step of each sequence, (B, C)."""
 
 
 class Gradients(NamedTuple):
     """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
-    """(M, 4C') the gradient of the gates before their activations, in the type of the products."""
+    """The gradient of the gates before their activations, (M, 4C'), in the number type of the products."""
     doutputs: Tensor
-    """(M, P') the gradient of h, in the type of the products."""
+    """The gradient of h, (M, P'), in the number type of the products."""
     dx: Tensor | None
     """(M, P') float32, the gradient of the input."""
     dbias: Tensor
@@ -60,7 +61,7 @@ class Gradients(NamedTuple):
 
 
 class FusedWeights(NamedTuple):
-    """The matrices of one direction, packed for one of the passes."""
+    """The matrices of one direction, packed for either the forward or the backward pass."""
 
     gates: Tensor
     """[W_x ; W_h] for the forward pass; both transposed for the backward pass."""
@@ -71,7 +72,7 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `forward`."""
+    """Pack float32 matrices for `forward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -81,7 +82,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `backward`."""
+    """Pack float32 matrices for `backward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -101,7 +102,7 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Run over packed sequences.
+    """Run one direction of an LSTM layer over packed sequences.
 
     Args:
         weights: the result of `pack_forward`.
@@ -161,7 +162,7 @@ class FusedDirection:
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences; see `plain_lstm.Direction.run`."""
+        """Run this direction over packed sequences; see `plain_lstm.Direction.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
             result = forward(
@@ -224,7 +225,7 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the rows without their padded columns, contiguous."""
+    """Return the first `columns` columns, without the padding, as a contiguous tensor."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 
@@ -239,7 +240,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return (B,), the packed row of the last step of each sequence."""
+    """Return the packed row of the last step of each sequence, (B,)."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

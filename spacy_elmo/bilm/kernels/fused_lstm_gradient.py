@@ -33,8 +33,8 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences. The arguments are those of `plain_lstm.Direction` and its `run`, and the number
-        type of the products, `compute_dtype`."""
+        """Run over packed sequences. The arguments are those of `plain_lstm.Direction` and `plain_lstm.Direction.run`;
+        `compute_dtype` is the number type of the products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -108,8 +108,8 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block; otherwise each
-    block is computed again.
+    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block; otherwise the
+    forward pass of each block is computed again.
 
     Yields:
         The batch sizes of a block, its rows, c before the block, and the results of the forward pass.

@@ -13,8 +13,8 @@ _OF_CPU = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
 }
-"""Mapping from a number type to the instructions that multiply it, by torch's names. bf16 is for ARM, the rest for x86.
-"""
+"""Mapping from a number type to the CPU instructions that multiply it, under torch's names. `bf16` is for ARM
+processors, the other instructions are for x86."""
 
 
 def has_instructions(precision: Precision, device: torch.device) -> bool | None:

@@ -14,8 +14,8 @@ LARGEST = 127
 
 @functools.cache
 def sums_are_exact() -> bool:
-    """Return True if this processor adds products of bytes in 32 bits. Processors without VNNI (before Cascade Lake and
-    Zen 4) add pairs of products in 16 bits, which saturate."""
+    """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI (before Cascade
+    Lake and Zen 4) add pairs of products in 16 bits, which saturate."""
     ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
@@ -30,7 +30,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
         x: (n, k) float32, contiguous.
 
     Returns:
-        (n, k) int8; and (n,) float32, the scale of each row, that is the number that 1 stands for.
+        The quantized rows, (n, k) int8; and the scale of each row, (n,) float32, which is the value of the integer 1.
     """
     if function := float32_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
@@ -43,7 +43,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Convert sums of products of quantized rows and columns back to numbers.
+    """Convert the integer product of quantized rows and columns back to float32.
 
     Args:
         sums: (n, m) int32, contiguous; overwritten.

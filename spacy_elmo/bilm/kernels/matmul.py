@@ -14,17 +14,19 @@ from .weight_gradient import weight_gradient
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
-    """Return the number type in which `matmul` multiplies: the type of `x`, or under autocast its type."""
+    """Return the number type of `matmul`: under autocast the type of autocast, otherwise the type of `x`."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m), all of one number type; under autocast the result has the type
-    of autocast. Differentiable.
+    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m). Differentiable.
 
-    In float32 on a CPU with kernels, each number of the result depends only on its row, its column and its bias. They
-    are multiplied and added in a fixed order, which does not depend on the number of rows, columns or threads.
+    All tensors have the same number type; under autocast the result has the type of autocast.
+
+    In float32 on a CPU with kernels, each number of the result depends only on one row of x, one column of W and one
+    number of b. The kernel multiplies and adds in a fixed order, which does not depend on the number of rows, columns
+    or threads.
     """
     compute_dtype = matmul_dtype(x)
     x, weight = x.to(compute_dtype), weight.to(compute_dtype)
@@ -40,7 +42,7 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tensor) -> None:
-    """Write x W + b to `out` by the kernel. All tensors are float32 on a CPU.
+    """Write x W + b to `out`, computed by the kernel. All tensors are float32 on a CPU.
 
     Args:
         x: (n, k).

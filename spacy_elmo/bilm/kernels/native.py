@@ -2,7 +2,7 @@
 
 Each function is compiled for several kinds of processor; the fastest kind that this processor supports is used. In
 float32 all kinds compute the same bits (`lanes.h`). Each function has an equivalent in torch operators for other number
-types, for other devices, and for installations without a compiler. It adds in another order.
+types, for other devices, and for installations without a compiler. The equivalents add in another order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from torch import Tensor
 from .abi import ABI
 
 CHOICE = "SPACY_ELMO_KERNELS"
-"""Environment variable that chooses the kernels of another kind of processor, for tests: one of `processors()`, or
-"portable". The bits are the same."""
+"""Name of an environment variable that selects the kernels for another kind of processor, for tests. Its value is one
+of `processors()`, or "portable". The results have the same bits."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The kinds of processor, fastest first."""
 
 
 def active_kernels() -> str:
-    """Return a short description of the kernels on this machine, which says if float32 is exact."""
+    """Return a short description of the kernels in use, and whether float32 results have the same bits everywhere."""
     if (kind := processor()) is None:
         why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
         return f"torch alone, float32 is not exact: {why}"
@@ -64,7 +64,8 @@ def processors() -> list[str]:
 def functions(name: str) -> dict[torch.dtype, Any]:
     """Return the C functions of this name by the number type of their products.
 
-    In C each takes one structure, which is documented there. In Python, pass its fields in their order.
+    In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
+    structure in their order.
     """
     kind = processor()
     return {} if kind is None else _functions(name, kind)
@@ -95,7 +96,8 @@ def _with_fields(function: Any) -> Any:
 
 
 def _bits(field: Tensor | float | None) -> int:
-    """Return the bits of a field. A tensor becomes its address, None becomes NULL."""
+    """Return the bits of an argument of a C function, as an integer. A tensor becomes its address, None becomes
+    NULL."""
     if isinstance(field, Tensor):
         return field.data_ptr()
     if isinstance(field, float):

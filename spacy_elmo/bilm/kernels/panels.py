@@ -21,7 +21,7 @@ class Panels(NamedTuple):
 
     numbers: Tensor
     columns: int
-    """m, the number of columns of the matrix."""
+    """Number of columns of the matrix, m."""
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
@@ -47,5 +47,5 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def padded(size: int, to: int = _PANEL) -> int:
-    """Return the size, rounded up to a multiple of `to`, by default of the columns of a panel."""
+    """Return `size`, rounded up to a multiple of `to`. The default is 16, the number of columns of a panel."""
     return -(-size // to) * to

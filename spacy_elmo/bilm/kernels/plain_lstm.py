@@ -33,7 +33,7 @@ computes the rest again."""
 
 
 class Clips(NamedTuple):
-    """Limits of the magnitude of c and of h; None: no limit."""
+    """Limits of the magnitudes of the cell state c and the output h; None: no limit."""
 
     cell: float | None
     out: float | None
@@ -43,24 +43,24 @@ class Direction(NamedTuple):
     """Weights and biases of one direction of a layer."""
 
     input: MatmulWeight
-    """(P, 4C) W_x, gates in the order i, j, f, o."""
+    """Input matrix W_x, (P, 4C), with the gates in the order i, j, f, o."""
     recurrent: MatmulWeight
-    """(P, 4C) W_h."""
+    """Recurrent matrix W_h, (P, 4C)."""
     bias: Tensor
-    """(4C,) the bias, including the forget bias."""
+    """The bias, including the forget bias, (4C,)."""
     projection: MatmulWeight | None
-    """(C, P) W_p."""
+    """Projection matrix W_p, (C, P); None: no projection."""
     clips: Clips
 
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences (see `Packing`). Differentiable if the matrices are `PlainWeight`.
+        """Run this direction over packed sequences (see `Packing`). Differentiable if the matrices are `PlainWeight`.
 
         Args:
             x: (M, P) inputs.
             h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-            batch_sizes: number of sequences that have each step; the sum is M.
+            batch_sizes: number of sequences at each step; the sum is M.
 
         Returns:
             (M, P) the outputs, and the state after the last step of each sequence. No gradient flows out of the state.
@@ -134,7 +134,7 @@ def _advance(
 
 
 class _Start(torch.autograd.Function):
-    """Identity function of `start`, to which the products of rows and a matrix are then added step by step.
+    """Identity function of `start`. The products of rows and a matrix are then added to its result, step by step.
 
     The gradient of `start` is the gradient of the sums. So the gradient of the matrix can be computed here as one
     product over all rows, instead of one product per step.

@@ -35,7 +35,7 @@ class PlainWeight:
 
 
 class PackedWeight:
-    """A float32 matrix that is packed into panels once. `matmul` packs at every product and computes the same bits."""
+    """A float32 matrix that is packed into panels once. `matmul` packs it for every product, with the same results."""
 
     dtype = torch.float32
 
@@ -82,7 +82,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """Convert and prepack a matrix for inference. Later changes of `weight` may have no effect on the result.
+    """Convert and prepack a matrix for inference. The result possibly ignores later changes of `weight`.
 
     Raises:
         ValueError: see `check_precision`.
@@ -94,7 +94,7 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
-    """Convert a matrix for several products in a number type. The results are the same as with `matmul`."""
+    """Convert a matrix to the number type of several products. Their results are the same as with `matmul`."""
     if dtype == torch.float32 and float32_function("product", weight):
         return PackedWeight(weight)
     return PlainWeight(weight, dtype)

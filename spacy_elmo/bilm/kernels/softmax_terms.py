@@ -1,4 +1,4 @@
-"""The exponentials of logits and their sums, which are the expensive part of a softmax; and the products of rows."""
+"""The expensive parts of a softmax: the exponentials of logits and their sums, and dot products of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
     Returns:
         (M, S) the exponentials, in the memory and number type of `logits`; (M,) their sums; and (M,) the logarithms of
-        the sums of e^(logit + bias), which are -infinity if all logits of a row are.
+        the sums of e^(logit + bias), which are -infinity if all logits of a row are -infinity.
     """
     usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
     if usual and (function := functions("softmax_terms").get(logits.dtype)):
@@ -35,7 +35,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:
-    """Compute the sum of left times right in each row: (M, P), (M, P) -> (M,). Differentiable."""
+    """Compute the dot product of each row of `left` and the same row of `right`: (M, P), (M, P) -> (M,).
+    Differentiable."""
     if float32_function("row_products", left, right):
         return _Products.apply(left, right)
     return (left * right).sum(1)

@@ -13,12 +13,12 @@ _ROWS, _COLUMNS = 1024, 256
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
-    """Return (k, m), the product of `left` (n, k), transposed, and `right` (n, m), in float32 (for float64: float64).
+    """Return left^T right, (k, m), in float32, or in float64 for float64 matrices.
 
     torch would round the product of bfloat16 matrices to bfloat16; this function does not.
 
     Args:
-        left, right: two matrices of the same number type. They are copied if their rows are not contiguous.
+        left, right: (n, k) and (n, m), of the same number type. They are copied if their rows are not contiguous.
         into: (k, m) float32, contiguous; the product is added to it. None: a new tensor.
     """
     if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:

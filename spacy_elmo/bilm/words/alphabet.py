@@ -18,7 +18,7 @@ class Alphabet:
     """Mapping from code points to table rows. All code points without their own row share one row.
 
     Args:
-        characters: the code points of the rows from `N_MARKS` on, in their order.
+        characters: the code points in the order of their rows. The first has row `N_MARKS`.
     """
 
     def __init__(self, characters: str) -> None:

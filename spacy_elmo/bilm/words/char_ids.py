@@ -12,8 +12,8 @@ SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
 N_CHARACTERS = 261
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
-"""The words for the sentence boundaries, each with one special character, and for all words outside a vocabulary, as in
-bilm-tf's vocabulary files."""
+"""Special words of bilm-tf's vocabulary files: the two sentence boundaries, each encoded as one special character, and
+the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:

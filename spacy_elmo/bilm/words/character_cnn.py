@@ -54,7 +54,7 @@ class CharacterCNN(nn.Module):
     Args:
         config: the hyperparameters.
         characters: number of rows of the table of characters.
-        padding: row of the character for the positions after a word.
+        padding: row of the character that fills the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -70,7 +70,10 @@ class CharacterCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the convolutions as bilm-tf does (`training.py`; the normal has variance 1 / inputs)."""
+        """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
+
+        Filters with relu are uniform; other filters are normal with variance 1 / inputs.
+        """
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":

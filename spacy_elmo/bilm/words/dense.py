@@ -15,7 +15,7 @@ from ..matmul_precision import Precision
 
 
 class Dense(nn.Module):
-    """A dense layer, x W + b. W has TensorFlow's layout, so imported files need not be transposed.
+    """A dense layer, x W + b. W has TensorFlow's layout, so imported matrices need not be transposed.
 
     *Shape:* (K, inputs) -> (K, outputs).
     """
@@ -27,7 +27,7 @@ class Dense(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does: W normal with variance 1 / inputs, b 0."""
+        """Initialize the parameters as bilm-tf does: W is normal with variance 1 / inputs, b is 0."""
         nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
         nn.init.zeros_(self.bias)
 

@@ -1,4 +1,4 @@
-"""Respelling of words, by a Unicode normal form and replaced characters, so that equal words get equal vectors."""
+"""Spelling rules: a Unicode normal form and replaced characters, so that variants of a word get the same vector."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MARKS = frozenset((BOS, EOS, UNK, *BOUNDARIES))
 
 @dataclass(frozen=True)
 class Spelling:
-    """Rule that respells words as in the training text. Without arguments it changes no word.
+    """Rule that changes words to the spelling of a biLM's training text. Without arguments it changes no word.
 
-    Text in another normal form looks the same to readers, and an edition that writes `v` instead of `u` nearly so. But
-    such text has other bytes, so a biLM would compute other vectors.
+    Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference for
+    them. But such text has other bytes, so a biLM would compute other vectors.
 
     Args:
         form: Unicode normal form; empty: no conversion.
-        replace: pairs of a character in this form and its replacement, a text that may be empty.
+        replace: pairs of a character (in this form) and its replacement (a string, which can be empty).
 
     Raises:
         ValueError: the form is unknown; or a pair is not a character and a text, contains white space, is not in the
@@ -68,9 +68,9 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words as the training text spells them. Respelling them a second time changes nothing.
+        """Return the words in the spelling of the training text. A second call with the result changes nothing.
 
-        A word that would become empty is not changed, nor are the special words of vocabularies.
+        Words that would become empty and the special words of vocabularies are not changed.
         """
         return [self._spell(word) for word in words] if self else words
 

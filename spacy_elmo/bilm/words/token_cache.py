@@ -41,7 +41,7 @@ class TokenCache(nn.Module):
         return self.encoder.alphabet
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Name the rows of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -99,7 +99,7 @@ class _Store:
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return (K,), the row of each key, or -1 for an unknown key."""
+        """Return the row of each key, or -1 for an unknown key, (K,)."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
@@ -115,7 +115,7 @@ class _Store:
     def recent(self, count: int) -> _Store:
         """Return a new table of the same capacity with the `count` rows that were used last.
 
-        Rows without a key are left out, because another thread is still adding them. There may be no other rows.
+        Rows without a key are left out, because another thread is still adding them. So the new table can be empty.
         """
         named = list(self._rows.items())
         newest = np.argsort(-self.last_used[[row for _, row in named]], kind="stable")[:count]

@@ -1,4 +1,4 @@
-"""Token encoders. They map a word to character ids or a table row, and these to a vector."""
+"""Token encoders, which convert a word to character ids or a table row, and then to a vector."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class TokenEncoder(Protocol):
 
     @property
     def alphabet(self) -> str:
-        """The characters of the rows after the marks; empty if there is no table of code points."""
+        """The characters of the table of code points, after the rows of its marks; empty if there is no table."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the rows of the word table and the characters of the rows of the character table.
+        """Set the words of the word table and the characters of the table of code points, in the order of their rows.
 
         Raises:
             ValueError: a special word is missing, or the number of words or characters differs from the number of rows.
@@ -66,7 +66,7 @@ class CharEncoder(CharacterCNN):
         """Do nothing: the vocabulary belongs to a head, and bytes need no alphabet."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K, max_characters) character ids."""
+        """Return the character ids of K words, (K, max_characters)."""
         return torch.from_numpy(char_ids(words, self.config.max_characters))
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -91,15 +91,15 @@ class WordEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as TensorFlow, and so bilm-tf, does by default: Glorot."""
+        """Initialize the table by Glorot's rule, which is the default of TensorFlow and bilm-tf."""
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the rows of the table. `<S>`, `</S>` and `<UNK>` must be among them."""
+        """Set the words of the table, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be among them."""
         self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K,) table rows. Unknown words have the row of `<UNK>`."""
+        """Return the table rows of K words, (K,). Unknown words get the row of `<UNK>`."""
         unknown = self._row_of[UNK]
         return torch.tensor([self._row_of.get(word, unknown) for word in words], dtype=torch.int64)
 
@@ -139,11 +139,12 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters of the rows after the marks."""
+        """The characters of the table of code points, for its rows after the special marks."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and characters of the rows. `<bos>`, `<eos>` and `<oov>` must be among the words."""
+        """Set the words and characters of the tables, in the order of their rows. `<bos>`, `<eos>` and `<oov>` must be
+        among the words."""
         marks = N_MARKS if self.cnn is not None else 0
         if marks + len(alphabet) != self.config.n_symbols:
             raise ValueError(
@@ -155,7 +156,7 @@ class LexiconEncoder(nn.Module):
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K, 1 + max_characters), the row of each word, then the rows of its characters. A part that the model
+        """Return the row of each word, then the rows of its characters: (K, 1 + max_characters). A part that the model
         does not have is left out."""
         size = self.config.max_characters
         columns = []
