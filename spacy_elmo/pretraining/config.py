@@ -34,7 +34,7 @@ class Paths(_Section):
     - `.spacy`: a DocBin. Each Doc is a document; only its words are used.
     - Any other file is plain text: a document ends at a blank line, at the end of the file, or after 100 lines.
 
-    Plain text and `.jsonl` may be compressed as `.gz`, `.xz` or `.zst`.
+    Plain text and `.jsonl` can be compressed as `.gz`, `.xz` or `.zst`.
     """
 
     raw_text: str | None = None
@@ -42,18 +42,19 @@ class Paths(_Section):
     pattern (all matching files). Required unless `corpus` is given.
     """
     dev_text: str | None = None
-    """Held-out text, in the same form; null: hold out 1 % of the documents of `raw_text`, at least 100 sentences. A
-    seeded hash chooses them.
+    """Held-out text, as a file, directory or glob pattern. Null: hold out 1 % of the documents of `raw_text`, with at
+    least 100 sentences. A seeded hash chooses the documents.
     """
     corpus: str | None = None
-    """Folder that `prepare` has written; null: `raw_text` is first prepared into OUT/corpus."""
+    """Folder of a prepared corpus from `prepare`. Null: the run first prepares `raw_text` into OUT/corpus."""
     init: str | None = None
     """Initial weights: a weights file, or the name of a bundled or installed biLM. `[model]` must describe the same
-    network. Words in the vocabulary of its head keep their rows. Null: random weights.
+    network. Words in the vocabulary of its softmax head keep their rows of the head. Null: random weights.
     """
 
     def text_files(self) -> dict[str, list[Path]]:
-        """Return the files of `raw_text`, and of `dev_text` if it is given. The keys are the values of these settings.
+        """Return the files of `raw_text`, and of `dev_text` if it is given. The keys of the result are the values of
+        these settings.
 
         Raises:
             FileNotFoundError: there are no such files.
@@ -79,14 +80,14 @@ class Prepare(_Section):
     tokenized: bool = False
     """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
     dedup: Literal["none", "documents", "sentences"] = "none"
-    """Drop repeated documents or sentences and keep the first. Those that occur in `dev_text` are also dropped from the
-    training text. "sentences" makes common short sentences ("Yes .") rare and leaves gaps in documents. The gaps do no
-    harm, because each sentence is a separate training sequence.
+    """Removal of repeated documents or sentences, except for the first occurrence. Documents or sentences that occur in
+    `dev_text` are also removed from the training text. "sentences" makes common short sentences ("Yes .") rare and
+    leaves gaps in documents. The gaps do no harm, because each sentence is a separate training sequence.
     """
     n_process: int = Field(default=1, ge=-1)
-    """Number of processes that tokenize; -1: one per core. The corpus does not depend on it."""
+    """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this number."""
     encoding_errors: Literal["strict", "replace"] = "strict"
-    """Treatment of bytes that are not UTF-8: "strict" is an error with file and line, "replace" inserts U+FFFD."""
+    """Treatment of bytes that are not UTF-8: "strict" raises an error with file and line, "replace" inserts U+FFFD."""
     seed: int = Field(default=0, ge=0)
     """Seed of the hash that chooses the held-out documents."""
 
@@ -111,7 +112,7 @@ _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
 class Training(_Section):
     """Settings of the optimization. At least one of the four limits (`max_...`) is required. The run ends when it
-    reaches the first of them, or by `patience`."""
+    reaches one of these limits, or when `patience` ends it."""
 
     max_steps: int | None = Field(default=None, ge=1)
     max_epochs: int | None = Field(default=None, ge=1)
@@ -126,21 +127,22 @@ class Training(_Section):
     vocabulary of `paths.init`.
     """
     negatives: int | None = Field(default=2048, ge=1)
-    """Number of words drawn per step and direction for the sampled softmax. Null: the full softmax."""
+    """Number of negative words drawn per step and direction for the sampled softmax. Null: the full softmax."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Number of words per step, in sentences of similar length. Several processes share these words."""
+    """Number of words per step, in sentences of similar length. If several processes train together, they divide these
+    words among themselves."""
     accumulate_gradient: int = Field(default=1, ge=1)
-    """Number of parts into which the batch of a step is divided. They are processed one after the other: the result is
-    the same, but needs less memory.
+    """Number of parts into which the batch of a step is divided. The parts are processed one after the other. The
+    result is the same, but needs less memory.
     """
     max_length: int = Field(default=100, ge=1)
-    """Largest number of words of a training sentence. Longer ones are split into several sentences."""
+    """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
     """The optimizer. The paper used Adagrad. "muon" updates the large matrices with Muon and all other parameters with
     AdamW.
     """
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak of the learning rate. It is reached after `warmup_steps` and kept until the cooldown."""
+    """Peak learning rate. The learning rate rises to it in `warmup_steps` steps and stays there until the cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
     cooldown: float = Field(default=0.2, ge=0, le=1)
     """Share of the run, at its end, in which the learning rate falls linearly to a hundredth of the peak."""
@@ -151,7 +153,7 @@ class Training(_Section):
     grad_clip: float = Field(default=1.0, gt=0)
     """Largest global norm of the gradient of the mean loss per target."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout rate on the input of each LSTM layer and on the top output (bilm-tf: 0.1)."""
+    """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16 if the
     machine has instructions for it, otherwise float32. A resumed run keeps its type.
@@ -161,11 +163,12 @@ class Training(_Section):
     eval_every: int = Field(default=200, ge=1)
     """Number of steps between two evaluations on held-out text. The best model is saved as `model-best`."""
     patience: int | None = Field(default=None, ge=1)
-    """The run ends after this number of steps without a better held-out perplexity, as in spaCy, and then has no
-    cooldown. Null: no such limit.
+    """Number of steps without a better held-out perplexity after which the run ends, as in spaCy. A run that ends so
+    has no cooldown. Null: no such limit.
     """
     eval_tokens: int = Field(default=20_000, ge=1)
-    """Number of held-out words in each evaluation. They are always the first words, so results are comparable."""
+    """Number of held-out words in each evaluation. Every evaluation uses the same words, from the start of the held-out
+    text, so results are comparable."""
     save_every: int = Field(default=200, ge=1)
     """Number of steps between two checkpoints."""
 
@@ -176,7 +179,7 @@ class Training(_Section):
 
 
 class PretrainConfig(_Section):
-    """All settings of a run."""
+    """All settings of a pretraining run."""
 
     paths: Paths = Paths()
     prepare: Prepare = Prepare()
@@ -202,7 +205,8 @@ class PretrainConfig(_Section):
 
         Raises:
             FileNotFoundError: the file does not exist.
-            ValueError: the file cannot be parsed, the section of an override is unknown, or a setting is wrong (`of`).
+            ValueError: the file cannot be parsed, the section of an override is unknown, or a setting is wrong (see
+                `of`).
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
@@ -277,7 +281,7 @@ class PretrainConfig(_Section):
 
     @property
     def bilm(self) -> BiLMConfig:
-        """The config of the network."""
+        """The configuration of the biLM that the run trains."""
         return BiLMConfig.from_dict(self.model)
 
 

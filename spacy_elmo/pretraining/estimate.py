@@ -29,15 +29,15 @@ class Estimate:
     minutes: float | None
     """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
     memory: int | None
-    """Peak memory in bytes of the GPU, or without a GPU of this process, including all its earlier work; None if the
-    system does not report it.
+    """Peak memory in bytes: the memory of the GPU, or without a GPU the memory of this process, including all its
+    earlier work. None if the system does not report the peak.
     """
 
 
 def estimate(
     config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
 ) -> Estimate:
-    """Return an estimate from a few steps of the run and one small evaluation. Their results are discarded.
+    """Estimate the time and memory of a run from a few steps and one small evaluation, and discard their results.
 
     The time is measured, because it cannot be computed from the matrix products: they take about half of a step, and
     the other half depends on the machine and the sizes.

@@ -33,7 +33,7 @@ class Perplexity:
     forward: float
     backward: float
     mean: float
-    """exp of the average of both cross-entropies."""
+    """Perplexity of both directions: exp of the average of the forward and the backward cross-entropy."""
     targets: int
     """Number of targets per direction."""
     unk_share: float
@@ -50,9 +50,9 @@ class Tally:
     """Sums over targets for the computation of a perplexity. The sums of several texts can be added."""
 
     loss: np.ndarray
-    """(2,) float64, sum of the cross-entropies of all targets in nats, forward and backward."""
+    """Sum of the cross-entropies of all targets in nats, forward and backward, (2,) float64."""
     loss_known: np.ndarray
-    """(2,) float64, the same without `<UNK>` targets."""
+    """Sum of the cross-entropies in nats without `<UNK>` targets, (2,) float64."""
     targets: int
     """Number of targets per direction."""
     known: int
@@ -92,7 +92,7 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Return the sums over all targets of `sentences`, in both directions."""
+    """Return the sums of cross-entropies, and the numbers of targets, of all `sentences` in both directions."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -125,7 +125,7 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return the settings of the tokenizer that the card of weights names.
+    """Return the settings for the tokenizer that the card of the weights names.
 
     Raises:
         ValueError: the card names no tokenizer, or one that is not the default of a language.
@@ -145,7 +145,7 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Yield the scores of text files. The memory does not depend on the size of the files.
+    """Yield each text file and the `Tally` of its targets. The memory does not depend on the size of the files.
 
     Args:
         weights: weights with a head. The order of its vocabulary does not matter.
@@ -168,6 +168,6 @@ def evaluate(
 
 
 def _exp(mean_loss: float) -> float:
-    """Return e to this power. For a diverged model the result is infinity, where `math.exp` would raise an error."""
+    """Return e^mean_loss. For a diverged model, return infinity where `math.exp` would raise an error."""
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

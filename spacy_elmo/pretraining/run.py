@@ -1,4 +1,4 @@
-"""A run from raw text to a weights file: `spacy_elmo.pretrain`, and the stages of a run."""
+"""The function `spacy_elmo.pretrain`, which runs from raw text to a weights file, and the stages of such a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .training.loop import train
 
 @dataclass(frozen=True)
 class Preparing:
-    """Stage: the tokenization of the raw text begins."""
+    """Stage of a run: the tokenization of the raw text begins."""
 
     paths: Paths
     """The paths of the text."""
@@ -34,10 +34,10 @@ class Preparing:
 
 @dataclass(frozen=True)
 class CorpusReady:
-    """Stage: the prepared corpus is open, and training begins."""
+    """Stage of a run: the prepared corpus is open, and training begins."""
 
     config: PretrainConfig
-    """The settings. If `[model]` was empty, it is now the network of the initial weights."""
+    """The settings. If the section `[model]` was empty, it now describes the network of the initial weights."""
     corpus: Corpus
     initial: Weights | None
     """The weights of `paths.init`; None: random weights."""
@@ -45,7 +45,7 @@ class CorpusReady:
 
 @dataclass(frozen=True)
 class Finished:
-    """Stage: a limit has ended the run, and its weights are written."""
+    """Stage of a run: the run has reached a limit, and its weights are written."""
 
     last: Progress | None
     """The last row of the log; None if the run was already complete."""
@@ -73,11 +73,11 @@ def pretrain(
 ) -> Generator[Progress, None, None]:
     """Train a biLM on raw text, and yield the rows of its log as they are written.
 
-    This is a generator: it does what `python -m spacy elmo pretrain` does, and starts when you ask for the first row.
-    It writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a
-    checkpoint to `out`. If the run is interrupted, stopped or killed, `resume` continues it; the weights in the end are
-    those of an uninterrupted run. From now on, the process keeps freed memory for the next step, which saves a quarter
-    of the time.
+    This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first row. It
+    writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a checkpoint
+    to `out`. If the run is interrupted, stopped or killed, `resume` continues it and ends with the weights of an
+    uninterrupted run. After a call, the process keeps freed memory for the next step, which saves a quarter of the
+    time.
 
     With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
     first process writes, notifies and yields.

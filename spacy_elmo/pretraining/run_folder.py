@@ -1,4 +1,4 @@
-"""The output folder of a run, and the rules by which a run may use it."""
+"""The output folder of a pretraining run, and the rules by which a run may use a folder."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CHANGEABLE = (
 
 @dataclass(frozen=True)
 class FolderReady:
-    """Stage: the folder of the run is locked and checked."""
+    """Stage of a run: the folder of the run is locked and checked."""
 
     has_checkpoint: bool
     """True if the run continues from a checkpoint in the folder."""
     replaced: Path | None
-    """The folder with the run that this run replaces; it is kept until this run is complete."""
+    """The folder with the previous run, which this run replaces. The folder is kept until this run is complete."""
 
 
 def prepare_run_folder(
@@ -47,7 +47,7 @@ def prepare_run_folder(
     Args:
         resume: continue the run in `out`, if there is one.
         force: replace the run in `out`. The files in `out` are kept in `replaced` until `finish`. If `replaced` already
-            contains a run, the run in `out` is incomplete, so it is deleted.
+            contains a run, the run in `out` is incomplete and is deleted.
 
     Raises:
         FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
@@ -78,12 +78,12 @@ def prepare_run_folder(
 
 
 def corpus_folder(config: PretrainConfig, out: Path) -> Path:
-    """Return the folder of the prepared corpus of a run. It may not exist yet."""
+    """Return the folder of the prepared corpus of a run. The folder possibly does not exist yet."""
     return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
 
 
 def has_checkpoint(out: Path) -> bool:
-    """Return True if the run in `out` can be resumed. A checkpoint folder may be empty after a kill."""
+    """Return True if the run in `out` can be resumed. After a kill, a checkpoint folder can be empty."""
     return any((out / "checkpoint").glob("*.pt"))
 
 
@@ -94,7 +94,10 @@ def finish(out: Path) -> None:
 
 
 def _set_aside(out: Path) -> None:
-    """Move the files of the run in `out` to `replaced`. A file that exists there already is deleted from `out`."""
+    """Move the files of the run in `out` to the subfolder `replaced`.
+
+    If `replaced` already has a file of that name, that file stays, and the file in `out` is deleted.
+    """
     replaced = out / REPLACED
     replaced.mkdir(exist_ok=True)
     for name in (*_FILES, *_FOLDERS, _CONFIG):
@@ -113,7 +116,7 @@ def _set_aside(out: Path) -> None:
 def _check_sources(
     out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
-    """Check that the text of the run exists, and that its corpus and initial weights are not about to be replaced."""
+    """Check that the text of the run exists, and that the run does not replace its own corpus or initial weights."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(

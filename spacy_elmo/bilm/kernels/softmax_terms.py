@@ -15,7 +15,7 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
     """Compute e^(logit + bias - largest) in each row, where `largest` is the row's largest logit + bias.
 
     Args:
-        logits: (M, S), contiguous, of any float type. They may contain -infinity, and are overwritten.
+        logits: (M, S), contiguous, of any float type. They can contain -infinity, and are overwritten.
         bias: (S,) float32 or float64, which is added to every row.
 
     Returns:

@@ -111,7 +111,7 @@ class WordEncoder(nn.Module):
 class LexiconEncoder(nn.Module):
     """A projection of [word vector ; features of the code points], as in ELMoForManyLangs' `ConvTokenEmbedder`.
 
-    Either part may be absent. A word is cut to `max_characters - 2` code points before it is looked up.
+    Either part can be absent. A word is cut to `max_characters - 2` code points before it is looked up.
     """
 
     boundaries = BOUNDARIES

@@ -1,4 +1,4 @@
-"""Preparation of text: conversion to a table of types with counts, and to memory-mapped arrays of ids."""
+"""Preparation of text: conversion to a table of distinct words with counts, and to memory-mapped word ids."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ def prepare(
 ) -> Corpus:
     """Tokenize text and write a prepared corpus. The folder is written atomically.
 
-    Types are numbered by decreasing count in the training part, so the first types of the table are the vocabulary of
-    any size. Words are respelled by the rule of the biLM that will be trained, so its softmax classes are respelled
-    words too. The result depends only on the text and the settings, not on the number of processes.
+    Types (distinct words) are numbered by decreasing count in the training part, so the first n types are the
+    vocabulary of size n. The spelling rule of the biLM that will be trained is applied to all words, so it also applies
+    to the softmax classes. The result depends only on the text and the settings, not on the number of processes.
 
-    Memory holds the types, about 40 bytes per sentence and per document (for a short time twice as much with `dedup`),
-    and for each process its tokenizer and two batches of a million characters. For 22 million words of English and two
-    processes that is 0.6 GB. A single line, JSON record or `.spacy` file must also fit into memory, but not the whole
-    text.
+    Memory is needed for the types, and for each sentence and document about 40 bytes (twice as much for a short time
+    with `dedup`). Each process also needs memory for its tokenizer and two batches of a million characters. In total,
+    22 million words of English need 0.6 GB with two processes. Each line, JSON record or `.spacy` file must fit into
+    memory, but the whole text need not.
 
     Args:
-        paths: the raw text and, unless a part of it is to be held out, the held-out text.
+        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
+            out.
         settings: the section [prepare].
         out: folder of the corpus.
         spelling: the spelling rule of the biLM.
@@ -60,8 +61,8 @@ def prepare(
         FileExistsError: `out` exists, and `force` is false or `out` is no prepared corpus.
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written, for example on a full disk; or a process died.
-        ValueError: the text has no sentence, or too few to hold some out; a file or a line cannot be read; or the
-            language has no tokenizer.
+        ValueError: the text has no sentence, or too few sentences to hold some out; a file or a line cannot be read; or
+            the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -172,9 +173,9 @@ class _IndexedText:
         self.path = path
         self.index = index
         self.words_per_sentence = array.array("i")
-        """(sentences,) the number of words of each sentence."""
+        """Number of words of each sentence, (sentences,)."""
         self.sentences_per_document = array.array("i")
-        """(documents,) the number of sentences of each document."""
+        """Number of sentences of each document, (documents,)."""
         self.document_digests = array.array("Q")
         self.sentence_digests = array.array("Q")
 
@@ -193,10 +194,10 @@ class _IndexedText:
 
 
 class _Selection:
-    """Some sentences of a text.
+    """A selection of the sentences of a text.
 
     Args:
-        selected: (sentences,) bool.
+        selected: (sentences,) bool, true for the selected sentences.
     """
 
     def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
@@ -218,7 +219,7 @@ class _Selection:
 def _split(
     train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
 ) -> dict[str, _Selection]:
-    """Return the training part and the held-out part. Without held-out text, hold out a share of the documents."""
+    """Return the training part and the held-out part. If `dev` is None, hold out a share of the documents."""
     if dev is not None:
         everything = np.ones(len(dev.words_per_sentence), dtype=bool)
         return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
@@ -230,10 +231,10 @@ def _split(
 
 
 def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
-    """Return (sentences,) bool, true for the training sentences to keep.
+    """Return a mask of the training sentences that `dedup` keeps, (sentences,) bool.
 
     A sentence is kept if it occurs neither earlier in the training text nor in the separate held-out text. With `dedup`
-    = "documents", the whole document is compared instead.
+    = "documents", whole documents are compared instead of sentences.
     """
     if dedup == "none":
         return np.ones(len(train.words_per_sentence), dtype=bool)
@@ -247,9 +248,9 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
 
 
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return (sentences,) bool, true for the sentences of the held-out documents.
+    """Return a mask of the sentences of the held-out documents, (sentences,) bool.
 
-    Documents are taken in the order of a seeded hash, until there are enough documents and enough sentences.
+    Documents are held out in the order of a seeded hash, until there are enough documents and enough sentences.
 
     Args:
         is_new: (sentences,) bool, true for the sentences that count towards the minimum.

@@ -17,7 +17,7 @@ from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
 DESCRIPTION = "corpus.json"
-"""The file with the settings of a prepared corpus, and with digests of itself and of the other files."""
+"""Name of the file with the settings of a prepared corpus, and with digests of itself and of the other files."""
 TYPES, COUNTS = "types.txt", "counts.npy"
 _IDS_PER_READ = 1 << 22
 
@@ -31,25 +31,25 @@ class PartFiles(NamedTuple):
 
 FILES = {name: PartFiles(f"{name}-ids.npy", f"{name}-offsets.npy") for name in ("train", "dev")}
 DATA_FILES = (TYPES, COUNTS, *(file for part in FILES.values() for file in part))
-"""All files but the description."""
+"""Names of all files of a prepared corpus except the description."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences as ids of types, concatenated."""
+    """Sentences of a prepared corpus, concatenated to one array of word ids."""
 
     ids: np.ndarray
-    """(words,) int32, memory-mapped."""
+    """Word ids of all sentences, (words,) int32, memory-mapped."""
     offsets: np.ndarray
-    """(sentences + 1,) int64, the borders of the sentences: sentence i is ids[offsets[i]:offsets[i + 1]]."""
+    """Borders of the sentences, (sentences + 1,) int64: sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """(sentences,) the number of words of each sentence."""
+        """Number of words of each sentence, (sentences,)."""
         return np.diff(self.offsets)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Yield all ids in order, in chunks, because a corpus may be larger than memory."""
+        """Yield all ids in order, in chunks, because a corpus can be larger than memory."""
         for start in range(0, len(self.ids), _IDS_PER_READ):
             yield self.ids[start : start + _IDS_PER_READ]
 
@@ -61,7 +61,7 @@ class Sentences:
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return the first sentences, as many as are needed for `words` words; all, if there are fewer words."""
+        """Return as many sentences from the start as are needed for `words` words, or all if there are fewer words."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
@@ -70,7 +70,7 @@ class Sentences:
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated words of the sentences with these indices, and (len(rows),) their lengths."""
+        """Return the word ids of the sentences `rows`, concatenated, and the length of each sentence, (len(rows),)."""
         # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
@@ -91,9 +91,9 @@ class Corpus:
     """A prepared corpus, as `prepare` writes it."""
 
     types: list[str]
-    """`<S>`, `</S>`, `<UNK>`, then all types by decreasing count in the training part."""
+    """Distinct words: `<S>`, `</S>`, `<UNK>`, then all others by decreasing count in the training part."""
     counts: np.ndarray
-    """(types,) int64, the number of occurrences in the training part."""
+    """Number of occurrences of each distinct word in the training part, (types,) int64."""
     train: Sentences
     dev: Sentences
     lang: str
@@ -102,7 +102,7 @@ class Corpus:
     """Description of the tokenizer for the card of weights; see `Prepare.description`."""
     dropped: Dropped
     spelling: Spelling
-    """The rule by which the types are spelled."""
+    """The spelling rule that was applied to the words."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
@@ -152,7 +152,8 @@ class Corpus:
         return corpus
 
     def vocabulary(self, size: int) -> list[str]:
-        """Return the words of a softmax of `size` classes, or of fewer if the training part has fewer types."""
+        """Return the words of a softmax of `size` classes, or of fewer if the training part has fewer distinct
+        words."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
 

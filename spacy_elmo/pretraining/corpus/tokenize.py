@@ -1,4 +1,4 @@
-"""Tokenization of documents into numbered words, the part of the preparation that can run in several processes."""
+"""Tokenization of documents into word indices, the part of the preparation that can run in several processes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class TokenizedText:
     types: list[str]
     """The distinct words, in order of first occurrence."""
     words: np.ndarray
-    """(N,) int32, the index of each word in `types`."""
+    """Index of each word in `types`, (N,) int32."""
     lengths: np.ndarray
-    """(S,) int32, the number of words of each sentence."""
+    """Number of words of each sentence, (S,) int32."""
     documents: np.ndarray
-    """(D,) int32, the number of sentences of each document."""
+    """Number of sentences of each document, (D,) int32."""
     document_digests: np.ndarray
-    """(D,) uint64, equal for documents with the same sentences."""
+    """Digest of each document, (D,) uint64. Documents with the same sentences have the same digest."""
     sentence_digests: np.ndarray
-    """(S,) uint64, equal for sentences with the same words."""
+    """Digest of each sentence, (S,) uint64. Sentences with the same words have the same digest."""
 
 
 class DocumentTokenizer:
     """Tokenizer and sentence splitter for documents, with the sentence rule of the component (`text/sentences.py`).
 
     Args:
-        spelling: the rule by which tokens are respelled, as in a biLM.
+        spelling: the rule that changes the spelling of tokens, such as the spelling rule of a biLM.
 
     Raises:
         ValueError: spaCy has no tokenizer for `lang` or `tokenizer`.
@@ -96,10 +96,11 @@ class DocumentTokenizer:
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context in which a large vocabulary forgets new words, so that it does not grow with the text.
+        """Return a context in which a large spaCy vocabulary drops new words at the end, so it does not grow with the
+        text.
 
-        A small vocabulary keeps new words: in a memory zone, the tokenizer's cache does not keep new words, so the
-        tokenizer is three times slower.
+        A small vocabulary keeps new words. In a memory zone, the tokenizer would not cache new words, and would be
+        three times slower.
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
@@ -119,8 +120,7 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, with a newline after each line, and (D,) the number in each
-    document."""
+    """Return the word indices of all documents, with a newline after each line, and their number per document, (D,)."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
@@ -137,8 +137,7 @@ def _index_words(
 
 
 def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
-    """Return a function from a line to the indices of its tokens. It looks up the string of each distinct token
-    once."""
+    """Return a function from a line to the indices of its tokens. It looks up each distinct token only once."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
@@ -172,7 +171,7 @@ def _with_digests(
 
 
 def _digests(texts: list[bytes]) -> np.ndarray:
-    """Return (texts,) uint64. With probability 3e-8, two of a million different texts have the same digest."""
+    """Return a digest of each text, (texts,) uint64. The probability that two of a million texts collide is 3e-8."""
     return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
 
 

@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
 """Edges of the plot inside the drawing. The space above it shows the values at the pointer."""
 MAX_POINTS = 240
-"""Largest number of points of a curve. More points would be less than two units apart."""
+"""Largest number of points of a curve. More points would be less than two units of the drawing apart."""
 _MAX_MARKED_POINTS = 40
 
 
@@ -25,13 +25,13 @@ class Tick:
 
 @dataclass(frozen=True)
 class Curve:
-    """A named line."""
+    """A named line of the chart, as SVG paths."""
 
     name: str
     path: str
     """Attribute `d` of an SVG path, with a gap where a value cannot be drawn."""
     dots: str
-    """Attribute `d` of a second path, which marks isolated points; if there are few points, it marks all."""
+    """Attribute `d` of a second path, which marks isolated points, or all points if there are few."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class HoverStripe:
     left: float
     width: float
     at: float
-    """x of the point that the text describes."""
+    """The x position of the point that the text describes."""
     text: str
 
 
@@ -107,8 +107,8 @@ def line_chart(
 def thinned(values: Sequence[float], most: int) -> list[int]:
     """Return the indices of at most `most` points that keep the shape of a line.
 
-    They are the first and the last point, and the lowest and the highest point of many equal intervals. So a spike of a
-    single point is kept.
+    The result contains the first and the last point, and the lowest and the highest point of many equal intervals. So a
+    spike of a single point is kept.
 
     Args:
         values: values of the line. NaN is never the lowest or highest.
@@ -143,7 +143,7 @@ def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
 
 
 def short(value: float, beside: float | None = None) -> str:
-    """Return a number in the form for an axis: 0.003, 800, 25k, 1.5M.
+    """Return a number as the label of a tick, such as 0.003, 800, 25k or 1.5M.
 
     Args:
         beside: the maximum of the axis, which determines the unit: 500,000 becomes 0.5M if the maximum is 1.5M.

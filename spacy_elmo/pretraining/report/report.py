@@ -62,7 +62,7 @@ def report(rows: Sequence[Row], config: PretrainConfig) -> str:
 
 
 def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Return rows of a name, a value and a remark."""
+    """Return the current values of the run, each as (name, value, remark)."""
     last = rows[-1]
     of_steps = f" of {last['steps']:,}" if last["steps"] else ""
     figures = []
@@ -182,5 +182,5 @@ def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
 
 
 def _shown(value: object) -> str:
-    """Return a value as in a `.cfg`, but text without quotation marks."""
+    """Return a setting as it is written in a `.cfg`, but strings without quotation marks."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

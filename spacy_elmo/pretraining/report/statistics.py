@@ -19,9 +19,9 @@ class Statistics:
     vocab_size: int
     """Number of softmax classes."""
     covered: float
-    """Share of words with a softmax class. The others are `<UNK>` as targets, but not as input."""
+    """Share of words with a softmax class. The other words are `<UNK>` as targets, but not as input."""
     held_out_covered: float
-    """Share of the words of the held-out part with a softmax class."""
+    """Share of the words in the held-out part that have a softmax class."""
     long_words: float
     """Share of words with more bytes than `model.max_characters` allows; their ends are ignored."""
     long_sentences: float

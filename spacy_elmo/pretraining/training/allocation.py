@@ -10,7 +10,7 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 """Environment variables that bound the caches of torch's interface to oneDNN and of oneDNN itself."""
 _CAPACITY = 128
-"""Number of matrix products in each cache. A step has fewer shapes. With 32, training is 7 % slower."""
+"""Largest number of matrix shapes in each cache. A step has fewer shapes. With 32, training is 7 % slower."""
 
 
 def reuse_memory() -> None:
@@ -19,10 +19,10 @@ def reuse_memory() -> None:
     A step allocates and frees buffers of tens of megabytes. By default, glibc returns them to the system at once. In
     the next step, the first access to each of their pages is a page fault, which costs a quarter of the time of a step.
 
-    Two caches keep each shape of matrix product with a buffer of some megabytes, by default for 1,024 shapes. Every
-    batch has other shapes, so training the base size would need 7 GB for them after an hour. Capacities that the user
-    has set are kept. Call this function before the process computes its first matrix product; later the bounds have no
-    effect.
+    Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes. Every
+    batch has other shapes, so the caches of a biLM of the base size would need 7 GB after an hour. Capacities that the
+    user has set are not changed. Call this function before the process computes its first matrix product; later the
+    bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

@@ -33,13 +33,13 @@ class Ranks:
     """
 
     rank: int = 0
-    """Number of this process."""
+    """Number of this process, counted from 0."""
     size: int = 1
     """Number of processes."""
 
     @property
     def first(self) -> bool:
-        """True in the process that writes and prints."""
+        """True in the first process, the one that writes files and prints."""
         return self.rank == 0
 
     def sum(self, value: float) -> float:
@@ -54,7 +54,7 @@ class Ranks:
         """Replace each gradient by its sum over all processes; a missing gradient counts as zeros.
 
         Args:
-            sparse: the parameters whose gradients have only some rows.
+            sparse: the parameters with sparse gradients, which contain only some rows.
         """
         if self.size == 1:
             return
@@ -76,7 +76,7 @@ class Ranks:
             )
 
     def broadcast(self, value: T) -> T:
-        """Return the value of the first process to every process."""
+        """Return the `value` of the first process in every process."""
         if self.size == 1:
             return value
         box = [value]
@@ -101,7 +101,7 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Return for each parameter the ascending indices of the rows that have a gradient in any process."""
+    """Return the ascending indices of the rows of each parameter that have a gradient in some process."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -114,7 +114,7 @@ def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
-    """Return the gradient of these rows, (len(indices), ...), with zeros for rows that have none."""
+    """Return the gradient of the rows `indices`, (len(indices), ...), with zeros for rows without a gradient."""
     rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
         gradient = parameter.grad.coalesce()
@@ -123,8 +123,8 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 
 
 def device(gpu_id: int) -> torch.device:
-    """Return the CPU for -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`, the second the next
-    one.
+    """Return the CPU for -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`, the second process the
+    next GPU.
 
     Raises:
         ValueError: torch has no such GPU.

@@ -24,7 +24,7 @@ class InitialModel:
     bilm: BiLM
     head: Head
     vocabulary: list[str]
-    """The word of each row of the head."""
+    """The word of each row of the softmax head."""
     card: dict[str, object]
     """Origin of the weights, for the card of the trained weights; empty for random weights."""
 
@@ -99,7 +99,7 @@ def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | No
 
 
 def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> InitialModel:
-    """Return a network with the weights of `paths.init`, or with random weights by `training.seed`.
+    """Return a network with the weights of `paths.init`, or with random weights from the seed `training.seed`.
 
     A word in the vocabulary of `paths.init` keeps its row of the head. The rows of other words are random.
 
@@ -132,7 +132,7 @@ def _described(spelling: Spelling) -> str:
 
 @torch.no_grad()
 def _copy_rows(source: Head, source_words: list[str], target: Head, words: list[str]) -> None:
-    """Copy the rows of the words that both heads have."""
+    """Copy from `source` to `target` the rows of the words that both heads have."""
     rows = {word: row for row, word in enumerate(source_words)}
     pairs = [(row, rows[word]) for row, word in enumerate(words) if word in rows]
     new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T

@@ -1,4 +1,4 @@
-"""The log of a run, `log.jsonl`: one row per report."""
+"""The log of a pretraining run, `log.jsonl`, and its rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..perplexity import Perplexity
 
 @dataclass(frozen=True)
 class Progress:
-    """One row of `log.jsonl`."""
+    """One row of `log.jsonl`: the progress of a run after a step."""
 
     step: int
     steps: int
     """Estimated number of steps of the whole run, from its limits of steps, epochs and tokens; 0 if it has none."""
     epoch: float
-    """Passes over the corpus so far."""
+    """Number of passes over the corpus so far, including the fraction of the current pass."""
     tokens: int
-    """Training words processed so far."""
+    """Number of training words processed so far."""
     loss: float | None
     """Mean training loss since the last row, in nats. The loss of a sampled softmax cannot be compared with a held-out
     perplexity. None at step 0."""
@@ -45,7 +45,7 @@ def append_row(log: Path, progress: Progress) -> None:
 
 
 def truncate(log: Path, step: int) -> None:
-    """Remove the rows after `step`, because the resumed run will write them again. Also remove an incomplete row."""
+    """Remove the rows after `step`, which a resumed run writes again, and an incomplete last row."""
     if not log.exists():
         return
     size = 0

@@ -77,7 +77,7 @@ def train(
 
 
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is written last: if the process is killed before, the
+    """Write the files that are due after a step, with the checkpoint last. If the process is killed before that, the
     resumed run repeats the step and writes all files."""
     if progress is not None:
         if progress.best:

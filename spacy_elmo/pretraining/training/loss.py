@@ -1,5 +1,5 @@
-"""The loss of a step and its gradient. The batch may be processed in parts and by several processes, and every run gets
-the same bits."""
+"""The loss of a training step and its gradient, computed in parts and by several processes if necessary. Repeated runs
+compute the same bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return (2, M), the softmax class that each direction should predict at each packed row.
+    """Return the softmax class that each direction should predict at each packed row, (2, M).
 
     It is the class of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
     """
@@ -43,7 +43,7 @@ def loss_sum(
     """Return the softmax loss in nats, summed over all targets of both directions (bilm-tf `training.py`).
 
     Args:
-        negatives: one sample per direction for the sampled softmax; None: the full softmax.
+        negatives: one sample of negative words per direction, for the sampled softmax; None: the full softmax.
     """
     output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
@@ -67,8 +67,9 @@ def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
 class Gradient:
     """Computation of the gradients of a network and its head for one step.
 
-    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negatives. Each loss
-    is divided by the number of targets of the whole batch, so the sum of the gradients does not depend on the division.
+    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negative words. The
+    loss of each part is divided by the number of targets of the whole batch, so the sum of the gradients does not
+    depend on the number of parts.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class Gradient:
             rows: indices of the sentences of the batch.
 
         Returns:
-            The mean loss per target in nats, and the norm of the gradient before clipping. Both are of the whole batch.
+            The mean loss per target in nats, and the norm of the gradient before clipping. Both refer to the whole
+                batch.
         """
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
@@ -118,7 +120,7 @@ class Gradient:
         return self._ranks.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
-        """Return one sample per direction, or None for the full softmax."""
+        """Return one sample of negative words per direction, or None for the full softmax."""
         if self._settings.negatives is None:
             return None
         size = len(self._head.weight)
@@ -126,7 +128,7 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the setting, or for `"auto"` the faster type on this machine, `"float32"` or `"bfloat16"`.
+    """Return the number type that a setting names. For `"auto"`, it is the faster one of `"float32"` and `"bfloat16"`.
 
     bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
     """
@@ -137,8 +139,8 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make torch add in a fixed order within the block. The block may run among other work of the caller, so torch's
-    settings and random state are restored afterwards."""
+    """Create a context in which torch adds in a fixed order. At the end, it restores torch's settings and random state,
+    because the caller possibly uses torch for other work."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -1,4 +1,4 @@
-"""The optimizer Muon for the matrices of a biLM. Several matrices may be blocks of one parameter."""
+"""The optimizer Muon for the matrices of a biLM, which can be blocks of a larger parameter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MuonMatrix(NamedTuple):
 
     @property
     def values(self) -> Tensor:
-        """The matrix itself, in the memory of the parameter."""
+        """The matrix, as a view of the parameter."""
         return self.parameter.detach()[self.block]
 
 
@@ -69,7 +69,7 @@ class Muon(Optimizer):
 
     The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the steps as large as those
     of AdamW, so both can have the same learning rate. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same
-    steps except for rounding, but needs more time. Its state dicts can be loaded.
+    steps except for rounding, but needs more time. State dicts of torch's Muon can be loaded.
 
     The optimizer has a view of each matrix in the memory of its parameter. So its state dict has one momentum buffer
     per matrix, and a step changes the parameters. A step also clears their gradients.
@@ -92,7 +92,7 @@ class Muon(Optimizer):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a state. A state of torch's Muon has no number type, because torch always uses bfloat16."""
+        """Restore a state. The state of torch's Muon has no number type, because torch always uses bfloat16."""
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("dtype", torch.bfloat16)

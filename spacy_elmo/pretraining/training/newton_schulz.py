@@ -1,4 +1,4 @@
-"""Newton-Schulz iterations: they bring the singular values of a matrix near 1 and keep its singular vectors."""
+"""Newton-Schulz iterations, which bring the singular values of a matrix near 1 and keep its singular vectors."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _ADAGRAD_ACCUMULATOR = 1 / 20**2
 def optimizers(
     bilm: nn.Module, head: Head, settings: Training, dtype: torch.dtype
 ) -> list[Optimizer]:
-    """Return the optimizers of `settings`. Each parameter belongs to one of them.
+    """Return the optimizers that `settings` choose for a biLM and its head. Each parameter belongs to one optimizer.
 
     Args:
         dtype: number type of the matrix products, which Muon uses too.

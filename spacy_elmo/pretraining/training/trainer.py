@@ -30,7 +30,7 @@ from .optimization import learn_rate, optimizers, take_step
 
 @dataclass
 class Position:
-    """Progress of a run, which a checkpoint contains."""
+    """Progress of a run, as it is stored in a checkpoint."""
 
     step: int = 0
     """Number of steps taken."""
@@ -48,7 +48,7 @@ class Position:
     """Number of steps taken when `best` was measured."""
 
     def is_at_end(self, settings: Training) -> bool:
-        """Return True if a limit (steps, epochs, tokens, minutes, patience) ends the run here."""
+        """Return True if the run has reached one of its limits (steps, epochs, tokens, minutes, patience)."""
         limits = (
             (settings.max_steps, self.step),
             (settings.max_epochs, self.epoch),
@@ -72,7 +72,7 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training. It writes no files; `run.py` does.
+    """A network in training, with its optimizers and its position in the corpus. Only `loop.py` writes files.
 
     Args:
         ranks: the processes that train together.
@@ -122,11 +122,11 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """True if a limit ends the run here."""
+        """True if the run has reached one of its limits."""
         return self.position.is_at_end(self._settings)
 
     def advance(self) -> Progress | None:
-        """Take one step. Return a row of the log if one is due; it has a held-out perplexity if an evaluation is
+        """Take one training step. Return a log row if one is due, with a held-out perplexity if an evaluation is
         due."""
         started = time.monotonic()
         position, settings = self.position, self._settings
@@ -142,13 +142,13 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights. They are the best weights until a step has a lower perplexity."""
+        """Evaluate the initial weights. They are the best weights until a step reaches a lower perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
             return self._report(rate, self._held_out_perplexity())
 
     def _take_step(self) -> float:
-        """Take a step and return its learning rate."""
+        """Take one training step and return its learning rate."""
         position, interval = self.position, self._interval
         rows = self._batches[position.batch]
         loss, norm = self._gradient(rows, position.step)
@@ -293,7 +293,7 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
 
 
 def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Check that the state of a checkpoint has these digests.
+    """Check that the digests in the state of a checkpoint are the expected digests.
 
     Raises:
         ValueError: the checkpoint belongs to another corpus or vocabulary.
@@ -307,7 +307,7 @@ def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkp
 
 
 def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the run was saved with another number of threads or processes, because sums are rounded differently."""
+    """Warn if the checkpoint is from another number of threads or processes, because sums then round differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
         ("ranks", ranks, "`torchrun --nproc-per-node`"),
