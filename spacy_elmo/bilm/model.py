@@ -61,8 +61,8 @@ class PackedChunk:
 class BiLM(nn.Module):
     """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`; `reference.py` lists them.
 
-    It keeps no state between calls: its outputs depend only on the arguments. A new network has random parameters from
-    torch's global generator, by the rules of bilm-tf.
+    The network keeps no state between calls: its outputs depend only on the arguments. A new network has random
+    parameters, which are drawn from torch's global generator by the rules of bilm-tf.
 
     Args:
         config: the hyperparameters. A model with a word table or an alphabet also needs `set_vocabulary`.

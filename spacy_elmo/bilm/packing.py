@@ -35,12 +35,13 @@ class Packing:
 
     @classmethod
     def of(cls, lengths: Lengths, *, closing: bool = False) -> Packing:
-        """Pack sentences.
+        """Compute the packed order of a batch of sentences.
 
         Args:
             lengths: number of words of each sentence, without boundaries; 0 is allowed.
-            closing: also process the closing boundary (`</S>` forward, `<S>` backward). Its output belongs to no word
-                and predicts nothing. It is needed only if the state is carried to the next sentence, as in bilm-tf.
+            closing: also process the closing boundary (`</S>` forward, `<S>` backward). The output at this boundary
+                belongs to no word and predicts nothing. The boundary is needed only if the state is carried to the next
+                sentence, as in bilm-tf.
         """
         sizes = np.asarray(lengths, dtype=np.int64)
         order = np.argsort(-sizes, kind="stable")

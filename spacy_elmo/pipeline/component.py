@@ -36,17 +36,17 @@ def _could_listen(nlp: Language, name: str) -> bool:
 
 
 class Elmo(TrainablePipe):
-    """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
+    """The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners.
 
-    Its `source` (`LayerSource`) computes the layers and trains the biLM. This class gives it the methods that spaCy
-    expects of a component.
+    Its `source` (`LayerSource`) computes the layers and trains the biLM. This class adds the methods that spaCy expects
+    of a component.
 
     Args:
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
         name: name of the component in the pipeline.
-        options: the options of the config, an `ElmoOptions` (`factory_options.py`).
-        pipeline: the pipeline, if it is known.
+        options: the options of the component in the config (`factory_options.py`).
+        pipeline: the pipeline of the component; None if it is not known.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Elmo(TrainablePipe):
 
     @property
     def frozen(self) -> bool:
-        """True if the present step leaves the biLM unchanged."""
+        """True if the current training step does not change the biLM."""
         return self.source.frozen
 
     # Prediction
@@ -92,7 +92,7 @@ class Elmo(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Read the weights file, even if it was read before; draw random weights if the config names none.
+        """Read the weights file, even if it was read before. Draw random weights if the config names no weights.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded.
@@ -119,12 +119,12 @@ class Elmo(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Begin a batch of Docs. The layers are computed when the first listener asks for them.
+        """Begin a training step with a batch of Docs. Their layers are computed when the first listener asks for them.
 
         The backward pass runs at the next `update` or in `finish_update`, after all listeners have added their
-        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so it trains the
-        biLM one batch late. `spacy train` does not, nor do loops that pass `sgd=False` and call `finish_update`
-        themselves. `drop` has no effect: a biLM is fine-tuned without dropout.
+        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so it trains the biLM
+        one batch late. There is no delay in `spacy train`, or in loops that pass `sgd=False` and call `finish_update`
+        themselves. `drop` has no effect, because a biLM is fine-tuned without dropout.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -137,7 +137,7 @@ class Elmo(TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and let the optimizer take a step. A batch that no listener has used yet is kept."""
+        """Run the backward pass and let the optimizer take a step. Keep a batch that no listener has used yet."""
         self._add_loss(self.source.backward())
         self.model.finish_update(sgd)
 
@@ -149,7 +149,7 @@ class Elmo(TrainablePipe):
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """The listeners by the name of their component. spaCy empties it before it links a pipeline."""
+        """Mapping from the names of components to their listeners. spaCy empties it before it links a pipeline."""
         return self._listener_map
 
     @listener_map.setter
@@ -160,7 +160,7 @@ class Elmo(TrainablePipe):
         self._resolve_config()
 
     def _resolve_config(self) -> None:
-        """Write the name of the weights into the config, and copy its options for `replace_listeners`.
+        """Write the name of the weights into the component's config, and copy its options for `replace_listeners`.
 
         This cannot be done in `__init__`: spaCy adds the config to the pipeline after it makes the component, and
         before it first links the component.
@@ -189,7 +189,7 @@ class Elmo(TrainablePipe):
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener to this component. `replace_listeners` must know if a listener to "*" is among them.
+        """Link a listener to this component. If its `upstream` is "*", record this for `replace_listeners`.
 
         Raises:
             ValueError: this component stores averages, so there are no layers to mix.
@@ -226,9 +226,9 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        A listener to "*" belongs to the nearest elmo before it. spaCy passes the components in pipeline order, so an
-        elmo that was passed before this component is nearer to it. spaCy does not call this method of a disabled elmo,
-        which keeps its listeners.
+        A listener to "*" belongs to the nearest `elmo` component before it. spaCy passes all later components in
+        pipeline order. So if spaCy has already passed another `elmo` component, that one is nearer to `component`.
+        spaCy does not call this method of a disabled component, which keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -263,7 +263,7 @@ class Elmo(TrainablePipe):
     def _relink_listeners(self) -> None:
         """Link the listeners again after this component was copied or unpickled together with them.
 
-        A shallow copy shares the listeners with its original; they stay linked to the original.
+        A shallow copy shares its listeners with the original component, and the listeners stay linked to the original.
         """
         for listener in self.listeners:
             state = state_of(listener)
@@ -279,7 +279,7 @@ class Elmo(TrainablePipe):
 
 
 def _is_kept_by(component: Any, listener: Model) -> bool:
-    """Return True if a listener is linked to an elmo that is disabled, but still in the pipeline."""
+    """Return True if a listener is linked to an `elmo` component that is disabled, but still in the pipeline."""
     return (
         isinstance(component, Elmo)
         and component.source.is_disabled()

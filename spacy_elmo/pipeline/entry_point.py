@@ -1,4 +1,4 @@
-"""The `elmo` factory, which spaCy loads through an entry point before any component is made.
+"""The factory of the `elmo` component, which spaCy loads through an entry point.
 
 Its options are the fields of `ElmoOptions` in `factory_options.py`.
 """
@@ -37,11 +37,11 @@ def make_elmo(
     model: Model[list[Doc], list[Floats3d]],
     options: ElmoOptions,
 ) -> "Elmo":
-    """Make the component. The weights are loaded later, at their first use.
+    """Create the `elmo` component. Its weights are loaded later, at their first use.
 
     Args:
         nlp: the pipeline.
-        name: name of the component in it.
+        name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
         options: every field is an option of the config.
 

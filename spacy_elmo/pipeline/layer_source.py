@@ -1,4 +1,4 @@
-"""The layers of Docs, from the batch of an update, from the Docs or from the cache; if none has them, computed."""
+"""The source of the layers of Docs: the training batch, the Docs, the cache or the biLM, which computes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
-"""Function: Docs -> their layers, or None for each Doc whose layers it does not have."""
+"""Function from Docs to the layers of each Doc, or None for a Doc whose layers it does not have."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
 # No weights have this version, so it excludes all layers except those that a user has set.
@@ -40,13 +40,13 @@ class ComputedLayers(list[Any]):
 class LayerSource(ConfigOnly):
     """The source of the layers of a biLM, which also returns their gradient to the biLM.
 
-    An elmo component shares its source with its listeners; an `ElmoTok2Vec` has its own. A copy or a pickle has neither
-    a batch nor cached layers. Several threads may read while one trains.
+    An `elmo` component shares its source with its listeners; an `ElmoTok2Vec` has its own source. A copied or unpickled
+    source has no batch and no cached layers. Several threads can read layers while one thread trains.
 
     Args:
         model: a `BiLM_v1`.
-        options: the options. The source itself uses those that `ElmoOptions` adds to `BiLMOptions`.
-        name: name of the component, under which its layers are stored on Docs; None (`ElmoTok2Vec`): store none.
+        options: the options. The source itself uses the options that `ElmoOptions` adds to `BiLMOptions`.
+        name: name of the component, under which its layers are stored on Docs; None (`ElmoTok2Vec`): store no layers.
         pipeline: the pipeline of the component, if it is known.
     """
 
@@ -72,19 +72,19 @@ class LayerSource(ConfigOnly):
 
     @property
     def frozen(self) -> bool:
-        """True if the present step leaves the biLM unchanged."""
+        """True if the current training step does not change the biLM."""
         return shim_of(self.model).trainable is None
 
     # Initialization
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return zeros in the shape of the layers. During `initialize`, `read` returns them for these Docs too.
+        """Return zeros in the shape of the layers. During `initialize`, `read` also returns zeros for these Docs.
 
         In `initialize`, the surrounding thinc layers predict on a sample to infer the shape of their input. Real layers
-        cannot always be computed: no component has run on the Docs, so they have no sentences for `get_spans`.
+        cannot always be computed: no component has set sentences for `get_spans` on the Docs yet.
 
         `initialize` is over when other Docs are read, when training begins, or when spaCy links the pipeline. spaCy
-        links no `ElmoTok2Vec`, so for its source another list of the same Docs also counts as other Docs.
+        does not link an `ElmoTok2Vec`, so for its source a new list of the same Docs also counts as other Docs.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
@@ -92,13 +92,13 @@ class LayerSource(ConfigOnly):
         return zeros
 
     def link(self, name: str) -> None:
-        """Set the name of the component. It is called whenever spaCy links the pipeline."""
+        """Set the name of the component. This method is called whenever spaCy links the pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
 
     # Prediction
 
     def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
-        """Return the layers of each Doc, (layers, n_tokens, width), or with `store = "average"` their average,
+        """Compute the layers of each Doc, (layers, n_tokens, width), or with `store = "average"` their average,
         (n_tokens, width). Layers that are stored on a Doc are ignored. The caller may change the arrays.
 
         The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of another Doc are
@@ -130,8 +130,8 @@ class LayerSource(ConfigOnly):
     def read(self, docs: Sequence[Doc], *, copies: bool = False) -> list[Floats3d]:
         """Return the layers of each Doc for a prediction. The caller must not change the arrays.
 
-        Layers that are stored on a Doc are used. If there are none (after `as_doc`, or if the component is disabled),
-        they are computed and stored on the Doc, with one warning.
+        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component is
+        disabled), its layers are computed and stored on the Doc, with one warning.
 
         Args:
             copies: the consumer has made the Docs itself, so missing layers are no reason to warn.
@@ -143,10 +143,11 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a batch. Its layers are computed when they are first read, with a graph if the biLM is trained.
+        """Begin a training batch. Its layers are computed when they are first read, with a graph if the biLM is
+        trained.
 
         Returns:
-            the loss of the previous batch (see `backward`).
+            The loss of the previous batch (see `backward`).
         """
         loss = self.backward()
         self._batch, self._zeros = _Batch(docs), _NO_ZEROS
@@ -155,14 +156,16 @@ class LayerSource(ConfigOnly):
     def train(
         self, docs: Sequence[Doc], *, copies: bool = False
     ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], Any] | None]:
-        """Return the layers of Docs for a training step. The caller must not change the arrays.
+        """Return the layers of Docs for a training step, and their backward pass. The caller must not change the
+        arrays.
 
-        Layers that are stored on a Doc are used if the user has set them, or if the current weights have computed them
-        and need no gradient. Docs outside the batch (in `rehearse`, or if the component is excluded) get layers as if
-        the biLM were frozen.
+        Stored layers of a Doc are used if the user has set them, or if the current weights have computed them and need
+        no gradient. For Docs outside the batch (in `rehearse`, or if the component is excluded), the biLM counts as
+        frozen.
 
         Args:
-            copies: the consumer has made the Docs itself. A Doc with the words of a Doc in the batch gets its layers.
+            copies: the consumer has made the Docs itself. A copy gets the layers of the Doc in the batch with the same
+                words.
 
         Returns:
             The layers; and a function that takes their gradients, float32, or None if no gradient is needed.
@@ -178,8 +181,8 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """Run the backward pass of the batch with the sum of the gradients, and end the batch, if a listener has read
-        it. Return the sum of squares of the gradient, which spaCy shows as the loss of elmo."""
+        """Run the backward pass with the sum of the gradients and end the batch, if a listener has read the batch.
+        Return the sum of squares of the gradient, which spaCy shows as the loss of elmo."""
         batch = self._batch
         if batch is None or batch.layers is None:
             return 0.0
@@ -187,8 +190,8 @@ class LayerSource(ConfigOnly):
         return 0.0 if self._is_outdated(batch) else batch.backward()
 
     def _is_outdated(self, batch: _Batch) -> bool:
-        """Return True if the weights have changed since a batch was computed. Warn if the batch has a gradient: it is
-        lost, because the backward pass needs the old weights."""
+        """Return True if the weights have changed since a batch was computed. Warn if the batch has a gradient, which
+        is then lost, because the backward pass needs the old weights."""
         if batch.version == shim_of(self.model).version:
             return False
         if batch.gradient:
@@ -204,14 +207,15 @@ class LayerSource(ConfigOnly):
     def _find(
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
-        """Look for the layers of Docs in the batch, on the Docs and among the zeros, in this order, or compute them."""
+        """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute them."""
         if copies and self._batch is not None:
             docs = self._batch.originals(docs)
         on_demand = partial(self._on_demand, compute, copies)
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch. The first call, or the first after a weight change, computes all."""
+        """Return the layers of Docs in the batch. The first call, and the first call after a weight change, computes
+        the layers of the whole batch."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
@@ -246,12 +250,12 @@ class LayerSource(ConfigOnly):
         return [zeros.get(id(doc)) for doc in docs]
 
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
+        """Return the layers of training Docs from the cache. The cache computes and stores layers that it lacks."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store them on the Docs. So `compute` must
-        not return arrays of the cache."""
+        """Compute the layers of Docs on which the component did not run, and store them on the Docs. The Docs keep the
+        arrays, so `compute` must not return arrays of the cache."""
         computed = compute(docs)
         if self.name is None:
             return computed
@@ -278,13 +282,13 @@ class LayerSource(ConfigOnly):
 
 
 class _Batch:
-    """The Docs of an update, their layers, and one buffer into which every listener adds its gradient.
+    """The Docs of a training step, their layers, and one buffer to which every listener adds its gradient.
 
     No listener runs the backward pass: `LayerSource.backward` does, after all listeners have added their gradients. So
     no gradient is lost if a listener is disabled, excluded or without gold annotation.
 
     A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same id. A hash
-    of its words would not distinguish another batch of the same words.
+    of the Doc's words would not distinguish batches with the same words.
     """
 
     def __init__(self, docs: Sequence[Doc]) -> None:
@@ -296,7 +300,7 @@ class _Batch:
         self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
-        """Return for each copy the Doc of this batch with the same words, or the copy itself if there is none."""
+        """Replace each copy by the Doc of this batch with the same words, if there is such a Doc."""
         by_words = {_words(doc): doc for doc in self.docs.values()}
         return [by_words.get(_words(doc), doc) for doc in copies]
 
@@ -306,12 +310,12 @@ class _Batch:
         self.backprop = backprop
 
     def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None if it has none, or if its number of tokens has changed."""
+        """Return the layers of a Doc; None if the Doc has no layers here, or if its number of tokens has changed."""
         layers = (self.layers or {}).get(id(doc))
         return layers if layers is not None and layers.shape[1] == len(doc) else None
 
     def add_gradient(self, layers: Sequence[Floats3d], gradients: Sequence[Floats3d]) -> None:
-        """Add a listener's gradients of layers. Layers that are not from this batch are skipped."""
+        """Add a listener's gradients for some layers. Layers that are not from this batch are skipped."""
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
@@ -330,7 +334,7 @@ class _Batch:
 
 
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
-    """Return the layers of each Doc from the first place that has them."""
+    """Return the layers of each Doc from the first of the functions `places` that has them."""
     layers: list[Any] = [None] * len(docs)
     for place in places:
         missing = [number for number, array in enumerate(layers) if array is None]

@@ -1,4 +1,4 @@
-"""The source and licence of an elmo's weights in the meta of its pipeline, which `spacy package` shows."""
+"""The source and licence of a biLM's weights in the meta of its pipeline, which `spacy package` shows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from ..bilm.weights import Weights
 from ..catalogue.weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
-"""Mapping from the fields of spaCy's sources to fields of the weights' card."""
+"""Mapping from the fields of an entry in spaCy's `sources` to the fields of the weights' card."""
 
 
 def credit_and_check_language(nlp: Language, weights: str) -> None:
-    """Add the weights of an elmo to the sources in its pipeline's meta. If the meta has no licence, add that of the
-    weights. Warn if the weights are for another language. If the sources name the weights already, change nothing.
+    """Add the weights of an `elmo` component to the sources in the pipeline's meta, and check their language.
+
+    If the meta has no licence, add the licence of the weights. If the sources already name the weights, do not change
+    the meta. Warn if the weights are for another language.
 
     Args:
         weights: the option of the component, a name or a path.
@@ -46,8 +48,7 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
 
 
 def corpus_sources(sources: Any) -> list[dict[str, str]]:
-    """Return the sources of the biLM's corpus, as its card lists them, in the form of `sources` in a pipeline's
-    meta."""
+    """Convert the sources of the training text in a biLM's card to the form of `sources` in a pipeline's meta."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
         {_text(key): _text(value) for key, value in source.items()}
@@ -58,5 +59,5 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that spaCy can write. A card may contain half of a surrogate pair, which is replaced."""
+    """Return a value as text that spaCy can write. Half of a surrogate pair, which a card can contain, is replaced."""
     return str(value).encode("utf8", "replace").decode("utf8")

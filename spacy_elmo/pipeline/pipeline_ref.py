@@ -9,11 +9,11 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference to the pipeline that made a component. spaCy passes the pipeline only to the factory.
+    """A weak reference to the pipeline of a component, because spaCy passes the pipeline only to the factory.
 
     In a copy of the whole pipeline, the reference points to the copy; in a copy of only the component, it points to the
-    original pipeline. After unpickling it points to no pipeline: a strong reference would send the pipeline to every
-    worker process.
+    original pipeline. After unpickling, it points to no pipeline, because a pickle that contains the pipeline would
+    send it to every worker process.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:

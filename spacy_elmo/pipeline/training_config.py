@@ -1,4 +1,4 @@
-"""Configs for `spacy train`: the shipped configs, and new ones for any components with a listener to an elmo."""
+"""Configs for `spacy train`: the shipped configs, and new configs for components that listen to an `elmo` component."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spacy.util import load_config
 
 _PACKAGE = Path(__file__).parents[1]
 _KNOWLEDGE_BASE = "entity_linker"
-"""A component that needs more than labelled text for its training."""
+"""Name of a component that needs more than labelled text for its training."""
 
 
 def shipped_configs() -> dict[str, Path]:
     """Return the files of the shipped configs, sorted by name.
 
-    In a checkout these are the files in its folder `configs`, even if another version is installed.
+    In a checkout, these are the files in the checkout's folder `configs`, even if another version is installed.
     """
     # In an installed package the folder is inside the package, in a checkout next to it. An import of
     # `spacy_elmo.configs` could find the folder of another checkout that is installed as editable.
@@ -38,12 +38,12 @@ def title(path: Path) -> str:
 def add_listening(
     nlp: Language, components: Iterable[str], *, accurate: bool = False, vectors: bool = False
 ) -> None:
-    """Add components to a pipeline with an elmo, each with a listener to it.
+    """Add components to a pipeline with an `elmo` component, each with a listener to that component.
 
     Args:
-        components: names of factories. A component gets the settings of its shipped config, if there is one.
+        components: names of factories. A component gets the settings of its shipped config, if it has one.
         accurate: also give each component its own embedding x and an encoder with the input [x ; ELMo]. Otherwise its
-            only input is the vectors of elmo.
+            only input is the vectors of the `elmo` component.
         vectors: include the static vectors of the pipeline in the embedding.
 
     Raises:
@@ -70,14 +70,14 @@ def add_listening(
 
 
 def _settings(nlp: Language, name: str) -> dict[str, Any]:
-    """Return the settings of a component: those of its shipped config, or else spaCy's defaults."""
+    """Return the settings of a component from its shipped config, or spaCy's defaults if there is no such config."""
     if name in _shipped_components():
         return _block(name)
     return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    """Return the `tok2vec` block with ELMo for a component: that of its shipped config, or else that of NER."""
+    """Return the `tok2vec` block with ELMo from the shipped config of a component, or else from the config of NER."""
     return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
 
 

@@ -1,4 +1,4 @@
-"""A small Python package around a weights file: once it is installed, `weights = NAME` loads the file."""
+"""A small Python package that contains a weights file. Once it is installed, `weights = NAME` loads the file."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ def write_package(
     head: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write a Python package that contains the weights in float16 without their head, the card and an entry point.
+    """Write a Python package that contains the weights (in float16, without the head), the card and an entry point.
 
     Args:
         weights: the biLM; its card must contain a language and a licence.
-        name: the name that users write as `weights = NAME`. It ends with the version of the model: `la_elmo_mini_v1`.
-            The name of the package is the part before the version.
+        name: the name that users write as `weights = NAME`. It must end with the version of the model, as in
+            `la_elmo_mini_v1`. The name of the package is the part before the version.
         out: the parent of the package's folder.
         version: version of the package; None: 1.0.0 for a name that ends in v1.
-        head: also write `head_file(name, out)` in float16, for users who continue the pretraining of the weights.
+        head: also write the weights with their head to `head_file(name, out)`, in float16, for users who continue the
+            pretraining.
         force: replace the package's folder and the file with the head if they exist.
 
     Returns:

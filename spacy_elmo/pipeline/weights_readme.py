@@ -72,7 +72,7 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
         card: card of the weights. `limits` is a list of sentences. `evaluation` is a list of scores. Each score has
             `task` (a task of Hugging Face), `data`, `metric`, `without` and `with` (test scores of the same pipeline
             without ELMo and with it, in percent) and `seeds`.
-        spelling: how the biLM respells words.
+        spelling: the spelling rule of the biLM.
 
     Raises:
         ValueError: `limits` or `evaluation` does not have this form.
@@ -103,7 +103,7 @@ def _metadata(
     scores: list[dict[str, Any]],
     perplexity: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the metadata of the card; results are in `model-index`."""
+    """Return the metadata of the model card. The test results are in the field `model-index`."""
     licence = str(card["licence"])
     known = creative_commons(licence)
     results = [
@@ -132,7 +132,7 @@ def _result(task: str, data: str, metric: str, value: float) -> dict[str, Any]:
 
 
 def _scores(card: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the scores of the card, checked."""
+    """Check and return the test scores in the card of the weights."""
     scores = card.get("evaluation") or []
     if not isinstance(scores, list):
         raise ValueError(f"evaluation of the card is {scores!r}: it must be a list of scores")
@@ -170,7 +170,7 @@ def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | None) -> str:
-    """Return the section on evaluation; empty without scores and perplexity."""
+    """Return the section on evaluation, or an empty string if there are no scores and no perplexity."""
     parts = []
     if scores:
         rows = [
@@ -198,7 +198,7 @@ def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | No
 
 
 def _training_rows(card: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the table of training for the fields of the card."""
+    """Return the rows of the model card's table about training, from the fields of the weights' card."""
     rows = []
     for field in _TRAINING_FIELDS:
         if value := card.get(field):
@@ -211,7 +211,7 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
 
 
 def _spelling_row(spelling: Spelling) -> list[str]:
-    """Return the row on how words are respelled before the biLM encodes them; no row if they are not respelled."""
+    """Return a table row about the spelling rule that the biLM applies to words; no row if it changes no word."""
     rules: list[str] = [spelling.form] if spelling.form else []
     for character, text in spelling.replace:
         shown = "".join(map(_visible, text))
@@ -240,11 +240,11 @@ def _cell(text: str) -> str:
 
 
 def _sources(card: Mapping[str, Any]) -> list[str]:
-    """Return an entry for each source of the text that the biLM was trained on."""
+    """Return a list item for each source of the training text of the biLM."""
     return [", ".join(source.values()) for source in corpus_sources(card.get("sources"))]
 
 
 def _list(heading: str, items: list[str]) -> str:
-    """Return a heading and a list below it; an empty text if there are no items."""
+    """Return a heading and a list below it, or an empty string if there are no items."""
     lines = [f"* {' '.join(item.split())}\n" for item in items]
     return heading + "".join(lines) if lines else ""

@@ -16,7 +16,7 @@ _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder with a cache, for prediction on the CPU. It is discarded when parameters change.
+    """A token encoder with a cache, for prediction on the CPU. The cache is discarded when parameters change.
 
     The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a forked
     process could inherit a locked lock. Instead, a row is written only once, before its key is added. When the cache is

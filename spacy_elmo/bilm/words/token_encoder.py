@@ -51,7 +51,7 @@ def token_encoder(config: BiLMConfig) -> TokenEncoder:
 
 
 class CharEncoder(CharacterCNN):
-    """A character CNN over the bytes of a word, and a projection: bilm-tf's character input."""
+    """The token encoder of bilm-tf for characters: a character CNN over the bytes of a word, and a projection."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -79,7 +79,8 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A table of token vectors: the input of a bilm-tf model without `char_cnn` or with dumped token embeddings."""
+    """A token encoder with a table of token vectors, as in a bilm-tf model without `char_cnn` or with dumped token
+    embeddings."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -109,9 +110,9 @@ class WordEncoder(nn.Module):
 
 
 class LexiconEncoder(nn.Module):
-    """A projection of [word vector ; features of the code points], as in ELMoForManyLangs' `ConvTokenEmbedder`.
+    """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`), which projects [word vector ; code point features].
 
-    Either part can be absent. A word is cut to `max_characters - 2` code points before it is looked up.
+    Either of the two parts can be absent. A word is cut to `max_characters - 2` code points before it is looked up.
     """
 
     boundaries = BOUNDARIES

@@ -1,4 +1,4 @@
-"""`spacy-elmo.BiLM.v1`, the model of the component: Docs -> the layers of their tokens."""
+"""`spacy-elmo.BiLM.v1`, the model of the `elmo` component, which computes the layers of the tokens of Docs."""
 
 import itertools
 import warnings
@@ -41,7 +41,7 @@ def BiLM_v1(
 ) -> Model[list[Doc], list[Floats3d]]:
     """Build a biLM over Docs. Its output is (layers, n_tokens, width) for each Doc, with zeros for whitespace tokens.
 
-    `BiLMConfig` explains the arguments. An argument that is null is read from the weights file or from the saved
+    `BiLMConfig` explains the arguments. The value of an argument that is null comes from the weights file or the saved
     pipeline; any other value must agree with them. For random weights, null means the default of `BiLMConfig`. A clip
     of 0 means no clipping.
     """
@@ -63,7 +63,7 @@ def BiLM_v1(
 def configure(
     model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Set the options of a biLM to those of the config.
+    """Set the options of a biLM to the options of the config.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
@@ -84,8 +84,10 @@ def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
 
 
 def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]:
-    """Return the number of layers, L + 1, and their width, 2P, which also becomes the model's dim "nO". Load the
-    weights if necessary."""
+    """Return the number of layers of a biLM, L + 1, and their width, 2P. Load the weights if necessary.
+
+    The width also becomes the model's dim "nO".
+    """
     config = shim_of(model).config
     model.set_dim("nO", config.width, force=True)
     return config.layers + 1, config.width
@@ -110,7 +112,7 @@ def forward(
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """Compute the average of the layers of each Doc, (n_tokens, width), without all its layers in memory at once."""
+    """Compute the average of the layers of each Doc, (n_tokens, width), without storing all its layers at once."""
     return _predict(model, docs, average=True)
 
 
@@ -119,7 +121,7 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield Docs in their order, in groups of at most `tokens` tokens, or of one longer Doc."""
+    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is a group of its own."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -149,7 +151,7 @@ def _compute(
     """Compute the layers of the T tokens of some Docs, (layers, T, width), or their average, (T, width).
 
     Args:
-        train: build a graph. The second result is then the backward pass.
+        train: build an autograd graph. The second result is then the backward pass.
     """
     options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)

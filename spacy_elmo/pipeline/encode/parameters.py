@@ -1,4 +1,4 @@
-"""The parameters of a biLM: which are trained, at which rate, and whether they have changed."""
+"""The parameters of a biLM: which parameters are trained, their learning rates, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Switch on the gradients of the parameters to train, and switch off all others. None: train no parameter."""
+    """Enable the gradients of the parameters to train, and disable all other gradients. None: train no parameter."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -22,7 +22,7 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
 
 
 def change_counters(module: nn.Module) -> list[tuple[int, int]]:
-    """Return the identity of each parameter and torch's count of its in-place changes.
+    """Return the id of each parameter, and the number of its in-place changes as counted by torch.
 
     Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`. It does not count changes of
     `parameter.data`.
@@ -36,10 +36,10 @@ def new_version() -> str:
 
 
 def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[float]:
-    """Return the factor of the learn rate for each layer, 0 being the token encoder.
+    """Return the factor of the learning rate for each layer of the biLM. Layer 0 is the token encoder.
 
     Raises:
-        ValueError: the option does not list one factor per layer.
+        ValueError: the option is a list that does not have one factor per layer.
     """
     if not isinstance(factor, list):
         return [factor] * (config.layers + 1)
@@ -57,6 +57,6 @@ def layer_of(name: str) -> int:
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it represents every value exactly, as after loading a float16 file; otherwise float32."""
+    """Return float16 if it represents all values exactly, as with weights from a float16 file; otherwise float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

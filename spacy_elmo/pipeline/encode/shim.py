@@ -41,8 +41,8 @@ _outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(PyTorchShim):
-    """A thinc shim with a biLM that is loaded at its first use. Its inputs are the arguments of `write_layers` after
-    the network.
+    """A thinc shim with a biLM, which is loaded at its first use. Its inputs are the arguments of `write_layers` except
+    the first, the network.
 
     It differs from a plain `PyTorchShim` in three points. A copy gets a new id, so it does not share the optimizer's
     moments with the original. `use_params` looks up averages under the keys that the optimizer writes. The module
@@ -50,14 +50,14 @@ class BiLMShim(PyTorchShim):
     in training.
 
     Args:
-        shape: the numbers of `BiLMConfig` that the config states; the weights must agree with them.
+        shape: the fields of `BiLMConfig` that the config sets; the weights must agree with them.
     """
 
     def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
         super().__init__(None)
         self.shape = dict(shape or {})
         self.options = _RANDOM
-        """Its options. Until `configure` sets others: random weights, frozen."""
+        """Options of the biLM. Until `configure` sets other options, it has random weights and is frozen."""
         self.lang: str | None = None
         """Language of the pipeline, if it is known, for `weights = "auto"`."""
         self._version = new_version()
@@ -71,7 +71,7 @@ class BiLMShim(PyTorchShim):
 
     @property
     def bilm(self) -> BiLM:
-        """The network. Its first use loads it; several threads may use it at once.
+        """The network, which is loaded at its first use. Several threads can use it at once.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded (see `initialize`), or random weights were not drawn yet.
@@ -93,7 +93,7 @@ class BiLMShim(PyTorchShim):
 
     @property
     def trainable(self) -> Trainable | None:
-        """The part of the network that the present step trains; None: nothing."""
+        """The part of the network that the current step trains; None: no part."""
         options = self.options
         frozen = options.frozen or self._steps < options.unfreeze_at
         return None if frozen else options.trainable
@@ -106,15 +106,15 @@ class BiLMShim(PyTorchShim):
 
     @property
     def version(self) -> str:
-        """Identifier of the current parameter values. Any change of them gives a new one, also an in-place change by
-        other code. The network is loaded if necessary."""
+        """Identifier of the current parameter values. Any change of a value gives a new identifier, even an in-place
+        change by other code. The network is loaded if necessary."""
         counters = change_counters(self.bilm)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
         return self._version
 
     def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
-        """Set the options, and the language of the pipeline if it is known.
+        """Set the options of the biLM, and the language of the pipeline if it is known.
 
         Parameters that are not trained get no gradient, and the optimizer skips them. Steps are counted from 0 after
         `initialize` and after loading a saved pipeline, as in spaCy's schedules; no file stores the count.
@@ -124,8 +124,10 @@ class BiLMShim(PyTorchShim):
             require_gradients(self._model, self.trainable)
 
     def checksum(self) -> str:
-        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits: shape,
-        parameters, precision, vocabulary, alphabet, and the start state if it is not zero."""
+        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits.
+
+        It covers shape, parameters, precision, vocabulary, alphabet, and the start state if it is not zero.
+        """
         digest = Digest()
         settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
         digest.update(json.dumps(settings).encode())
@@ -139,7 +141,7 @@ class BiLMShim(PyTorchShim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state for a number of sequences, as `BiLM.forward` takes it; None: zeros."""
+        """Return the start state of a number of sequences, for the argument `state` of `BiLM.forward`; None: zeros."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
@@ -152,7 +154,7 @@ class BiLMShim(PyTorchShim):
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not a weights file, its shape is not that of the config, or it contains no start state
+            ValueError: the file is not a weights file, its shape differs from the config, or it contains no start state
                 for `start = "warm"`.
         """
         self._steps = 0
@@ -163,8 +165,8 @@ class BiLMShim(PyTorchShim):
                 self._load()
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
-        """Run the network with a graph. The callback takes the arguments of `torch.autograd.backward` and adds to the
-        parameters' gradients."""
+        """Run the network with an autograd graph. The callback takes the arguments of `torch.autograd.backward` and
+        adds to the gradients of the parameters."""
         with torch.enable_grad():
             output = self._run(self.bilm, inputs)
 
@@ -176,7 +178,7 @@ class BiLMShim(PyTorchShim):
         return output, backprop
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without a graph, with prepacked weights. They are prepacked once per version."""
+        """Run the network without an autograd graph. Its weights are prepacked once per version."""
         with plain_inference(self.bilm.device):
             return self._run(self.bilm_for_inference(), inputs)
 
@@ -193,7 +195,7 @@ class BiLMShim(PyTorchShim):
         return ready[1]
 
     def clear_cache(self) -> None:
-        """Empty the token cache. The last digit of a word's vector may depend on which words are cached."""
+        """Empty the cache of word vectors. The last digit of a word's vector can depend on which words are cached."""
         if self._inference_bilm is not None:
             self._inference_bilm[1].clear_cache()
 
@@ -219,7 +221,8 @@ class BiLMShim(PyTorchShim):
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Replace parameter values within the context, for example by their averages. The keys are the optimizer's."""
+        """Create a context in which parameters have other values, such as their averages. The keys are the
+        optimizer's."""
         named = self._model.named_parameters() if self._model is not None else ()
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
@@ -263,10 +266,11 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
-        """Load what `to_bytes` returned.
+        """Load the weights from the bytes that `to_bytes` has returned.
 
         Raises:
-            ValueError: damaged bytes, a shape that is not that of the config, or no start state for `start = "warm"`.
+            ValueError: the bytes are damaged, their shape differs from the config, or they contain no start state for
+                `start = "warm"`.
         """
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))

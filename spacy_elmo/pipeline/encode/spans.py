@@ -13,8 +13,7 @@ from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences of each Doc by the rule of `text.sentences`, which uses no annotation. This is the default
-    of `get_spans`."""
+    """Return the sentences of each Doc by the rule of `text.sentences`, the default. It uses no annotation."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
@@ -29,7 +28,7 @@ def _cut(doc: Doc, starts: list[int]) -> list[Span]:
 
 
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences of each Doc that a component has set (`doc.sents`)."""
+    """Return the sentences (`doc.sents`) that a component has set on each Doc."""
     return [list(doc.sents) for doc in docs]
 
 
@@ -39,8 +38,8 @@ def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
 
 
 def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
-    """Return the windows of each Doc: `size` tokens, one window every `stride` tokens. The last window ends with the
-    Doc and may be shorter."""
+    """Return windows of `size` tokens of each Doc, one every `stride` tokens. The last window ends with the Doc and can
+    be shorter."""
     return [
         [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
         for doc in docs
@@ -60,7 +59,7 @@ def doc_v1() -> SpanGetter:
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
     """Return `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several windows gets the mean of its
-    vectors in them.
+    vectors in these windows.
 
     Raises:
         ValueError: windows would be empty, or would leave out tokens.
@@ -78,7 +77,7 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable
     """Return the spans that a getter chooses in each Doc; None: `rule_spans`.
 
     Raises:
-        ValueError: the getter, which may be a user's, does not return one list of spans per Doc.
+        ValueError: the getter (possibly a user's function) does not return one list of spans per Doc.
     """
     spans = list((get_spans or rule_spans)(list(docs)))
     if len(spans) != len(docs):
@@ -89,7 +88,7 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable
 
 
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """Return the K distinct words of some Docs, and (T,) the row of the word of each of their T tokens."""
+    """Return the distinct words of some Docs, and the index of the word of each of their T tokens, (T,)."""
     ends = np.cumsum([len(doc) for doc in docs])
     empty = np.zeros(0, dtype=np.uint64)
     orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])

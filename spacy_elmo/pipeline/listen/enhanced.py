@@ -16,11 +16,13 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3): (n_tokens, width) per Doc.
+    """Build an encoder with ELMo vectors at its input and output: [x ; ELMo] -> encode -> [h ; ELMo].
 
-    The two ELMo layers are separate: each has a mix with its own weights. They are the model's refs "input" and
-    "output". `project_to_width` projects the input of `encode` to the width that it needs. The width of the output is
-    the width of `encode`, plus the width of ELMo if there is an `output`.
+    The output is (n_tokens, width) per Doc (Peters et al. 2018, section 3.3).
+
+    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and "output"
+    are these layers. `project_to_width` projects the input of `encode` to the width that it needs. The width of the
+    output is the width of `encode`, plus the width of ELMo if there is an `output`.
 
     Args:
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
@@ -74,7 +76,7 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer if the vectors of the sample have another width; otherwise it gets no weights."""
+    """Initialize the Maxout layer, but without weights if the vectors of the sample have the encoder's width."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 

@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoListener.v1`: the layer of a consumer that outputs the vectors of an elmo component."""
+"""`spacy-elmo.ElmoListener.v1`: a layer in a component's model that outputs the vectors of an `elmo` component."""
 
 import weakref
 from collections.abc import Callable
@@ -20,22 +20,22 @@ _SENTINEL = "elmo_listener"
 class ListenerState(ConfigOnly):
     """State of a listener in addition to its parameters. It is not saved with the model.
 
-    A copy of a listener, as `nlp.rehearse` makes one of a consumer's model, is linked to the same component. If a whole
-    pipeline is copied or unpickled, the copied component links its listeners again.
+    A copy of a listener is linked to the same `elmo` component; `nlp.rehearse` makes such copies. If a whole pipeline
+    is copied or unpickled, the copied `elmo` component links its listeners again.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
         self.upstream_name = upstream_name
         self.width = width
-        """The width in the config; None if the config has none."""
+        """The width in the config; None if the config sets no width."""
         self.docs_are_copies = False
-        """True if the consumer passes its model other Docs than the pipeline's: `EntityLinker` trains on copies and
+        """True if the consumer does not pass the pipeline's own Docs to its model: `EntityLinker` trains on copies and
         predicts on excerpts."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
     def linked_to(self) -> Any:
-        """The linked component; None if there is none, or if it no longer exists."""
+        """The linked component; None if no component is linked, or if the component no longer exists."""
         return self._upstream() if self._upstream is not None else None
 
     @property
@@ -74,12 +74,13 @@ class ListenerState(ConfigOnly):
 def ElmoListener_v1(
     *, width: int | None = None, upstream: str = "*", options: MixOptions
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer that outputs the vectors of an elmo component earlier in the pipeline: (n_tokens, width) per Doc.
+    """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens, width) per Doc.
 
     Args:
         width: width of the biLM's layers; null: the width of the component at `initialize`, which is then saved.
         upstream: the name of the component; "*": the nearest elmo component before this one.
-        options: the options of the mix, such as `layers` and `dropout`; every field of `MixOptions` is an argument.
+        options: the options of the scalar mix, such as `layers` and `dropout`; every field of `MixOptions` is an
+            argument.
     """
     return Model(
         "elmo-listener",
@@ -102,7 +103,7 @@ def state_of(listener: Model) -> ListenerState:
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Set the dims to those of the linked biLM.
+    """Set the dims of the listener to the dims of the linked biLM.
 
     Raises:
         ValueError: no component is linked, or its width differs from the one in the config.
@@ -122,7 +123,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers that the linked component has for Docs."""
+    """Mix the layers that the linked component returns for Docs."""
     state = state_of(model)
     return mix_layers(state.source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
 
@@ -130,9 +131,9 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs, with dropout of the mix in training.
+    """Mix the layers of Docs. In training, apply the dropout of the mix.
 
-    The backward pass adds the gradient of the layers in the source, if the biLM is trained.
+    If the biLM is trained, the backward pass passes the gradient of the layers to the source.
     """
     add_gradient = None
     if is_train:

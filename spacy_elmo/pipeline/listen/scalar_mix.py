@@ -1,4 +1,4 @@
-"""The mix of a biLM's layers that a task learns: its options, and the thinc layer that computes it.
+"""The scalar mix, a weighted sum of a biLM's layers that a task learns: its options and its thinc layer.
 
 Each listener and each `ElmoTok2Vec` has its own mix.
 """
@@ -22,27 +22,29 @@ _NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.in
 
 @dataclass(frozen=True)
 class MixOptions(ConfigOnly):
-    """Options of a mix, which combines the layers to one vector per token. They are not saved with the model: a saved
-    value would override the config.
+    """Options of a scalar mix, which combines the layers of a biLM to one vector per token. They are not saved with the
+    model, because a saved value would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
     """
 
     layers: LayerChoice = "mix"
-    """"mix": γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of one layer, 0 being the
-    context-free one."""
+    """Layers to combine: "mix", which is γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of
+    one layer, where 0 is the context-free layer."""
     grad_factor: float = 1.0
-    """Factor of the gradient that flows back into the biLM; the gradients of s and γ are not changed. It weighs this
-    listener against other listeners of the same biLM. The same factor for all listeners has no effect with Adam."""
+    """Factor of the gradient that flows back into the biLM; the gradients of s and γ are not changed. The factor weighs
+    this listener against other listeners of the same biLM. With Adam, the same factor for all listeners has no
+    effect."""
     dropout: float = 0.0
     """Share of the numbers of the output that are set to zero in training. `[training] dropout` does not change it."""
     l2: float = 0.0
-    """The paper's λ, which adds λ Σ s² to the loss of each batch and so draws the mix towards the average. In the
-    paper the loss is a mean, but in most spaCy components it is a sum over words, so λ = 1 has hardly any effect."""
+    """The regularization weight λ of the paper, which adds λ Σ s² to the loss of each batch and so draws the mix
+    towards the average. In the paper the loss is a mean, but in most spaCy components it is a sum over words, so λ = 1
+    has hardly any effect."""
     layer_norm: bool = False
-    """Normalize each vector of each layer over its width, without a learnt scale. bilm-tf and AllenNLP use the mean and
-    variance of all words of the batch instead, which makes a vector depend on the other Docs of the batch."""
+    """Whether each vector of each layer is normalized over its width, without a learnt scale. bilm-tf and AllenNLP use
+    the mean and variance of all words of the batch instead, so their vectors depend on the other Docs of the batch."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -59,12 +61,11 @@ class MixOptions(ConfigOnly):
 
 
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
-    """Build the mix of the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
+    """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
 
     (layers, n, width) per Doc -> (n, width) per Doc. It is initialized as the average. γ is stored as 1 + "scale",
     because spaCy's optimizer decays every parameter towards 0. The backward pass returns the gradient with respect to
-    the layers. `inputs=False` skips this gradient, which a frozen biLM does not need and which costs more than the
-    rest.
+    the layers. `inputs=False` skips this gradient. A frozen biLM does not need it, and it costs more than the rest.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -142,7 +143,7 @@ def is_mix(model: Model) -> bool:
 
 
 def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """Return the weights of the layers in a mix, (layers,), whose sum is 1, and γ.
+    """Return the weights of the layers in a scalar mix, (layers,), and γ. The sum of the weights is 1.
 
     Raises:
         ValueError: the mix is not initialized yet.
@@ -211,7 +212,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return softmax(s) and γ; equal weights and 1 if they are not learnt."""
+    """Return softmax(s) and γ of a mix. If they are not learnt, the weights are equal and γ is 1."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
     if not model.has_param("scalars"):

@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and mix, which also replaces listeners."""
+"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and scalar mix, which can also replace a listener."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -27,13 +27,14 @@ def ElmoTok2Vec_v1(
     mix_options: MixOptions,
     cache_mb: float = 0,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer with its own biLM and mix, which needs no elmo component: (n_tokens, width) per Doc.
+    """Build a layer with its own biLM and scalar mix, which needs no `elmo` component. Output: (n_tokens, width) per
+    Doc.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
         bilm_options: the options of the biLM; every field is an argument, as in the `elmo` component. `unfreeze_at`
-            counts the steps of the consumer. A biLM that `replace_listeners` copies keeps its count until the pipeline
-            is saved and loaded.
+            counts the steps of the consumer. A biLM that `replace_listeners` copies keeps its count of steps until the
+            pipeline is saved and loaded.
         mix_options: the options of the mix; every field is an argument, as in `ElmoListener_v1`.
         cache_mb: megabytes for the layers of training Docs while the biLM is frozen, as in the `elmo` component. The
             default is 0, because every replaced listener would have its own cache.
@@ -54,7 +55,7 @@ def _chain(bilm: Model, mix: Model, cache_mb: float) -> Model[list[Doc], list[Fl
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM and set the dims to its dims."""
+    """Load the biLM and set the dims of the layer to the dims of the biLM."""
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)
@@ -66,7 +67,7 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the layers and mix them. If the biLM is trained, the backward pass includes it."""
+    """Compute the layers and mix them. If the biLM is trained, the backward pass includes the biLM."""
     return mix_layers(_source(model), model.layers[1], docs, is_train)
 
 
@@ -87,15 +88,15 @@ def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
 class ReplaceListenerConfig:
     """Function that writes the config of a replaced listener (`model.attrs["replace_listener_cfg"]`).
 
-    spaCy passes only `model` blocks to it, so it stores the other options of the component.
+    spaCy passes only `model` blocks to this function, so it stores the other options of the component.
     """
 
     upstream: str
-    """The name of the component."""
+    """Name of the component whose listener is replaced."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of its biLM, as in the config."""
+    """Options of the component's biLM, as in the config."""
     any_upstream: bool = True
-    """True if a listener to "*" is linked to the component. Otherwise, listeners to "*" belong to another elmo."""
+    """True if a listener to "*" is linked to the component. Otherwise, listeners to "*" belong to another component."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """Return the block of an `ElmoTok2Vec_v1` that replaces a listener.
@@ -103,7 +104,7 @@ class ReplaceListenerConfig:
         Args:
             bilm: the `model` block of the component.
             consumer: the block of the consumer that contains the listener, at any depth. spaCy does not say which
-                listener it replaces, so this function takes the first one that is left. Users must give the paths in
+                listener it replaces, so this function takes the first remaining listener. Users must give the paths in
                 the order of the config; if the listeners have different options, a warning says so.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)

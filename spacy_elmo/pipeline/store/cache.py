@@ -1,6 +1,6 @@
 """A cache of the layers of Docs, for training runs that use the same Docs in every epoch with a frozen biLM.
 
-It is in memory. A folder may hold further layers, which other runs can use too.
+The cache is in memory. A folder can store more layers, which other runs can use too.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ..factory_options import SpanGetter
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of Docs whose keys are remembered. A dev set has fewer, and the keys need about 20 megabytes."""
+"""Largest number of Docs whose keys are remembered. A dev set has fewer Docs. The keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A least-recently-used cache of layers. The key is a Doc's words, its spans and the weights.
+    """A cache of recently used layers. The key of an entry is the words and spans of a Doc and the weights.
 
-    The Docs themselves cannot keep their layers, because training makes new copies of them in every epoch. A copy or a
-    pickle is an empty cache of the same size and folder. Several threads may use it at once.
+    The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every epoch. A copied
+    or unpickled cache is empty, with the same size and folder. Several threads can use a cache at once.
 
     Args:
-        megabytes: bound on its memory; 0: store nothing in memory.
-        folder: folder that also stores the entries of a frozen biLM; None: no folder.
+        megabytes: bound on the memory of the cache; 0: store no layers in memory.
+        folder: folder that also stores the layers, if the biLM is frozen; None: no folder.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -57,13 +57,13 @@ class LayerCache:
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
     ) -> list[Floats3d]:
-        """Return the layers of Docs, and compute those that are not cached. The caller must not change the arrays,
-        because the next epoch uses them too.
+        """Return the layers of Docs from the cache, and compute layers that are not cached. The caller must not change
+        the arrays, because the next epoch uses them too.
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise only two kinds of Docs are stored, and only in the free space:
-                Docs that `mark_training` has marked, and Docs that are predicted for the second time.
+            keep: store all computed layers. Otherwise, layers are only stored in free space, and only for Docs that
+                `mark_training` has marked or that are predicted for the second time.
 
         Raises:
             OSError: the folder cannot be written.
@@ -96,7 +96,7 @@ class LayerCache:
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
-        """Return the entries of the current weights. If the weights have changed, these entries are new and empty."""
+        """Return the entries of the current weights. If the weights have changed, they are new and empty."""
         shim = shim_of(model)
         with self._lock:
             # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
@@ -116,12 +116,12 @@ class LayerCache:
 class _Entries:
     """The layers that one version of the weights has computed.
 
-    A thread that still computes with older weights stores its layers in the entries of those weights, which no other
-    thread reads any more.
+    A thread that still computes with older weights stores its layers in the entries of the older weights, which no
+    other thread reads any more.
 
     Args:
         version: see `BiLMShim.version`.
-        files: files that also store all entries; None: no files.
+        files: files that also store all layers; None: no files.
         capacity: bound on the memory of the layers, in bytes.
     """
 
@@ -137,12 +137,13 @@ class _Entries:
         self._lock = threading.Lock()
 
     def remember(self, keys: Sequence[bytes]) -> None:
-        """Remember Docs, so that their layers are stored when they are next computed. Above `MOST_KEYS` do nothing."""
+        """Remember Docs, so their layers are stored the next time. Do nothing if `MOST_KEYS` are remembered."""
         if len(self.asked) < MOST_KEYS:
             self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
-        """Return the layers of a Doc from memory or from the files. Those from a file are also stored in memory."""
+        """Return the layers of a Doc from memory or a file; None if not found. Layers from a file are stored in
+        memory."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -155,8 +156,8 @@ class _Entries:
         return layers
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Keep layers in memory. If there is no space, remove the least recently used layers; without `evict`, keep
-        nothing."""
+        """Store layers in memory. If there is no space, remove the least recently used layers, or, without `evict`, do
+        not store the new layers."""
         size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
             space = self._capacity if evict else self._capacity - self._bytes
@@ -169,10 +170,11 @@ class _Entries:
 
 
 class LayerFiles:
-    """The layers of one biLM in files: a `.npy` file for each Doc, with a digest after the array.
+    """Files with the layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
 
-    The files are in a subfolder whose name contains the version of this package and `kind`. So no layers are read that
-    would be computed differently now. Several processes may use it, because a file is written atomically.
+    The files are in a subfolder whose name contains the version of this package and `kind`. So layers from another
+    version or other weights are never read. Several processes can use the folder, because each file is written
+    atomically.
 
     Args:
         folder: the folder with a subfolder for each biLM. It is created when the first file is written.
@@ -183,7 +185,7 @@ class LayerFiles:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """Return the array of a key; None if there is none, or if its file is damaged."""
+        """Return the array of a key; None if it has no file, or if the file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:

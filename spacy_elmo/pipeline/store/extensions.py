@@ -1,4 +1,4 @@
-"""`._.elmo` and `._.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
+"""The extension attributes `_.elmo` and `_.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _USER = ""
 def install_extensions() -> None:
     """Register `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
-    The component calls this function when it is made. Call it in a process without an elmo component, for example to
-    read a `DocBin` with vectors. If these extensions exist already, they are kept, with one warning.
+    The `elmo` component calls this function when it is created. Call it yourself in a process without an `elmo`
+    component, for example to read a `DocBin` with vectors. If these extensions exist already, they are kept, with one
+    warning.
     """
     _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
     _install(Span, "elmo_layers", _span_layers)
@@ -50,15 +51,15 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
 
 
 class StoredLayers(dict[str, Any]):
-    """The arrays that components have stored on a Doc. The keys are their names; the component that ran last is last.
+    """The arrays that components have stored on a Doc, by the name of the component, in the order in which they ran.
 
-    A saved Doc contains only a plain dict of the arrays, because versions mean nothing in another process.
+    A saved Doc contains only a plain dict of the arrays, because versions have no meaning in another process.
     """
 
     def __init__(self, *arrays: Any) -> None:
         super().__init__(*arrays)
         self.versions: dict[str, str] = {}
-        """The version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
+        """Version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
 
 
 def store_layers(
@@ -79,7 +80,7 @@ def store_layers(
 
 
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
-    """Return the layers that a component, or the user, has stored on a Doc, if they match its tokens.
+    """Return the layers that a component or the user has stored on a Doc; None if they do not match its tokens.
 
     Args:
         doc: a Doc.
@@ -115,7 +116,10 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
 
 
 def _stored(doc: Doc, name: str | None = None) -> Any:
-    """Return the array that a component has stored, layers or their average; None: the component that ran last."""
+    """Return the array that a component has stored on a Doc: layers or their average.
+
+    If `name` is None, it is the array of the component that ran last.
+    """
     stored = doc.user_data.get(_KEY)
     if not stored or name not in (None, *stored):
         return None
@@ -157,7 +161,7 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers. The value must be None, as `doc_cleaner` sets it.
+    """Remove the layers of a Doc. The value must be None, which `doc_cleaner` sets.
 
     Raises:
         ValueError: the value is not None. The vectors are the average of the layers, so they cannot be set.
@@ -193,7 +197,7 @@ def token_vector(token: Token) -> Floats1d | None:
 def span_vector(span: Span) -> Floats1d | None:
     """Return the mean vector of a span's tokens without whitespace tokens (`span._.elmo`); None if there are no layers.
 
-    A span with no other tokens gets zeros.
+    A span that has only whitespace tokens gets zeros.
     """
     layers = _layers_to_average(span.doc)
     if layers is None:

@@ -1,4 +1,4 @@
-"""The `hooks` option: `doc.vector`, `span.similarity(...)` and similar attributes from the ELMo vectors."""
+"""The `hooks` option, with which `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .extensions import span_vector, token_vector
 
 
 def set_hooks(doc: Doc) -> None:
-    """Derive `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens from ELMo.
+    """Let `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens use ELMo vectors.
 
     The vector of a Doc is the vector of the span of all its tokens. If a Doc has no layers, as after `as_doc`, the
     results are those of spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's warning W008.
@@ -57,7 +57,7 @@ def _has_vector(thing: Any) -> bool:
 
 
 def _similarity(thing: Any, other: Any) -> float:
-    """Return the cosine. Equal words need not have a cosine of 1, because their vectors depend on the context.
+    """Return the cosine of two vectors. Equal words need not have a cosine of 1: their vectors depend on the context.
 
     Raises:
         ValueError: the vectors have different widths.

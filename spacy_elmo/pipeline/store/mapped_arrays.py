@@ -1,4 +1,4 @@
-"""Arrays in anonymous memory maps. Deleting one returns its memory to the system at once."""
+"""Arrays in anonymous memory maps. If such an array is deleted, its memory returns to the system at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LEAST_BYTES = 32 * 1024
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Return an array of zeros. On the CPU, an array that is not small is allocated outside the heap.
 
-    Layers are deleted long before their Docs. In the heap they would leave gaps between Docs, which the process could
-    not return to the system. These gaps are larger than the Docs.
+    The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between Docs. The
+    gaps are larger than the Docs, and the process could not return them to the system.
 
     Args:
         xp: numpy or cupy.
@@ -39,7 +39,7 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy, with memory from `mapped_zeros`. Use it for slices, which would keep the whole array alive."""
+    """Return a copy in memory from `mapped_zeros`. Copy a slice so: it would keep the memory of the whole array."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

@@ -223,7 +223,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. It needs no random state: random numbers depend on seed and step."""
+        """Return the state for a checkpoint, without a random state: random numbers depend only on the seed and
+        step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
