@@ -76,7 +76,7 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer, but without weights if the vectors of the sample have the encoder's width."""
+    """Initialize the Maxout layer, unless the vectors of the sample already have the encoder's width."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 
