@@ -28,8 +28,8 @@ _LIMITS: dict[str, float] = {
 class BiLMConfig:
     """Hyperparameters that determine the tensors and the computation of a biLM.
 
-    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields select
-    the input of the token encoder (V, d and A are numbers other than 0):
+    The defaults are the values of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields
+    select the input of the token encoder (V, d and A are numbers other than 0):
 
         n_words   word_dim   n_symbols   input
         0         0          0           bytes as characters (bilm-tf)
@@ -83,8 +83,8 @@ class BiLMConfig:
     """Number of rows of the table of code points: one for each character of the alphabet, and six for marks such as the
     start of a word. 0: characters are bytes."""
     square_projections: bool = False
-    """Whether the network has projections that keep the width, after the convolution filters and in the LSTM. True: it
-    has them, as in AllenNLP and ELMoForManyLangs. False: it leaves them out, as in bilm-tf."""
+    """Whether the network has projections that keep the width, after the convolution filters and in the LSTM: true in
+    AllenNLP and ELMoForManyLangs, false in bilm-tf."""
     unicode_form: UnicodeForm = ""
     """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
     `Spelling`."""

@@ -58,7 +58,8 @@ class ReferenceBiLM:
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Return the outputs of the top layer that predict a word, sentence after sentence, (M, P) for each direction.
 
-        The forward outputs are those at all positions except `</S>`, the backward outputs those at all except `<S>`.
+        The forward direction predicts at all positions except `</S>`, the backward direction at all positions except
+        `<S>`.
         """
         forward, backward = self._forward(sentences)[1][-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]

@@ -261,7 +261,7 @@ class Elmo(TrainablePipe):
                 state_of(node).docs_are_copies = isinstance(component, EntityLinker)
 
     def _relink_listeners(self) -> None:
-        """Link the listeners again after this component was copied or unpickled together with them.
+        """Link the listeners again after this component and its listeners were copied or unpickled together.
 
         A shallow copy shares its listeners with the original component, and the listeners stay linked to the original.
         """

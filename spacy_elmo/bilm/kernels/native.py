@@ -96,8 +96,8 @@ def _with_fields(function: Any) -> Any:
 
 
 def _bits(field: Tensor | float | None) -> int:
-    """Return the bits of an argument of a C function, as an integer. A tensor becomes its address, None becomes
-    NULL."""
+    """Return the bits of an argument of a C function, as an integer. The bits of a tensor are its address; the bits of
+    None are 0."""
     if isinstance(field, Tensor):
         return field.data_ptr()
     if isinstance(field, float):

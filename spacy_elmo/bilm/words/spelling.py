@@ -19,8 +19,8 @@ _MARKS = frozenset((BOS, EOS, UNK, *BOUNDARIES))
 class Spelling:
     """Rule that changes words to the spelling of a biLM's training text. Without arguments it changes no word.
 
-    Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference for
-    them. But such text has other bytes, so a biLM would compute other vectors.
+    Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference. But
+    such text has other bytes, so a biLM would compute other vectors.
 
     Args:
         form: Unicode normal form; empty: no conversion.

@@ -109,7 +109,7 @@ def write_layers(
     first_state: FirstState,
     average: bool = False,
 ) -> Tensor:
-    """Compute the layers of every word and write them into an array of zeros. Return a tensor in its memory.
+    """Compute the layers of every word and write them to an array of zeros. Return a tensor that shares its memory.
 
     Args:
         bilm: the network. The tensor has an autograd graph if gradients are enabled and some parameter requires one.

@@ -80,7 +80,7 @@ class BiLMShim(PyTorchShim):
         return self._model
 
     def ensure_loaded(self) -> None:
-        """Load the network if it is not loaded yet. The errors are those of `bilm`."""
+        """Load the network if it is not loaded yet. It raises the same errors as `bilm`."""
         if self._model is None:
             with _LOADING:
                 if self._model is None:

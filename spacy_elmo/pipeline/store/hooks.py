@@ -17,7 +17,7 @@ def set_hooks(doc: Doc) -> None:
     """Let `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens use ELMo vectors.
 
     The vector of a Doc is the vector of the span of all its tokens. If a Doc has no layers, as after `as_doc`, the
-    results are those of spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's warning W008.
+    results are the same as in spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's warning W008.
 
     Hooks are functions, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` drop them (spaCy's warning W109). The
     layers are kept: call this function again on such Docs.

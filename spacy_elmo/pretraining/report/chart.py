@@ -146,7 +146,7 @@ def short(value: float, beside: float | None = None) -> str:
     """Return a number as the label of a tick, such as 0.003, 800, 25k or 1.5M.
 
     Args:
-        beside: the maximum of the axis, which determines the unit: 500,000 becomes 0.5M if the maximum is 1.5M.
+        beside: the maximum of the axis, which determines the unit. For example, 500,000 becomes 0.5M if it is 1.5M.
     """
     largest = abs(value if beside is None else beside)
     for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):

@@ -16,8 +16,9 @@ _CAPACITY = 128
 def reuse_memory() -> None:
     """Let this process keep freed memory, and bound the memory of its caches of matrix products.
 
-    A step allocates and frees buffers of tens of megabytes. By default, glibc returns them to the system at once. In
-    the next step, the first access to each of their pages is a page fault, which costs a quarter of the time of a step.
+    A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the system at
+    once. In the next step, the first access to each of their pages is a page fault, which costs a quarter of the time
+    of a step.
 
     Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes. Every
     batch has other shapes, so the caches of a biLM of the base size would need 7 GB after an hour. Capacities that the

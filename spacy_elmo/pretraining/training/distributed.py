@@ -22,7 +22,7 @@ _TIMEOUT = datetime.timedelta(days=1)
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train together, from the view of one of them. By default there is only one process.
+    """The processes that train one model together, as seen by one process. By default there is only one process.
 
     All processes have the same weights and optimizers. In each step they process different parts of the batch, add up
     all gradients and take the same step. Only the first process writes files.
