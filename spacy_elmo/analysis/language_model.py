@@ -270,7 +270,7 @@ def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the slot of the following and of the preceding word for each of N words, (2, N); -1: no such word.
 
     Args:
-        slots: slot of each word, (N,).
+        slots: index of each word in the result of `_contexts`, (N,); -1: the word needs no context.
         lengths: number of words of each sentence.
     """
     ends = np.cumsum(lengths)

@@ -15,8 +15,7 @@ LEARNING_RATE = 3e-3
 """Initial learning rate of Adam, which decays linearly to 0."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
-"""Vectors, (n, width) float32, and the class of each vector, (n,) int64; -1: a class that is not in the training data.
-"""
+"""Vectors, (n, width) float32, and their classes, (n,) int64; -1: a class that does not occur in training."""
 
 
 @dataclass(frozen=True)
