@@ -12,8 +12,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not JSON, is nested too deeply, or contains another type than an object; the message
-            names the file.
+        ValueError: the file is not JSON, is nested too deeply, or contains no object; the message names the file.
     """
     try:
         value = json.loads(path.read_text(encoding="utf8"))
