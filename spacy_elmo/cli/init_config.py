@@ -75,7 +75,7 @@ def init_config_cli(
     show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
-    """Write a config with elmo and components that use ELMo vectors.
+    """Write a config in which components use the vectors of elmo.
 
     With --pipeline, the config is ready for spacy train. Without --pipeline, elmo is the only component: spacy assemble
     CONFIG DIR saves the pipeline with the weights in DIR, and spacy package DIR OUT packages the saved pipeline.

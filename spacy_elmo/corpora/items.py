@@ -56,7 +56,7 @@ def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[S
     - `.jsonl`: an item is a record, which has its words in `tokens` or its text in `text`.
     - `.spacy` (a DocBin): an item is the words of a Doc, without annotations. Memory holds the whole file.
     - `.conllu`: an item is the syntactic words of a sentence, without ranges ("3-4") and empty nodes ("5.1").
-    - Any other file: an item is a line. Blank lines are items too, so consecutive lines have consecutive numbers.
+    - Any other file: an item is a line. Blank lines are items too, so each line of the file has an item.
 
     All files but `.spacy` may be compressed as .gz, .xz or .zst.
 

@@ -147,7 +147,7 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors, and at last the settings file, which marks the other files as vectors."""
+        """Delete the vectors, and finally the settings file, which marks the other files as vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)

@@ -20,8 +20,8 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
 
     As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
     layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of an item, joined by spaces, to
-    the name of its dataset. If several items are equal, JSON contains the name for the last of them. Memory holds only
-    this JSON.
+    the name of its dataset. If several items are equal, the JSON contains the dataset name of the last one. Memory
+    holds only this JSON.
 
     The dataset of a blank line has no tokens. In contrast, AllenNLP rejects blank lines.
 

@@ -43,9 +43,9 @@ class IndexedWord(NamedTuple):
 
 
 class SimilarSpelling(NamedTuple):
-    """A word of the corpus that is spelled like another word.
+    """A word of the corpus with a similar spelling to a given token.
 
-    It has a similar vector in layer 0, which depends only on the characters of a word.
+    Both have similar vectors in layer 0, which depends only on the characters of a word.
     """
 
     word: str

@@ -1,4 +1,4 @@
-"""Conversion of AllenNLP's ELMo options to a `BiLMConfig`. If there are none, it uses the shapes of the parameters."""
+"""Conversion of AllenNLP's ELMo options, or of the shapes of its parameters, to a `BiLMConfig`."""
 
 from __future__ import annotations
 

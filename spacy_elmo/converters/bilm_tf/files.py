@@ -1,4 +1,4 @@
-"""Reader of the files of a bilm-tf model, a format that AllenNLP also uses. It finds the files in a folder."""
+"""Reader that finds and reads the files of a bilm-tf model in a folder. AllenNLP also uses this format."""
 
 from __future__ import annotations
 

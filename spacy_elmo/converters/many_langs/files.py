@@ -1,4 +1,4 @@
-"""Reader of the files of an ELMoForManyLangs model. It finds the files in a folder."""
+"""Reader that finds and reads the files of an ELMoForManyLangs model in a folder."""
 
 from __future__ import annotations
 

@@ -47,10 +47,7 @@ class OptionsReader:
         return 0
 
     def clip(self, path: str) -> float | None:
-        """Return the value of an option that limits (clips) numbers, which must be positive.
-
-        Return None (no clipping) if the option is missing, null, 0 or false.
-        """
+        """Return the positive limit in a clipping option; None (no clip) if the option is missing, null, 0 or false."""
         value = self.value(path, default=None) or None
         if value is None:
             return None
