@@ -75,10 +75,11 @@ def init_config_cli(
     show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
-    """Write a config in which components use the vectors of elmo.
+    """Write the config of a pipeline that contains elmo.
 
-    With --pipeline, the config is ready for spacy train. Without --pipeline, elmo is the only component: spacy assemble
-    CONFIG DIR saves the pipeline with the weights in DIR, and spacy package DIR OUT packages the saved pipeline.
+    With --pipeline, the config has components that use the vectors of elmo, and is ready for spacy train. Without
+    --pipeline, elmo is the only component: spacy assemble CONFIG DIR saves the pipeline with the weights in DIR, and
+    spacy package DIR OUT packages the saved pipeline.
 
     With --optimize accuracy, each component concatenates the ELMo vectors with its own embedding, and encodes both, as
     in Peters et al. (2018). With --optimize efficiency, the ELMo vectors are the only input of each component.
