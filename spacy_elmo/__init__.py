@@ -1,7 +1,7 @@
 """ELMo for spaCy: the Python API.
 
-Each name is imported at its first use, so `import spacy_elmo` is fast, and loads neither torch nor spaCy. For spaCy, no
-import is needed: it finds the component and the commands through the entry points in setup.cfg.
+Each name is imported when it is first used. So `import spacy_elmo` is fast, and imports neither torch nor spaCy. To use
+the component or the commands in spaCy, you need no import: spaCy finds them through the entry points in setup.cfg.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""Digests of files, settings and arrays, which detect damage and identify the content of a cache.
+"""Digests of files, settings and arrays, which detect damage and identify the content of caches.
 
-The algorithm is XXH3 with 128 bits. It is as fast as reading memory, but not cryptographic: it detects accidents, not
+The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic: it detects accidental changes, not
 attacks.
 """
 
@@ -14,32 +14,32 @@ from typing import Any, Protocol
 import xxhash
 
 Digest = xxhash.xxh3_128
-"""Class of digests, with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 digits)."""
+"""Hash class with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 hexadecimal digits)."""
 
 _BLOCK_BYTES = 1 << 20
 _DIGESTS = "digests"
 
 
 class Hasher(Protocol):
-    """Interface of `Digest` and of the hashes in hashlib."""
+    """Interface of `Digest` and of the hash objects in hashlib."""
 
     def update(self, data: bytes, /) -> None:
-        """Add bytes."""
+        """Add bytes to the digest."""
 
     def hexdigest(self) -> str:
-        """Return the digest of all bytes so far in hexadecimal digits."""
+        """Return the digest of all bytes that were added, in hexadecimal digits."""
 
 
 def json_digest(value: Any) -> str:
-    """Return the digest of a value of JSON types, 32 hexadecimal digits. It ignores the order of keys."""
+    """Return the digest of a value of JSON types, 32 hexadecimal digits. The order of keys has no effect."""
     return Digest(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def file_digest(path: Path, hasher: Hasher | None = None) -> str:
-    """Return the digest of a file of any size, in hexadecimal digits.
+    """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: another algorithm, for a published checksum.
+        hasher: hash object of another algorithm, to compare the file with a published checksum. Default: `Digest`.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,9 +54,9 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of a JSON file with an additional entry `digests`.
+    """Return the content of a JSON file with an additional entry `digests`, to detect later changes.
 
-    The entry has the digest of all other entries, and the digests of other files.
+    The entry contains a digest of all other entries, and a digest of each of the other files.
 
     Args:
         content: an object of JSON types.
@@ -71,11 +71,11 @@ def with_digests(
 
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
-    """Compare the content of a JSON file, and other files, with the digests that `with_digests` has added.
+    """Check that a JSON file and other files have not changed since `with_digests` has computed their digests.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: the content or a file has changed since it was written; the message starts with its path.
+        ValueError: a file has changed since it was written; the message starts with the path of the file.
     """
     digests = content.get(_DIGESTS)
     rest = {name: value for name, value in content.items() if name != _DIGESTS}

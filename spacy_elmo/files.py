@@ -1,7 +1,7 @@
-"""Atomic writes: a file, a folder or a set of files appears complete or not at all, even after a crash.
+"""Atomic writing: a file, a folder or a group of files appears complete or not at all, even after a crash.
 
-New content is first written to a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename is
-only atomic inside a file system. The content is flushed to disk and renamed, and then the folder is flushed. As with
+New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename
+is atomic only within a file system. Then the content is flushed to disk and renamed, and the folder is flushed. As with
 `open`, the permissions follow the umask, and symbolic links are followed.
 """
 
@@ -19,10 +19,10 @@ from pathlib import Path
 
 
 def check_output_file(path: Path, *, force: bool) -> None:
-    """Check before the work begins that a file can be written.
+    """Check that an output file can be written. Call this function before the work begins.
 
     Args:
-        force: allow to overwrite an existing file.
+        force: allow overwriting an existing file.
 
     Raises:
         OSError: `path` is a folder, its parent folder does not exist, or the file exists and `force` is not set.
@@ -41,11 +41,11 @@ def atomic_file(
 ) -> Iterator[Path]:
     """Yield a temporary path to write a file to, and rename it to `path` when the `with` block ends without an error.
 
-    A device or a pipe, such as /dev/stdout, is written directly.
+    A device or a pipe, such as /dev/stdout, is written directly, without a temporary path.
 
     Args:
-        previous: path in the same folder to keep the replaced file at; None: do not keep it.
-        durable: flush the file to disk, so that it is complete even if the machine crashes.
+        previous: path in the same folder to which the replaced file is moved; None: the replaced file is deleted.
+        durable: flush the file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
         OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is unchanged.
@@ -65,7 +65,7 @@ def atomic_file(
 
 
 def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file; see `atomic_file`."""
+    """Write bytes to a file atomically; see `atomic_file`."""
     with atomic_file(path, durable=durable) as partial:
         partial.write_bytes(content)
 
@@ -74,12 +74,12 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to, and rename it to `path` when the `with` block ends without an error.
 
-    An earlier folder at `path` is renamed, replaced by the new one, and then removed. If the process is killed between
-    the two renames, the earlier folder stays as `.NAME.PROCESS-THREAD.old`.
+    An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and deleted when the new folder has the
+    name `path`. If the process is killed between the two renames, the earlier folder keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written, its parent is missing, or `path` is a file. The error names `path`, and
-            an earlier folder at `path` is unchanged.
+        OSError: the folder cannot be written, its parent folder is missing, or `path` is a file. The error names
+            `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
@@ -97,18 +97,18 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
     """Yield a temporary folder, and move its files to `folder` when the `with` block ends without an error.
 
-    Earlier files are replaced. If there is no new file of a name, the earlier one is removed, because an old softmax
-    does not belong to new weights. Old files are removed in reverse order of `names`, and new files are added in order.
-    So a reader that requires the last name never sees old and new files together.
+    All earlier files with these names are removed, also those without a new file: an old softmax, for example, does not
+    belong to new weights. Old files are removed in reverse order of `names`, and new files are added in order. So a
+    program that waits for the file with the last name never reads old and new files together.
 
     Args:
-        folder: folder to write to, created if its parent exists. Its other files stay.
-        names: all file names that such a set of files may have.
+        folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
+        names: all file names that such a group of files can have.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file, its parent is missing, it cannot be written, or it contains one of the files and
-            `force` is false. The files in `folder` are unchanged.
+        OSError: `folder` is a file, cannot be written or has no parent folder; or `folder` contains one of the files,
+            and `force` is not set. The files in `folder` are unchanged.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -139,7 +139,7 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. It is first renamed to its `.partial` name, so that no incomplete folder has the real name."""
+    """Remove a folder. It is first renamed to a `.partial` name, so that no incomplete folder has its real name."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -147,10 +147,10 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove temporary files that killed processes have left in a folder, and also those of running processes.
+    """Remove the temporary files in a folder, both of killed and of running processes.
 
     Args:
-        name: name of the file or folder that was being written; None: any name.
+        name: final name of the file or folder that was being written; None: any name.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
@@ -159,7 +159,7 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk, so that a crash of the machine cannot undo a rename."""
+    """Flush the file names in a folder to disk, so that a crash of the machine cannot undo a rename."""
     # Windows and some file systems cannot flush a folder. The files are complete even then.
     with contextlib.suppress(OSError):
         _flush(folder)
@@ -173,7 +173,7 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield `partial`, and remove it at the end. Errors of writing name `path` instead."""
+    """Yield a temporary path, and remove it at the end. Errors of the `with` block name the final path instead."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
@@ -189,7 +189,7 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file to `previous`, then rename `partial` to `path`. If that fails, restore the old file."""
+    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)
@@ -204,7 +204,7 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move files of these names from `folder` to `old`, and from `new` to `folder`. If that fails, move them back."""
+    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []

@@ -1,7 +1,7 @@
-"""Limits for numbers in files. No real model reaches them.
+"""Limits for the sizes that files declare. No real model reaches these limits.
 
-Without limits, a damaged or hostile file of a few kilobytes could demand any amount of memory or time. Each message
-about a limit contains it.
+Without limits, a damaged or hostile file of a few kilobytes could require any amount of memory or time. Each error
+message about a limit contains the value of the limit.
 """
 
 # Configuration of a biLM. The largest public models have 8,192 cells and 50 characters per word.
@@ -26,5 +26,5 @@ MAX_AXES = 8
 
 
 def expanded_bytes(size: int) -> int:
-    """Return the number of bytes that a file of `size` bytes may expand to."""
+    """Return the largest allowed number of bytes after decompression, for a file of `size` bytes."""
     return min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * size))

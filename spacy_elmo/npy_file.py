@@ -1,4 +1,4 @@
-"""Safe reading of `.npy` files (NumPy's format) that contain an array of a known type."""
+"""Safe reader of `.npy` files (NumPy's format) that contain an array of a known type."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.lib import format as npy
 
 
 def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> np.ndarray:
-    """Check the header of a file, and read its array.
+    """Check the header of a `.npy` file, and read the array.
 
-    The check is necessary: NumPy itself would unpickle arrays of objects, and would crash when it maps an array of a
-    type without bytes.
+    The check is necessary, because NumPy would unpickle arrays of objects, and would crash when it maps an array whose
+    items have a size of 0 bytes.
 
     Args:
         dtype: expected number type, such as "int32".
         axes: expected number of axes.
-        mapped: map the file into memory, read-only.
+        mapped: return a read-only array that is mapped from the file.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Lock of a run, so that two processes never write to the same folder or file at the same time."""
+"""Lock for the output of a run, so that two processes never write to the same folder or file at the same time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-"""Name of the lock file in a folder. For a file or a new folder NAME, it is `.NAME.lock` in the parent folder."""
+"""Name of the lock file in an existing folder. The lock file for a file or a new folder NAME is `.NAME.lock` in the
+parent folder."""
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a run's output inside the `with` block.
+    """Hold the lock for the output of a run inside the `with` block.
 
-    The operating system releases the lock when the process ends, even if it is killed. A lock file that is left locks
-    nothing, and the next run uses it again.
+    The operating system releases the lock when the process ends, even if the process is killed. A lock file that a
+    killed process has left does not lock anything. The next run uses it again.
 
     Args:
         path: the folder or file that the run writes.
 
     Raises:
-        BlockingIOError: another run holds the lock; the message names its process.
+        BlockingIOError: another run holds the lock; the message names the process of that run.
         OSError: the lock file cannot be written.
     """
     path = Path(os.path.realpath(path))

@@ -1,1 +1,1 @@
-"""Analysis of biLMs and pipelines: language model, probes, words in context, layer weights, figures."""
+"""Analysis of biLMs and pipelines: language model, probes, words in context, layer weights and charts."""

@@ -1,4 +1,4 @@
-"""The biLM as a language model: log-probabilities of tokens, and substitutes for them."""
+"""Use of a biLM as a language model, for the log-probabilities of tokens and for substitutes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
 
 Context: TypeAlias = Literal["before", "after", "both"]
-"""Words of the sentence that a prediction uses: those before the token, those after it, or both."""
+"""Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
@@ -40,7 +40,7 @@ class Substitute(NamedTuple):
 
     word: str
     log_probability: float
-    """Log-probability in nats, normalized over all words of the vocabulary."""
+    """Log-probability of the word in nats, normalized over all words of the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,23 @@ class TokenScores:
     """Log-probability of each token given the tokens after it in its sentence, (n_tokens,) float32; nan for
     whitespace."""
     unknown: np.ndarray
-    """True for tokens outside the vocabulary, (n_tokens,) bool. Their log-probability is that of `<UNK>`, the class of
-    all such words: it says how probable any unknown word is, not this one."""
+    """True for tokens outside the vocabulary, (n_tokens,) bool. The log-probability of such a token is the
+    log-probability of `<UNK>`, the class of all unknown words. It says how probable any unknown word is, not how
+    probable this word is."""
     closing: np.ndarray
     """Log-probability of the end of each sentence (`</S>`, forward) and of its start (`<S>`, backward),
     (2, n_sentences) float32."""
 
 
 class _Prepared(NamedTuple):
-    """The network and the head of a language model, packed for inference."""
+    """A biLM and its head, with weights that are packed for inference."""
 
     counters: list[tuple[int, int]]
-    """The change counters of the parameters when they were packed (see `change_counters`)."""
+    """Change counters of the parameters at the time of packing (see `change_counters`)."""
     bilm: BiLM
     head: Head
     opening: Tensor
-    """The states of `opening_states`, (2, P)."""
+    """Outputs of both directions before the first word of a sentence, (2, P); see `opening_states`."""
 
 
 class LanguageModel:
@@ -77,8 +78,8 @@ class LanguageModel:
 
     Args:
         weights: weights with a head.
-        get_spans: function that returns the sentences of Docs as Spans without overlaps. Default: the rule of `elmo`
-            and `prepare`.
+        get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the rule that
+            `elmo` and `prepare` use.
         max_batch_tokens: number of words per batch.
 
     Raises:
@@ -106,7 +107,7 @@ class LanguageModel:
 
     @classmethod
     def from_file(cls, weights: str | Path) -> LanguageModel:
-        """Load the language model from a weights file.
+        """Load a language model from a weights file.
 
         Args:
             weights: path of a weights file, or name of a bundled or installed biLM.
@@ -153,9 +154,9 @@ class LanguageModel:
         return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
     def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """Return the n most probable words to replace a token, best first, for each kind of context.
+        """Return the n most probable words to replace a token, best first, given each context: before, after and both.
 
-        The words for "both" are the result of `substitutes`. The token must not be whitespace.
+        For "both", the words are the same as in `substitutes`. The token must not be whitespace.
         """
         sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
         with plain_inference(self._bilm.device):
@@ -166,11 +167,11 @@ class LanguageModel:
             }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
-        """Return the n most probable words to replace each token, without the token itself; none for whitespace.
+        """Return the n most probable words to replace each token, best first. Whitespace tokens have no substitutes.
 
-        The probability of a word w is proportional to p(w | words before) p(w | words after). It sums to 1 over all
-        words of the vocabulary except `<S>`, `</S>` and `<UNK>`. The unigram frequency of w counts twice here. Dividing
-        by p(w) would correct this, but a weights file has no counts.
+        The token itself is left out. The probability of a word w is proportional to p(w | words before) p(w | words
+        after). The probabilities of all words except `<S>`, `</S>` and `<UNK>` sum to 1. The product counts the unigram
+        frequency of w twice. A division by p(w) would correct this, but a weights file has no word counts.
 
         Raises:
             ValueError: the spans overlap.
@@ -200,7 +201,7 @@ class LanguageModel:
         return sequences
 
     def _prepare(self) -> _Prepared:
-        """Return the packed network and head. They are packed again if a parameter has changed."""
+        """Return the packed biLM and head. If a parameter has changed, pack both again."""
         counters = [*change_counters(self._bilm), *change_counters(self._head)]
         ready = self._prepared
         if ready is None or ready.counters != counters:
@@ -210,7 +211,11 @@ class LanguageModel:
         return ready
 
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """Return the output of each direction for the context of n tokens, without the tokens: (2, n, P)."""
+        """Return the output of each direction of the biLM before it reads the token, for n tokens: (2, n, P).
+
+        Args:
+            positions: positions of the tokens in the Doc, (n,).
+        """
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
         spans = np.unique(span_of_token[np.isin(sequences.tokens, positions)])
         is_needed = np.isin(span_of_token, spans)
@@ -237,10 +242,11 @@ class LanguageModel:
         return contexts
 
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the n most probable words for each of m contexts (directions, m, P).
+        """Return the n most probable words for each of m contexts.
 
         Args:
-            excluded: row of a word to leave out in each context, (m,); -1: leave out no word.
+            contexts: outputs of one or both directions of the biLM, (directions, m, P).
+            excluded: for each context, the row of a word to leave out, (m,); -1: leave out no word.
         """
         log_probabilities_of = self._prepare().head.log_softmax
         scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
@@ -261,7 +267,12 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the slot of the next word in each direction for each of N words, (2, N); -1 at sentence ends."""
+    """Return the slot of the following and of the preceding word for each of N words, (2, N); -1: no such word.
+
+    Args:
+        slots: index of each word in the result of `_contexts`, (N,); -1: the word needs no context.
+        lengths: number of words of each sentence.
+    """
     ends = np.cumsum(lengths)
     following, before = np.roll(slots, -1), np.roll(slots, 1)
     following[ends - 1] = -1

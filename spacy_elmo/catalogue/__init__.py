@@ -1,1 +1,4 @@
-"""Weights by name: bundled, installed and public ones. Public weights are only downloaded if the user asks for it."""
+"""Search for weights by name: bundled, installed and public weights.
+
+Public weights are downloaded only if the user asks for it.
+"""

@@ -1,4 +1,4 @@
-"""Download of files to the cache, only if the user asks for it. Files are written atomically.
+"""Atomic download of files to the cache folder, only if the user asks for it.
 
 The checksum of the first download is stored in the same folder, as `.NAME.sha256`, to check later downloads.
 """
@@ -25,11 +25,17 @@ _CHUNK_BYTES = 1 << 20
 
 
 class _Interrupted(Exception):
-    """Failure of the network. It is not an OSError, which `atomic_file` would take for a failure to write the file."""
+    """Failure of the network. It is no OSError, because `atomic_file` would report an OSError as a failed write."""
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the platform's cache folder."""
+    """Return the folder for downloads.
+
+    It is the value of the environment variable SPACY_ELMO_CACHE. Default: the cache folder of the operating system.
+
+    Raises:
+        ValueError: the variable is not set, and the library for the default is not installed.
+    """
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
     try:
@@ -43,25 +49,25 @@ def cache_folder() -> Path:
 
 
 def folder_of(url: str) -> str:
-    """Return a folder name for a file that is not in the catalogue. Different URLs have different folders."""
+    """Return a folder name for a file that is not in the catalogue. Different URLs get different folder names."""
     return Digest(url.encode()).hexdigest()[:16]
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
     """Download a file to the cache if it is missing, and return its path.
 
-    A download is first written with another name. It is renamed when it is complete and its checksum, if one is known,
+    A file is first downloaded under another name. It is renamed when it is complete and its checksum, if one is known,
     is correct. So several processes can download the same file. An existing file with another checksum is replaced.
 
     Args:
-        folder: folder of the file, created if it does not exist.
+        folder: folder to download the file to, created if it does not exist.
         progress: show a progress bar on standard error.
 
     Raises:
-        OSError: the server does not answer, refuses, ends the transfer early or sends nothing for 30 seconds, or the
-            folder is not writable.
-        ValueError: the checksum is neither the known one nor that of the first download; or the file has more than
-            64 GiB.
+        OSError: the server does not answer, refuses the request, ends the transfer early or sends nothing for 30
+            seconds; or the folder is not writable.
+        ValueError: the checksum differs from the known checksum, or from the checksum of the first download; or the
+            file has more than 64 GiB.
     """
     path = folder / file.name
     expected = file.sha256 or first_checksum(path)
@@ -82,7 +88,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
 
 
 def first_checksum(path: Path) -> str | None:
-    """Return the SHA-256 of the first download of a file in the cache; None: it was never downloaded."""
+    """Return the stored SHA-256 of the first download of a file; None if the file was never downloaded."""
     try:
         return _checksum_file(path).read_text("ascii").strip()
     except FileNotFoundError:
@@ -90,14 +96,14 @@ def first_checksum(path: Path) -> str | None:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     return file_digest(path, hashlib.sha256())
 
 
 def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
     """Write the content of a URL to a file, and return its SHA-256.
 
-    The limit applies to the decompressed bytes, because a server may send compressed data that expand to any size.
+    The limit of the size applies to decompressed bytes, because compressed data could expand to any size.
     """
     digest, size = hashlib.sha256(), 0
     for chunk in _chunks(url, progress):
@@ -112,7 +118,7 @@ def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
 
 
 def _chunks(url: str, progress: bool) -> Iterator[bytes]:
-    """Yield the content of a URL.
+    """Yield the content of a URL in chunks.
 
     Raises:
         _Interrupted: the download failed.

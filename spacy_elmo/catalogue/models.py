@@ -1,7 +1,7 @@
 """Catalogue of public models, by name (models.json).
 
-URLs and licences are copied from the authors' pages (`source`), and `licence` may be "not stated". They have not been
-verified by a download. So a checksum may be missing, and a host may no longer exist.
+URLs and licences are copied from the pages of the authors (`source`). If such a page names no licence, `licence` is
+"not stated". No URL was verified by a download. So some checksums are missing, and some hosts possibly no longer exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = Path(__file__).with_name("models.json")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that can be downloaded.
+    """A file that can be downloaded from a URL.
 
     Raises:
         ValueError: the URL is not http(s) or contains no file name, or the checksum is not a SHA-256.
@@ -29,7 +29,7 @@ class RemoteFile:
 
     url: str
     sha256: str | None = None
-    """SHA-256 of the file in hexadecimal digits, if it is known."""
+    """SHA-256 of the file in hexadecimal digits; None: unknown."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -46,24 +46,24 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """File name: the last part of the URL."""
+        """Name of the file, the last part of the URL."""
         return PurePosixPath(urlsplit(self.url).path).name
 
 
 @dataclass(frozen=True)
 class PublicModel:
-    """A public model of the catalogue."""
+    """Entry of a public model in the catalogue."""
 
     name: str
     languages: tuple[str, ...]
-    """Language codes (ISO 639); empty for data that is not natural language."""
+    """Language codes (ISO 639); empty if the training data are not natural language."""
     format: str
-    """Name of the format in `python -m spacy elmo convert`."""
+    """Name of the format, as in `python -m spacy elmo convert FORMAT`."""
     parameters: int | None
     licence: str
     about: str
     source: str
-    """URL of the authors' page with this information."""
+    """URL of the page of the authors from which this entry is copied."""
     files: tuple[RemoteFile, ...]
 
 
@@ -73,10 +73,10 @@ def known_models() -> dict[str, PublicModel]:
 
 
 def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
-    """Return a model by its name.
+    """Return the public model with a name.
 
     Raises:
-        ValueError: there is no model of this name. The message suggests similar names.
+        ValueError: there is no model with this name. The message suggests similar names.
     """
     if name in models:
         return models[name]

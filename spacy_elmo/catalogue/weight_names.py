@@ -1,4 +1,4 @@
-"""Names of weights: the bundled ones, and those of installed packages of weights."""
+"""Names of weights that can be loaded: bundled weights, and the weights in installed packages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 AUTO = "auto"
-"""Value of `weights` for the default biLM of the pipeline's language."""
+"""Value of the option `weights` that selects the default biLM for the language of the pipeline."""
 DEFAULT_WEIGHTS = "en_base_v1"
-"""Default biLM for English."""
+"""Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
-"""Group of entry points by which a package declares weights. NAME is an object {"language": ..., "path": ...}."""
+"""Group of entry points by which packages declare weights. An entry point has the name of the weights, and its value is
+an object {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
-"""Suffixes of files in which other programs store a biLM."""
+"""Pattern of the suffixes of files in which other programs store biLMs."""
 _VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
 FOLDER = Path(__file__).parent.parent / "weights"
 
@@ -29,28 +30,29 @@ def installed_names(lang: str | None = None) -> list[str]:
     """Return the names of the weights in installed packages, sorted.
 
     Args:
-        lang: language of the weights; None: any language.
+        lang: language code of the weights; None: any language.
     """
     names = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
     return names if lang is None else [name for name in names if _language(name) == lang]
 
 
 def known_names() -> list[str]:
-    """Return the names of all bundled weights, and then of all installed ones."""
+    """Return the names of all bundled weights, followed by the names of all installed weights."""
     return bundled_names() + [name for name in installed_names() if name not in bundled_names()]
 
 
 def default_weights(lang: str | None) -> str:
     """Return the name of the default biLM for a language.
 
-    For English, it is a bundled biLM. For other languages, it is the installed biLM, in its newest version.
+    For English, it is a bundled biLM. For another language, it is the newest version of the biLM that is installed for
+    this language.
 
     Args:
-        lang: language of the pipeline; None: unknown, as inside `spacy-elmo.ElmoTok2Vec.v1`.
+        lang: language code of the pipeline; None: unknown, as in `spacy-elmo.ElmoTok2Vec.v1`.
 
     Raises:
-        ValueError: the language is unknown; no biLM for it is installed (the message says how to get one); or several
-            different ones are installed.
+        ValueError: the language is unknown; no biLM for the language is installed (the message says how to get one); or
+            several different biLMs are installed.
     """
     if lang is None:
         raise ValueError(
@@ -70,7 +72,7 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a text for an error message: the installed weights for a language, or how to get some."""
+    """Return the installed weights for a language as a text for an error message; if there are none, how to get some."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -96,11 +98,12 @@ def find_weights(weights: str) -> Path:
     """Return the path of a weights file.
 
     Args:
-        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. If several exist, the
-            first of these is used.
+        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. They are tried in this
+            order.
 
     Raises:
-        FileNotFoundError: there is no such name or file. The message contains the path and the known names.
+        FileNotFoundError: there are no weights with this name or path. The message contains the path and the known
+            names.
         ValueError: the file belongs to another program, or the package of the weights is damaged.
     """
     if weights in bundled_names():
@@ -123,7 +126,7 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return the next step for a user whose `weights` is neither a name nor a file."""
+    """Return the next step, for an error message, if `weights` is neither a known name nor a file."""
     from .models import known_models
 
     if weights in known_models():
@@ -139,7 +142,7 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version; None if there is no name, or if the names are of different models."""
+    """Return the name with the highest version; None if there is no name, or if the names belong to different models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
@@ -149,9 +152,9 @@ def _newest(names: list[str]) -> str | None:
 
 
 def _language(name: str) -> str | None:
-    """Return the language of installed weights. If their package is damaged, warn and return None.
+    """Return the language of installed weights. If the package of the weights is damaged, warn and return None.
 
-    A warning suffices, because weights for other languages can still be used.
+    A warning is enough, because other installed weights can still be used.
     """
     try:
         return str(_declared(name)["language"])
@@ -161,7 +164,11 @@ def _language(name: str) -> str | None:
 
 
 def _declared(name: str) -> dict[str, Any]:
-    """Return the language and the path that an installed package declares for a name."""
+    """Return the language and the path of the installed weights with a name.
+
+    Raises:
+        ValueError: the package of the weights is damaged.
+    """
     point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
     try:
         declared = point.load()

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Definitions of the arguments and options that several commands share."""
 
 from enum import Enum
 from pathlib import Path

@@ -80,8 +80,8 @@ def convert_cli(
         Path | None,
         typer.Option(
             metavar="TEXT",
-            help='Text to estimate the start state for start = "warm" from: one sentence per line, words separated by'
-            " spaces",
+            help='Text from which the start state for start = "warm" is estimated: one sentence per line, words'
+            " separated by spaces",
         ),
     ] = None,
     lang: Annotated[
@@ -94,11 +94,11 @@ def convert_cli(
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Convert weights of other programs to a weights file.
+    """Convert a model of another ELMo program to a weights file.
 
-    Formats: auto (detect the format), bilm-hdf5 (options.json and HDF5 weights of bilm-tf or AllenNLP), many-langs
-    (ELMoForManyLangs: encoder.pkl, token_embedder.pkl and dictionaries), allennlp (the ELMo inside a trained AllenNLP
-    model: its archive, its folder or a state dict) and bilm-tf (a TensorFlow checkpoint of bilm-tf, with its softmax).
+    The formats are auto (detect the format), bilm-hdf5 (options.json and HDF5 weights of bilm-tf or AllenNLP),
+    many-langs (encoder.pkl, token_embedder.pkl and dictionaries of ELMoForManyLangs), allennlp (the ELMo in a trained
+    AllenNLP model: archive, folder or state dict) and bilm-tf (a TensorFlow checkpoint of bilm-tf, with its softmax).
     """
     with report_errors():
         from ..converters.api import read_model

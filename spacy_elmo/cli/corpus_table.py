@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print the size of a corpus, and which shares of it are unknown or cut in a run with this config.
+    """Print the size of a prepared corpus, and the shares of unknown words, cut words and cut sentences.
 
     Args:
-        initial: weights of `paths.init`; None: random ones.
+        config: config of the pretraining run, which determines the vocabulary and the limits of the lengths.
+        initial: initial weights of the run (`paths.init`); None: random weights.
     """
     from ..pretraining.report.statistics import statistics
 

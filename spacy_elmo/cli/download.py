@@ -42,8 +42,8 @@ def download_cli(
 ) -> None:
     """List public models, or download one.
 
-    Without NAME, the command lists the public models that it knows. With NAME, it downloads a model and shows the
-    command that converts it. It does not download a file again that is already in the cache.
+    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model to the
+    cache, and shows the command that converts the model. A file that is already in the cache is not downloaded again.
     """
     with report_errors():
         from ..catalogue.download import cache_folder, folder_of
@@ -71,7 +71,7 @@ def download_cli(
 
 
 def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
-    """Print the models by licence. Models that differ only in their language share a row."""
+    """Print a table of public models for each licence. Models that differ only in their language share a row."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(
@@ -99,7 +99,7 @@ def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
 
 
 def _name_pattern(model: PublicModel) -> str:
-    """Return the name of a model. If it ends with the language, replace this part by CODE: many-langs-CODE."""
+    """Return the name of a model. If the name ends with the language code, replace it by CODE: many-langs-CODE."""
     (*first, last) = model.name.split("-")
     return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
 

@@ -103,9 +103,9 @@ def embed_cli(
 ) -> None:
     """Write the vectors of a corpus to disk.
 
-    The items of the corpus (its lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
-    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, of shape (layers, tokens, width). An hdf5 file has the
-    layout of `allennlp elmo`, where item 7 is the dataset "7".
+    The items of the corpus (lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
+    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5 file has the
+    layout of `allennlp elmo`: item 7 is the dataset "7".
     """
     with report_errors():
         import_code(code)
@@ -143,7 +143,7 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
 
 
 def _compute(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> tuple[int, int]:
-    """Compute all shards, show the speed in the bar, and return the number of items and of tokens."""
+    """Compute all shards, show the speed in a progress bar, and return the numbers of items and of tokens."""
     items = words = 0
     start = time.monotonic()
     for shard in shards:

@@ -1,4 +1,4 @@
-"""The error contract of all commands: bad input becomes one message and exit code 1."""
+"""Error handling of all commands: invalid input gives one message and exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from .terminal import printable
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn a ValueError (bad input) or an OSError (a file) into one message and exit code 1.
+    """Turn a ValueError (invalid input) or an OSError (an error of a file) into one message and exit code 1.
 
-    Any other exception is a bug and keeps its traceback.
+    Any other exception is a bug, so its traceback is shown.
     """
     try:
         yield

@@ -45,9 +45,10 @@ def evaluate_cli(
 
     The perplexity is computed with the full softmax. Lower is better.
 
-    The model predicts each word and the end of each sentence, from the words before it (forward) and after it
-    (backward). All words outside the vocabulary count as one class, <UNK>, so compare only models with the same
-    vocabulary. The columns from "No <UNK>" on leave out the <UNK> targets.
+    The model predicts each word and the end of each sentence from the words before (forward), and each word and the
+    start of each sentence from the words after (backward). All words outside the vocabulary count as one class, <UNK>,
+    so compare only models with the same vocabulary. The column "No <UNK>" and the columns to its right do not count the
+    <UNK> targets.
     """
     with report_errors():
         from ..bilm.weights import Weights

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo explore`: a page in the browser that shows a biLM at work."""
+"""`python -m spacy elmo explore`: open a web page that shows the vectors and predictions of a biLM."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def explore_cli(
     lang: LanguageOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Open a page that shows a biLM at work.
+    """Open a web page that shows what a biLM computes for a word.
 
-    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar uses of the word in
-    the corpus, and a map of all its uses. It also shows words of similar spelling, the words that the language model
-    predicts in this context, and how surprising each word is. Only this machine can reach the server. Ctrl-C ends it.
+    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
+    word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
+    that the language model predicts in this context, and the surprise of each word. Only this machine can reach the
+    server. Ctrl-C ends the server.
     """
     with report_errors():
         try:
@@ -73,7 +74,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _index(
     source: str, corpus: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> Iterator[Path]:
-    """Yield the folder of an index of the corpus. If `corpus` is text, the index is temporary."""
+    """Yield the folder of a word index. If `corpus` is a text and not an index, make a temporary index of the text."""
     from ..search.index_files import is_index
 
     if is_index(Path(corpus)):

@@ -1,4 +1,4 @@
-"""Help of `python -m spacy elmo`, with the commands in groups."""
+"""Help text of `python -m spacy elmo`, which lists the commands in groups."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Typer group whose help lists the commands by `rich_help_panel`. spaCy's app would ignore these panels."""
+    """Typer group with a help text that lists the commands by `rich_help_panel`, which spaCy's app would ignore."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section per group of commands, in the order of their first command."""
+        """Write one section of the help text per group of commands, in the order of the first command of each group."""
         sections: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))

@@ -16,7 +16,7 @@ from .terminal import file_size, printable
 
 _UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
-"""Fields of the card that every user needs."""
+"""Fields of the card that are always shown, because every user needs them."""
 
 
 def info_cli(
@@ -67,7 +67,10 @@ def info_cli(
 
 
 def _self_test(source: str) -> None:
-    """Compare the outputs of small networks, and of a biLM if its digests are known, with those of other machines."""
+    """Check that small networks have the same outputs on this machine as on other machines.
+
+    If the expected digests of the biLM `source` are known, check the outputs of this biLM as well.
+    """
     with report_errors():
         from ..bilm import self_test
         from ..bilm.kernels.native import active_kernels
@@ -91,7 +94,9 @@ def _self_test(source: str) -> None:
         )
     if different:
         msg.fail("This machine computes different float32 numbers than other machines", exits=1)
-    msg.good(f"This machine computes the same float32 numbers as others in {len(found)} networks")
+    msg.good(
+        f"In {len(found)} networks, this machine computes the same float32 numbers as other machines"
+    )
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
@@ -144,7 +149,7 @@ def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and value of each field of a card; nested fields have names such as `perplexity.mean`."""
+    """Yield the name and the value of each field of a card. Nested fields have names such as `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-config`: write a config with elmo, for `spacy train` or `spacy assemble`."""
+"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or `spacy assemble`."""
 
 from __future__ import annotations
 
@@ -75,13 +75,14 @@ def init_config_cli(
     show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
-    """Write a config with elmo and components that use its vectors.
+    """Write the config of a pipeline that contains elmo.
 
-    With --pipeline, the config is ready for spacy train. Without it, elmo is the only component: spacy assemble CONFIG
-    DIR saves the pipeline with its weights in DIR, and spacy package DIR OUT packages it.
+    With --pipeline, the config has components that use the vectors of elmo, and is ready for spacy train. Without
+    --pipeline, elmo is the only component: spacy assemble CONFIG DIR saves the pipeline with the weights in DIR, and
+    spacy package DIR OUT packages the saved pipeline.
 
-    With --optimize accuracy, each component concatenates ELMo with an embedding of its own and encodes both, as in
-    Peters et al. (2018). With efficiency, its only input is ELMo.
+    With --optimize accuracy, each component concatenates the ELMo vectors with its own embedding, and encodes both, as
+    in Peters et al. (2018). With --optimize efficiency, the ELMo vectors are the only input of each component.
     """
     with report_errors():
         if show_list:
@@ -132,7 +133,7 @@ def _shipped(name: str) -> str:
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Return a pipeline with elmo. Its warnings go to standard error, because the config may go to standard output."""
+    """Create a pipeline with elmo, and print warnings to standard error, because standard output is for the config."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 
@@ -145,7 +146,7 @@ def _blank(weights: str | None, lang: str | None) -> Language:
 def _config(
     nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
 ) -> str:
-    """Add components to a pipeline with elmo, and return the text of its config."""
+    """Add components to a pipeline with elmo, and return the config of the pipeline as text."""
     from spacy.util import load_config_from_str
 
     from ..pipeline.training_config import add_listening
@@ -166,7 +167,7 @@ def _config(
 
 
 def _next(config_path: Path, *, train: bool) -> str:
-    """Return the command to run next, with the config."""
+    """Return the next command for the user, with the path of the config."""
     path = shlex.quote(str(config_path))
     if train:
         return f"python -m spacy train {path} --paths.train train.spacy --paths.dev dev.spacy --output training"

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`: occurrences of a word in similar contexts, and a map of all its occurrences."""
+"""`python -m spacy elmo neighbors`: find occurrences of a word in similar contexts, and draw a map of them all."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def neighbors_cli(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find a word's nearest neighbors in context, or map its uses.
+    """Find similar occurrences of a word, or draw a map of all.
 
-    For each --query, a table shows which occurrences of WORD in IN have the most similar vectors, as in table 4 of
+    For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
     Peters et al. (2018).
 
     --out draws a map with a point for each occurrence and a number for each query. If the text has annotated senses

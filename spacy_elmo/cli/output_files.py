@@ -1,4 +1,4 @@
-"""Output files of the commands: check figure files before the work begins, and write JSON results."""
+"""Functions for the output files of commands, which check the files of charts and write JSON results."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..files import atomic_file, check_output_file
 
 
 def check_figure_files(paths: list[Path] | None) -> list[Path]:
-    """Check that the files of `--out` can be written, and return them.
+    """Check that the charts for `--out` can be written, and return their paths.
 
     Raises:
-        OSError: see `check_output_file`.
-        ValueError: a suffix is not supported, or the drawing library is not installed.
+        OSError: a file cannot be written; see `check_output_file`.
+        ValueError: a suffix is not supported, or the library for charts is not installed.
     """
     files = paths or []
     for path in files:

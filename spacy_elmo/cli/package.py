@@ -23,7 +23,8 @@ def package_cli(
         typer.Option(
             "--name",
             "-n",
-            help="Name of the weights for users. It ends with the model's version: la_elmo_mini_v1",
+            help="Name by which users load the weights. It must end with the model's version, for example"
+            " la_elmo_mini_v1",
         ),
     ],
     version: Annotated[
@@ -42,7 +43,7 @@ def package_cli(
         Path | None,
         typer.Option(
             "--card",
-            help="JSON file with an object of more fields for the card: licence, author, sources",
+            help="JSON file with an object whose fields are added to the card, such as licence, author and sources",
         ),
     ] = None,
     head: Annotated[
@@ -58,7 +59,7 @@ def package_cli(
 ) -> None:
     """Create a Python package from a weights file.
 
-    After pip has installed the package, elmo loads the weights by their name: weights = "NAME".
+    After you have installed the package with pip, elmo loads the weights by their name: weights = "NAME".
     """
     from ..bilm.weights import Weights
     from ..catalogue.weight_names import find_weights

@@ -50,10 +50,11 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text.
 
-    Override settings of CONFIG by section and name: --training.max_steps 1000
+    To override a setting of CONFIG, give its section and its name: --training.max_steps 1000
 
-    OUT receives model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and checkpoint/.
-    The loss is the training loss. The perplexity is computed on held-out text, with the full softmax.
+    The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
+    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
+    full softmax.
 
     Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues it. To train with several processes or
     machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
@@ -80,16 +81,16 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event for a `with` block, set by the first SIGINT or SIGTERM. A second signal ends the program at once."""
+    """Event that the first SIGINT or SIGTERM in the `with` block sets. A second signal ends the program at once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.number: int | None = None
-        """Number of the signal that was received; None: no signal yet."""
+        """Number of the signal that was received; None: no signal was received."""
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program ended by the signal (by SIGTERM, if there was no signal)."""
+        """Exit code that a shell reports for a program that the received signal ends; without a signal, SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -108,9 +109,9 @@ class _StopSignal(threading.Event):
 
 
 class _Screen:
-    """Messages about a run, for a `with` block.
+    """Context manager that prints messages about a pretraining run.
 
-    Of several processes that `torchrun` starts, only the first prints messages, because only it is notified.
+    If `torchrun` has started several processes, only the first process is notified, so only this one prints messages.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -170,7 +171,7 @@ class _Screen:
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print why the run has stopped: this process or another one of `torchrun` has received a signal."""
+        """Print why the run has stopped: this process, or another process of `torchrun`, has received a signal."""
         if self._is_first:
             name = signal.Signals(number).name if number else "a signal to another process"
             msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
@@ -190,7 +191,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Estimate the time until the first limit ends the run, as h:mm:ss; "?" if no limit allows an estimate."""
+    """Estimate the time until the end of the run, as h:mm:ss; "?" if no limit of the run allows an estimate."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

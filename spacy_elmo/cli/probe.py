@@ -70,9 +70,10 @@ def word_sense_cli(
 
     The table shows the F1 of each layer in %, as in table 5 of Peters et al. (2018).
 
-    Each word gets the sense whose mean vector in TRAIN is nearest, among the senses of the same lemma and part of
-    speech. A word that does not occur in TRAIN gets the first sense in --first-senses, or else no sense. Each line of
-    a file is {"tokens": [...], "sense": [WordNet sense key or null for each token]}.
+    For each annotated word, the command compares the senses of the same lemma and part of speech, and predicts the
+    sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, it predicts the first sense in
+    --first-senses; without --first-senses, it predicts no sense. Each line of a file is {"tokens": [...], "sense":
+    [WordNet sense key or null for each token]}.
     """
     with report_errors():
         _check(out, gpu_id)
@@ -119,8 +120,8 @@ def part_of_speech_cli(
 
     The table shows the accuracy of each layer in %, as in table 6 of Peters et al. (2018).
 
-    For each layer, the command trains a softmax regression that predicts the tag of a word from its vector. The biLM
-    stays as it is.
+    For each layer, the command trains a softmax regression that predicts the tag of a word from its vector. The weights
+    of the biLM do not change.
     """
     with report_errors():
         _check(out, gpu_id)

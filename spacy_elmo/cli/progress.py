@@ -1,4 +1,4 @@
-"""Progress bars, shown only on a terminal."""
+"""Progress bars of commands, which are shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) -> tqdm:
-    """Return a progress bar. It shows nothing if `quiet` is set or standard error is not a terminal.
+    """Return a progress bar. It is hidden if `quiet` is set, or if standard error is not a terminal.
 
     Args:
-        unit: plural noun for what the bar counts; "B" for bytes.
-        total: final count, if it is known.
+        unit: plural noun for the counted units, such as "sentences"; "B" for bytes.
+        total: final count; None: unknown.
     """
     from tqdm import tqdm
 
@@ -33,7 +33,7 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
 @contextmanager
 def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Show a bar with the name of the current stage, and yield a function that ends this stage.
+    """Show a progress bar with the name of the current stage, and yield a function that ends the current stage.
 
     Args:
         stages: names of the stages, such as "Reading".
@@ -51,11 +51,12 @@ def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]
 
 @contextmanager
 def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> Iterator[tqdm]:
-    """Show a bar that advances while text files are read inside the `with` block, and yield it.
+    """Yield a progress bar that advances while text files are read inside the `with` block.
+
+    The bar shows the remaining time, unless a file is compressed.
 
     Args:
-        files: function that returns the files; only called if the bar is shown. The bar shows the time left unless a
-            file is compressed.
+        files: function that returns the files. It is called only if the bar is shown.
     """
     if quiet or not sys.stderr.isatty():
         with progress_bar("B", quiet=True) as bar:
@@ -68,7 +69,7 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
 
 
 def _size(files: Iterable[Path]) -> int | None:
-    """Return the size of text files in bytes, or None if a compressed file hides the size of its text."""
+    """Return the size of text files in bytes; None if a file is compressed, so the size of its text is unknown."""
     size = 0
     for file in files:
         if file.suffix in (".gz", ".xz", ".zst"):

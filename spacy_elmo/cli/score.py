@@ -1,4 +1,4 @@
-"""`python -m spacy elmo score`: log-probabilities of the tokens of a text, and substitutes for them."""
+"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the tokens."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    Log-probabilities are in nats, given the words before the token (forward) or after it (backward).
+    Log-probabilities are in nats, given the words before the token (forward) or the words after the token (backward).
 
-    The closer to 0, the more probable is the token. The sign * marks words outside the vocabulary; they all get the
-    log-probability of the class <UNK>. <S> is the start of a sentence and </S> its end. Sentences are split as in
-    prepare.
+    A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
+    All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a
+    sentence. The text is split into sentences by the same rule as in the command prepare.
     """
     with report_errors():
         from ..analysis.language_model import LanguageModel
@@ -85,7 +85,7 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield each document as a Doc, with the tokens and sentences that `prepare` makes."""
+    """Yield each document of a text as a Doc that is split into tokens and sentences as in the command `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo search`: similarity search in the sentences of a corpus."""
+"""`python -m spacy elmo search`: index a corpus, and find similar sentences in the index."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def index_cli(
 ) -> None:
     """Index the sentences or the words of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words has the vectors
-    of up to 300 uses of each word, in all layers.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words contains the
+    vectors of up to 300 occurrences of each word, in all layers.
     """
     with report_errors():
         import_code(code)
@@ -150,9 +150,9 @@ def query_cli(
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Find the sentences of an index that are most similar to a text.
+    """Find the sentences in an index that are most similar to a text.
 
-    The similarity is the cosine of the vectors.
+    The similarity is the cosine of two vectors.
     """
     with report_errors():
         import_code(code)
@@ -175,7 +175,7 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Check that a folder contains nothing but the lock of this process, unless `force` is set."""
+    """Check that a folder is empty except for the lock file of this process, unless `force` is set."""
     from ..run_lock import LOCK
 
     is_new = not out_dir.is_dir() or {path.name for path in out_dir.iterdir()} <= {LOCK}

@@ -1,4 +1,4 @@
-"""Settings from the command line: overrides of a config file (`--section.key value`) and the tokenizer."""
+"""Parser of settings on the command line: overrides of a config file (`--section.key value`), and the tokenizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..pretraining.config import Prepare
 
 ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Typer settings that let a command accept overrides."""
+"""Context settings of Typer that let a command accept overrides of a config file."""
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings of the options, or those of the weights' card if no option is given.
+    """Return the tokenizer settings in the options; if no option is given, the settings in the card of the weights.
 
     Raises:
         ValueError: see `settings_of`.

@@ -1,13 +1,13 @@
-"""Format texts and file sizes for the terminal."""
+"""Functions that format texts and file sizes for the terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Escape control characters, because those of an untrusted file could take over the terminal."""
+    """Escape control characters, because control characters in an untrusted file could manipulate the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def file_size(size: int) -> str:
-    """Format a number of bytes in kB, or in MB if it is at least 1 MB."""
+    """Format a number of bytes, in MB for 1 MB or more, in kB otherwise."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"

@@ -1,16 +1,17 @@
-"""Conversion of the weights of other ELMo programs to ours, and back.
+"""Conversion of ELMo weights from the formats of other programs to our `Weights`, and back.
 
 Each foreign program has a folder with these modules:
 
-- `conversion` converts its tensors to our `Weights`. bilm-tf has two formats, so its modules are `hdf5_conversion` and
-  `checkpoint_conversion`.
-- `files` reads its files, without changing their content.
-- `options` converts its options to a `BiLMConfig`.
-- `export` writes our `Weights` as its files.
+- `conversion` converts the program's tensors to our `Weights`. bilm-tf has two formats, so its folder has the modules
+  `hdf5_conversion` and `checkpoint_conversion` instead.
+- `files` reads the program's files, without changing their content.
+- `options` converts the program's options to a `BiLMConfig`.
+- `export` writes our `Weights` in the program's format.
 
 The modules in `readers/` parse file formats and know nothing about ELMo.
 
-The table `formats.FORMATS` lists the formats that can be read. The `recognize` of a format must not match the files of
-another format, or `auto` would refuse both. Exports, such as ONNX, are not in this table: `cli/export.py` lists them.
+The table `formats.FORMATS` lists the formats that can be read. The function `recognize` of a format must not match the
+files of another format: if several formats match, `auto` raises an error. `cli/export.py` lists the formats that can be
+written, such as ONNX.
 CONTRIBUTING.md names the other files to change for a new format.
 """

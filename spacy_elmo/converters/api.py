@@ -39,19 +39,19 @@ def convert(
         out: weights file to write (.safetensors); None: write no file.
         format: the format of the model; "auto" detects it.
         dtype: "float32" keeps every bit; "float16" halves the size of the file.
-        warm: text file to estimate the start state for `start = "warm"` from, one sentence per line, words separated
-            by spaces; None: no start state.
+        warm: text file from which the start state for `start = "warm"` is estimated: one sentence per line, words
+            separated by spaces. None: the weights have no start state.
         lang: language code of the model, for its card. No format records the language.
         force: overwrite `out`.
-        options: options of the format, with the names of the command's options: `options`, `weights`, `vocabulary`,
+        options: options of the format, with the same names as in the command: `options`, `weights`, `vocabulary`,
             `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`, `prefix`
             and `accept` for "allennlp".
 
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged or contradict each other; they fit no format, or several; the format does not
-            have one of the options; or `dtype` is not supported.
+        ValueError: the files are damaged or contradict each other; the files fit no format, or several; the format has
+            no option with one of the given names; or `dtype` is not supported.
     """
     if out is not None:
         check_output_file(Path(out), force=force)
@@ -72,15 +72,15 @@ def read_model(
     lang: str | None = None,
     **options: Any,
 ) -> Conversion:
-    """Read the model of another program, and convert it.
+    """Read the model of another ELMo program, and convert it to our weights.
 
     Args:
         source, format, dtype, warm, lang: see `convert`.
         options: see `convert`; options with the value None or False are ignored.
 
     Returns:
-        The conversion. With "auto", the first note names the format and the reason. For an archive, files and notes
-        show paths such as `model.zip/options.json`.
+        The conversion. With "auto", its first note names the detected format and the reason. For an archive, its
+        `files` and `notes` contain paths such as `model.zip/options.json`.
 
     Raises:
         OSError, ValueError: see `convert`.

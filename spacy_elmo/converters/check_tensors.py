@@ -1,4 +1,4 @@
-"""Strict check of the tensors in a conversion: exactly those that the configuration requires."""
+"""Strict check of the tensors in a conversion: none may be missing, unexpected or invalid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Check the number of layers before memory is allocated, because a damaged file may claim a billion layers.
+    """Check that a file has at least as many arrays as its options specify layers.
+
+    Call this function before memory is allocated, because a damaged file could specify a billion layers.
 
     Args:
         arrays: the number of arrays in the file.
@@ -31,7 +33,7 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
 
 
 def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
-    """Return the shapes of `BiLM.state_dict()` without allocating the tensors.
+    """Return the names and shapes of the tensors in `BiLM.state_dict()`, without allocating the tensors.
 
     Args:
         arrays: the number of arrays in the file.
@@ -53,11 +55,12 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
 def mismatches(
     arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
 ) -> list[str]:
-    """Return a message for each array that does not fit.
+    """Return a message for each array that is missing, unexpected or invalid.
 
-    An array must be expected, and have the expected shape, a float type and finite values in the range of `dtype`.
+    A valid array has the expected shape, the type float16 or float32, and finite values in the range of `dtype`.
 
     Args:
+        shapes: the expected shapes, by the names of the arrays.
         dtype: number type in which the arrays will be stored.
     """
     largest = torch.finfo(dtype).max

@@ -1,4 +1,4 @@
-"""Table of the foreign formats, and detection of a model's format."""
+"""Table of the foreign formats that can be converted, and detection of a model's format."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Format:
     """A foreign format that can be converted."""
 
     name: str
-    """Name of the format in the command `convert FORMAT`."""
+    """Name of the format, as in the command `convert FORMAT`."""
     recognize: Callable[[Path], str | None]
-    """Function that returns the reason why a folder or file seems to have this format, or None if it does not. The
-    function never raises, and never matches the files of another format."""
+    """Function that returns the reason why a folder or file seems to have this format, or None if it seems to have
+    another format. The function never raises, and never matches the files of another format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
-    """Required files, for error messages: a description of each file, with the patterns of its name."""
+    """Required files, for error messages: {description of a file: glob patterns of its name}."""
 
     @property
     def options(self) -> set[str]:
-        """Names of the options of this format, without those that all formats have."""
+        """Names of the options of this format, without the options that all formats have."""
         parameters = inspect.signature(self.convert).parameters.values()
         return {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} - {"dtype"}
 
@@ -70,10 +70,10 @@ FORMATS = (
 
 
 def choose(path: Path, name: str) -> tuple[Format, str | None]:
-    """Return the format with a name. For "auto", detect it, and also return the reason for the choice.
+    """Return the foreign format with a name, and None; for "auto", the detected format, and the reason for the choice.
 
     Args:
-        path: the folder or file of the model.
+        path: the folder or file of the model, to detect its format.
 
     Raises:
         OSError, ValueError: no format has this name; see also `detect`.
@@ -87,14 +87,14 @@ def choose(path: Path, name: str) -> tuple[Format, str | None]:
 
 
 def detect(path: Path) -> tuple[Format, str]:
-    """Return the format of a model, and the reason for the choice.
+    """Detect the foreign format of a model, and return this format and the reason for the choice.
 
     Args:
         path: the folder or file of the model.
 
     Raises:
         OSError: the path does not exist.
-        ValueError: the files fit no format (the message lists the missing files of each), or several.
+        ValueError: the files fit no format (the message lists the missing files of each format), or several formats.
     """
     path.stat()  # raises an OSError with the path if it does not exist
     matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]

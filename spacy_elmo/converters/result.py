@@ -10,10 +10,10 @@ from ..bilm.weights import Weights
 
 @dataclass
 class Conversion:
-    """A converted model."""
+    """A converted model, with its files and with notes for the user."""
 
     weights: Weights
     files: list[Path]
     """The files that were read."""
     notes: list[str] = field(default_factory=list)
-    """Notes for the user on how the files were interpreted."""
+    """Notes for the user on the interpretation of the files."""

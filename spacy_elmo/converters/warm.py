@@ -1,4 +1,4 @@
-"""Estimation of a start state for a converted model."""
+"""Estimation of the LSTM start state of a converted model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Return the same model with the start state that `start = "warm"` requires (see `mean_start_state`).
+    """Add the start state that `start = "warm"` requires to a converted model; see `mean_start_state`.
 
     Args:
         conversion: the result of a converter.
@@ -23,7 +23,8 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not UTF-8 text or has too few sentences; or the model's numbers are not finite.
+        ValueError: the file is not UTF-8 text or has too few sentences; or the start state is not finite in the number
+            type of the weights.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype

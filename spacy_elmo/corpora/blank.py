@@ -1,4 +1,4 @@
-"""Blank pipelines with an elmo as their only component."""
+"""Creation of blank pipelines whose only component is elmo."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def blank_pipeline(
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
-        lang: language of the pipeline. Default: the language in the weights' card.
-        fallback: language of the pipeline if `lang` is None and the card names no language.
+        lang: language code of the pipeline. Default: the language in the card of the weights.
+        fallback: language code of the pipeline if `lang` is None and the card names no language.
 
     Returns:
-        The pipeline, and warnings for the user. The config of the pipeline contains the absolute path of the file.
+        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights, or the
+        absolute path of the file.
 
     Raises:
         OSError: the file does not exist.

@@ -1,4 +1,4 @@
-"""Docs of a corpus."""
+"""Reader that creates the Docs of a corpus."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus."""
+    """A Doc of a corpus, with its name."""
 
     name: str
-    """File and number of the Doc in the file, counted from 1: "letters.txt:12" is the twelfth line."""
+    """Name of the file, and number of the Doc in the file from 1, such as "letters.txt:12" for the twelfth line."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Yield the Docs of a corpus, one list per shard. Each item of `read_shards` becomes a Doc.
+    """Yield the Docs of a corpus in lists, one list per shard. Each item of `read_shards` becomes a Doc.
 
     Args:
         text: file, folder or glob pattern, see `corpus_files`.

@@ -1,4 +1,4 @@
-"""Passages of a corpus with annotated word senses, if there are any. Each passage becomes a Doc."""
+"""Reader of the passages of a corpus, with their annotated word senses. Each passage becomes a Doc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """An item of a corpus, with its file and its annotation."""
+    """An item of a corpus, with the name of its file and its annotated word senses."""
 
     item: Item
     source: str

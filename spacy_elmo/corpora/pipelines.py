@@ -1,4 +1,4 @@
-"""Pipelines for corpora: load them, find their elmo, and compute a fingerprint that identifies their vectors."""
+"""Functions that load a pipeline, find its elmo component, and identify its vectors by a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..pipeline.encode.encoder import shim_of
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
-"""Layers of the biLM to keep: all of them, their average, or the last one."""
+"""Option that selects layers of the biLM: all layers, their average, or the top (last) layer."""
 _WITHOUT_EFFECT = (
     "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
 )  # fmt: skip
@@ -29,14 +29,14 @@ def load_pipeline(
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
-        lang: language of a blank pipeline. Default: the language in the weights' card.
-        tokenized: the text is already tokenized, so the language may be unknown.
+        lang: language code of a blank pipeline. Default: the language in the card of the weights.
+        tokenized: the text is already tokenized, so the language can be unknown.
 
     Returns:
         The pipeline, and warnings for the user.
 
     Raises:
-        OSError: there is no pipeline and no weights file of this name.
+        OSError: there is no pipeline and there are no weights with this name or path.
         ValueError: the pipeline cannot be loaded; `lang` is set although `source` is a pipeline; see also
             `blank_pipeline`.
     """
@@ -60,10 +60,10 @@ def load_pipeline(
 
 
 def find_elmo(nlp: Language) -> tuple[str, Elmo]:
-    """Return the name of a pipeline's elmo, and the component.
+    """Return the name of the elmo component of a pipeline, and the component.
 
     Raises:
-        ValueError: the pipeline has none, or several.
+        ValueError: the pipeline has no elmo component, or several.
     """
     elmos = [(name, pipe) for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
     if len(elmos) != 1:
@@ -77,7 +77,7 @@ def find_elmo(nlp: Language) -> tuple[str, Elmo]:
 
 
 def elmo_and_later(nlp: Language) -> list[str]:
-    """Return the names of a pipeline's elmo and the components after it, in order.
+    """Return the names of the elmo component of a pipeline and of all components after it, in order.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -87,9 +87,9 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return data that identify the vectors of a pipeline: its language, and digests of its weights and its config.
+    """Return data that identify the vectors of a pipeline: its language, a digest of its weights, and one of its config.
 
-    The config only includes the components up to elmo.
+    The digest of the config covers only the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

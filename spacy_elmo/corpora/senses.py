@@ -1,4 +1,4 @@
-"""Readers of text with annotated WordNet senses."""
+"""Readers of text with annotated WordNet senses, and of WordNet's list of senses."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """A word, or several words that are one entry of the lexicon, with the annotated senses."""
+    """Annotated word of a sentence (or several words that are one entry of WordNet), with its senses."""
 
     start: int
-    """Index of the first word in the sentence."""
+    """Index of the first annotated word in the sentence."""
     end: int
-    """Index after the last word in the sentence."""
+    """Index of the last annotated word in the sentence, plus 1."""
     senses: tuple[str, ...]
-    """WordNet keys of the correct senses, at least one. Training uses the first one."""
+    """WordNet keys of the correct senses, at least one. Training uses only the first key."""
 
 
 class SenseSentence(NamedTuple):
-    """A sentence, and its words with annotated senses."""
+    """A sentence, with the senses of its annotated words."""
 
     words: list[str]
     instances: list[SenseInstance]
 
 
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield a sentence for each record of JSONL files.
+    """Yield a sentence with annotated senses for each record of JSONL files.
 
-    A record has two lists: `tokens`, and `sense` with a key of WordNet 3.0 (`bank%1:17:01::`) or null for each token. A
-    token of several words ("primary election") is split into these words. If several senses of a token are correct, an
-    optional field `gold_all` lists them by the number of the token: `{"7": [key, key]}`.
+    A record has two lists. `tokens` contains the tokens. `sense` contains a key of WordNet 3.0 (`bank%1:17:01::`) or
+    null for each token. A token that consists of several words ("primary election") is split into these words. If
+    several senses of a token are correct, the optional field `gold_all` maps the index of the token to all correct
+    keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a line is not such a record; the message names the file and the line.
+        ValueError: a line has no valid record; the message names the file and the line.
     """
     for file in files:
         yield from json_lines(file, _sentence, "strict")
@@ -85,16 +86,16 @@ def _checked_keys(keys: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def entry_of(key: str) -> str:
-    """Return the lexicon entry (lemma and part of speech) of a sense: `bank%1` for `bank%1:17:01::`.
+    """Return the lexicon entry (lemma and part of speech) of a WordNet sense: `bank%1` for `bank%1:17:01::`.
 
-    WordNet distinguishes two kinds of adjectives. Here they are one part of speech.
+    WordNet has two codes for adjectives. This function converts both to one part of speech.
     """
     entry = key.partition(":")[0]
     return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`, and return {entry (see `entry_of`): its first sense}.
+    """Read WordNet's file `index.sense`, and return {entry (see `entry_of`): key of the first sense of the entry}.
 
     Raises:
         OSError: the file cannot be read.

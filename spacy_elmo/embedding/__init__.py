@@ -1,1 +1,1 @@
-"""Vectors of a corpus on disk: compute, write and read them."""
+"""Computation of the vectors of a corpus, and files in which they are stored."""

@@ -1,4 +1,4 @@
-"""`spacy_elmo.embed`: write the vectors of a corpus to disk."""
+"""Implementation of `spacy_elmo.embed`, which writes the vectors of a corpus to disk."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Function that computes the contents of shard files, in any order."""
+"""Type of a function that computes the content of the file of each shard, and yields the shards in any order."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """Functions for a format that stores all vectors in one file."""
+    """Functions to write and read a format that stores all vectors in one file."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -37,7 +37,7 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Yield the shards and the contents of their files. They are computed in this process, one after the other."""
+    """Compute the shards in this process, one after the other, and yield each shard with the content of its file."""
     embedder = Embedder(nlp, options)
     for shard in shards:
         yield shard, embedder(shard)
@@ -56,16 +56,17 @@ def embed(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Write the vectors of a corpus to disk. The memory that this needs does not grow with the corpus.
+    """Write the vectors of a corpus to disk. The amount of memory does not depend on the size of the corpus.
 
     This function does the same as `python -m spacy elmo embed`. By default, `open_vectors(out)` opens the result.
 
-    With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file: the vectors are first
+    With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file. The vectors are first
     written to a folder `OUT.parts`, which is deleted when the file is complete. So the disk must have space for both.
 
     Args:
-        nlp: a pipeline with an elmo. The components after elmo do not run.
-        text: file, folder or glob pattern. An item is a line, a record, a Doc or a sentence, depending on the file.
+        nlp: a pipeline with an elmo component. The components after elmo do not run.
+        text: file, folder or glob pattern. An item of the corpus is a line, a JSON record, a Doc or a sentence,
+            depending on the type of file.
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: layers to write: "all", their "average", or the "top" layer.
         dtype: number type of the vectors.
@@ -74,14 +75,15 @@ def embed(
         tokenized: texts are words separated by spaces.
         format: "safetensors" for `open_vectors`; "hdf5" in the layout of `allennlp elmo`; or "parquet".
         resume: continue an interrupted call with the same arguments. The result is the same as without interruption.
-        force: replace existing vectors. They are deleted when the new ones are complete.
+        force: replace existing vectors. They are deleted when the new vectors are complete.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` exists, and neither `resume` nor `force` is set.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: there is no text.
-        ValueError: existing vectors have other settings or text; a file or line cannot be read; there is no elmo.
+        ValueError: existing vectors were written with other settings or from other text; a file or line cannot be read;
+            or the pipeline has no elmo component.
     """
     shards = embed_shards(
         nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
@@ -103,15 +105,15 @@ def embed_shards(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus as `embed` does, step by step.
+    """Write the vectors of a corpus as `embed` does, and report each shard that has been written.
 
     Args:
         options: layers, number type and pooling of the vectors.
-        engine: function that computes the contents of shard files.
+        engine: function that computes the content of the file of each shard.
 
     Yields:
-        The entry of each shard in `Vectors.files`, when the shard is written. Existing shards of an earlier run are
-        left out.
+        The entry in `Vectors.files` of each shard, when its file has been written. Shards that an earlier run has
+        written are left out.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -160,7 +162,7 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for a format; None if the format is a folder."""
+    """Return the functions for a format that is one file; None if the format is a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

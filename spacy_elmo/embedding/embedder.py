@@ -26,21 +26,21 @@ _MAX_STRINGS = 100_000
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options of the vectors: layers to write, number type, and pooling."""
+    """Options of the vectors that `embed` writes: layers, number type and pooling."""
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Pooling of the tokens of an item, without whitespace, to one vector (zeros if it has none); None: one vector per
-    token."""
+    """Pooling of the vectors of an item to one vector; None: one vector per token. Whitespace tokens are left out. The
+    vector of an item without other tokens is zero."""
 
 
 class Embedder:
-    """Function that computes the content of a shard's file.
+    """Callable that computes the content of the file of a shard.
 
-    The components of the pipeline after elmo do not run. Each shard is computed independently of the others, in a fixed
-    order. So its bytes depend only on its items, the pipeline, and the machine with its number of threads, because
-    these determine how float32 is rounded.
+    The components of the pipeline after elmo do not run. Each shard is computed independently of the other shards, in a
+    fixed order. So the bytes of a shard file depend only on the items, the pipeline, the machine and the number of
+    threads. Machines and numbers of threads can differ in how they round float32 numbers.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -53,7 +53,7 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of its file."""
+        """Compute the vectors of a shard, and return the content of the shard file."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
@@ -75,7 +75,7 @@ class Embedder:
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
         """Return the vectors of each Doc, (..., n_tokens, width).
 
-        They are computed with the model, because the Docs of a pipeline may only store the average.
+        The model of elmo computes them, because the Docs of a pipeline possibly store only the average.
         """
         model = self._elmo.model
         if self._options.layers == "average":
@@ -86,7 +86,7 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Pool (..., n_tokens, width) to (..., 1, width)."""
+        """Pool the vectors of the tokens of a Doc, (..., n_tokens, width), to one vector, (..., 1, width)."""
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

@@ -1,7 +1,7 @@
-"""Folder of vectors while `embed` writes it: resume, replace and finish a run.
+"""Folder to which `embed` writes vectors, for a new run, a resumed run, or a run that replaces existing vectors.
 
-New vectors that replace existing ones are written to the subfolder `.new`. When they are complete, the old ones are
-deleted, and the new ones are moved to their place. If this is interrupted, the next run completes it.
+New vectors that replace existing vectors are written to the subfolder `.new`. When they are complete, they are moved to
+the folder, and the old vectors are deleted. If these steps are interrupted, the next run completes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class VectorFolder:
     """Folder to which an `embed` run writes shard files.
 
     Each file is written atomically, and each shard depends only on its items. So a killed run can be resumed at any
-    point by computing the missing shards, and has the same files as an uninterrupted run.
+    point: only the missing shards are computed, and the result has the same files as an uninterrupted run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,15 +39,16 @@ class VectorFolder:
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
-        """Make the folder, and write the settings.
+        """Create the folder, and write the settings.
 
         Args:
             resume: keep existing vectors.
             force: replace existing vectors. Other files stay.
 
         Raises:
-            FileExistsError: there are vectors, and neither `resume` nor `force` is set; or there are other files.
-            ValueError: the vectors to keep have other settings (names each).
+            FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set; or the folder
+                contains other files.
+            ValueError: the existing vectors to keep have other settings (names each setting).
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -83,7 +84,7 @@ class VectorFolder:
         """Yield the shards that have no file yet.
 
         Raises:
-            ValueError: an existing file was computed from other text.
+            ValueError: the file of a shard was computed from other text.
         """
         for shard in shards:
             self._count += 1
@@ -97,7 +98,7 @@ class VectorFolder:
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
-        """Write the file of a shard, and return its entry for the index."""
+        """Write the file of a shard, and return the entry of the shard for the index."""
         path = self._file(shard.number)
         atomic_write(path, content)
         return _entry(ShardFile(path))
@@ -106,7 +107,7 @@ class VectorFolder:
         """Write the index. Call this after all shards of `missing` have been written.
 
         Raises:
-            ValueError: there are more shard files than shards, because text has been removed.
+            ValueError: there are more shard files than shards, because text was removed from the corpus.
         """
         files = sorted(self._target.glob(_SHARDS))
         if len(files) > self._count:
@@ -125,11 +126,11 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder. If this is interrupted, the rest of the folder does not look like vectors."""
+        """Delete the folder. If the deletion is interrupted, no incomplete folder has the name of the folder."""
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Move the complete vectors from `.new` to the folder. If this is interrupted, it can be repeated."""
+        """Move the complete vectors from `.new` to the folder. A call that was interrupted can be repeated."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -146,7 +147,7 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors, and then the settings, because they mark the other files as vectors."""
+        """Delete the vectors, and finally the settings file, which marks the other files as vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)
@@ -156,10 +157,15 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a run that resumes existing vectors has the same settings.
+    """Check that a resumed run has the same settings as the existing vectors.
+
+    Args:
+        path: path of the vectors, for the error message.
+        before: settings of the existing vectors.
+        now: settings of the resumed run.
 
     Raises:
-        ValueError: settings differ (names each).
+        ValueError: settings differ (names each setting).
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

@@ -1,4 +1,4 @@
-"""HDF5 files of vectors in the layout of `allennlp elmo` (AllenNLP up to 0.9)."""
+"""Writer of HDF5 files with vectors, in the layout of the command `allennlp elmo` (AllenNLP up to 0.9)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _SETTINGS = "spacy_elmo_settings"
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
-    """Write a file with one dataset per item. Its name is the number of the item: "0", "1", ...
+    """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
 
     As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
     layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of an item, joined by spaces, to
-    its number. If several items are equal, it is the number of the last one. Memory only holds this JSON.
+    the name of its dataset. If several items are equal, the JSON contains the dataset name of the last one. Memory
+    holds only this JSON.
 
-    A blank line has a dataset without tokens. AllenNLP rejects blank lines.
+    The dataset of a blank line has no tokens. In contrast, AllenNLP rejects blank lines.
 
     Raises:
         OSError: the file cannot be written.

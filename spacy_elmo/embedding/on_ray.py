@@ -1,4 +1,4 @@
-"""Embedding on a Ray cluster, with an actor per core or per GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one actor per core or per GPU."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Yield the shards and the contents of their files, in the order in which they are ready.
+    """Compute shards on a Ray cluster, and yield each shard with the content of its file as soon as it is ready.
 
-    The cluster is the one that this process has joined, or that `RAY_ADDRESS` names. Otherwise, Ray starts a cluster of
-    the cores of this machine. Actors receive the pipeline from this process, and send the contents back, so the
-    machines need no shared folder. If an actor dies, Ray starts it again, and computes its shards again.
+    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS`. Otherwise, Ray starts a
+    cluster on the cores of this machine. Each actor receives the pipeline from this process, and sends the contents of
+    the files back, so the machines need no shared folder. If an actor dies, Ray starts it again, and computes its
+    shards again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. It must have the same path on all machines.
 
     Raises:
-        ChildProcessError: several actors have died while they computed one shard, or no actor could start.
+        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
         ValueError: the cluster has no cores or GPUs; see also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
@@ -82,7 +83,7 @@ def embed_on_ray(
 
 
 class _Actor:
-    """Ray actor: a process with its own copy of the pipeline, and one thread."""
+    """Ray actor, a process with one thread and its own copy of the pipeline."""
 
     def __init__(
         self, pipeline: tuple[bytes, bytes], options: EmbedOptions, gpu: bool, code: Path | None
@@ -101,7 +102,7 @@ class _Actor:
         self._embedder = Embedder(nlp, options)
 
     def embed(self, shard: Shard) -> bytes:
-        """Compute the content of a shard's file."""
+        """Compute the content of the file of a shard."""
         return self._embedder(shard)
 
 

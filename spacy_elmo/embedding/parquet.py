@@ -1,4 +1,4 @@
-"""Parquet files with the vectors of a corpus."""
+"""Writer of Parquet files with the vectors of a corpus."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SETTINGS = b"spacy_elmo_settings"
 
 
 def write_parquet(vectors: Vectors, path: Path) -> None:
-    """Write a file with one row per item and one row group per shard.
+    """Write vectors to a Parquet file with one row per item and one row group per shard.
 
     The columns are
 
     - `id` (int64): the number of the item;
     - `tokens`: a list of strings;
-    - `layer_0`, `layer_1`, ..., or `vectors` for the average or a single layer: a list with a vector for each token, or
-      one vector if they are pooled.
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a vector for
+      each token; with pooling, one vector.
     """
     writer = None
     try:

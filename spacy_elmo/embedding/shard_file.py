@@ -1,4 +1,4 @@
-"""File of a shard: a safetensors file with a checksum, which is written at once and read lazily."""
+"""Safetensors file with a checksum, which stores the vectors of a shard and is read lazily."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of a shard, with its number in at least six digits."""
+    """Return the file name of a shard. It contains the number of the shard in at least six digits."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of a shard's file. Equal arguments give equal bytes.
+    """Return the content of the file of a shard. Equal arguments give equal bytes.
 
     The tensors of the file are
 
     - `vectors` (..., rows, width), with a row for each token of all items; if pooled, (..., items, width). With all
       layers, the first axis is the layer;
-    - `offsets` (items + 1,) int64: item i has the rows from `offsets[i]` to `offsets[i + 1]`;
+    - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
     - `token_bytes` (bytes,) uint8: the tokens of all rows in UTF-8, concatenated;
-    - `token_offsets` (rows + 1,) int64: token j has the bytes from `token_offsets[j]` to `token_offsets[j + 1]`.
+    - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
 
     Args:
-        vectors: float16 or float32.
+        vectors: vectors of all items, concatenated, float16 or float32.
         tokens: the tokens of each item.
         pooled: `vectors` has one row per item instead of one per token.
     """
@@ -69,7 +69,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata, and of the shapes, number types and values of the tensors."""
+    """Return a digest of the metadata and of the tensors (their shapes, number types and values)."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -78,7 +78,7 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """File of a shard, mapped into memory. Only requested items are read.
+    """File of a shard, mapped into memory, of which only the requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -146,21 +146,28 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a tensor of the file. It is read-only. See `encode_shard` for the names."""
+        """Return a tensor of the file, read-only. The names of the tensors are described in `encode_shard`."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item of the shard, (..., n_tokens, width); if pooled, (..., width)."""
+        """Return the vectors of an item, (..., n_tokens, width); if pooled, (..., width).
+
+        Args:
+            item: number of the item in the shard, from 0.
+        """
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
         if self.metadata["pooled"]:
             return vectors[..., item, :]
         return vectors[..., offsets[item] : offsets[item + 1], :]
 
     def tokens(self, item: int) -> list[str]:
-        """Return the tokens of an item of the shard.
+        """Return the tokens of an item.
+
+        Args:
+            item: number of the item in the shard, from 0.
 
         Raises:
-            ValueError: the text is damaged.
+            ValueError: the bytes of the tokens are damaged.
         """
         start, end = self.tensor("offsets")[item : item + 2]
         borders = self.tensor("token_offsets")[start : end + 1].tolist()

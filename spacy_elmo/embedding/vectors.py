@@ -1,4 +1,4 @@
-"""Random access to the items of vectors on disk."""
+"""Random access to the vectors of the items of a corpus on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the numbers of items and rows: more than any disk holds, and less than Python's limit of 2**63."""
+"""Limit for the number of items and the number of rows. No disk holds so many, and Python supports up to 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -27,11 +27,11 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        verify: compare each shard with its checksum at its first use. This reads the whole shard.
+        verify: compare each shard with its checksum before its first use, which reads the whole shard.
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: the folder contains no vectors, or they are incomplete.
+        ValueError: the folder contains no vectors, or incomplete vectors.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -52,10 +52,10 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence of the vectors of all items. An item is an array of shape (layers, n_tokens, width).
+    """Sequence with the vectors of each item of a corpus, an array (layers, n_tokens, width).
 
-    With `layers` "average" or "top", there is no axis of layers. With pooling, there is no axis of tokens. The arrays
-    are read-only and mapped from the files, so memory holds only the items that are used.
+    With `layers` "average" or "top", the arrays have no axis for layers. With pooling, they have no axis for tokens.
+    The arrays are read-only and mapped from the files, so memory holds only the items that are used.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -65,8 +65,8 @@ class Vectors:
         self.settings: dict[str, Any] = dict(index["settings"])
         """Settings of the `embed` run, with the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Entries of the shards: name of the `file`, `source` of the text, number of the `first` item, and how many
-        `items` and `rows` there are."""
+        """Entries of the shards: name of the `file`, `source` of the text, number of the `first` item, and number of
+        `items` and of `rows` in the file."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -81,12 +81,12 @@ class Vectors:
         return map(self.__getitem__, range(len(self)))
 
     def tokens(self, number: int) -> list[str]:
-        """Return the tokens of an item, one per row."""
+        """Return the tokens of the item with this number in the corpus."""
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open a shard, to read many items at once.
+        """Open the file of a shard, to read many items at once.
 
         Raises:
             OSError: the file does not exist.
@@ -104,7 +104,7 @@ class Vectors:
         return shard
 
     def _find(self, number: int) -> tuple[ShardFile, int]:
-        """Return the shard of an item, and the number of the item in the shard."""
+        """Return the shard file that contains an item, and the number of the item in this shard."""
         index = operator.index(number)
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
@@ -114,7 +114,7 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of an index.
+    """Check the digest and the entries of the index of a folder of vectors.
 
     Raises:
         ValueError: the index has changed since it was written, or an entry is missing or invalid.

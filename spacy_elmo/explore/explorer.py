@@ -1,4 +1,4 @@
-"""Answers to the page's questions about sentences and words, in JSON types."""
+"""Answers to the requests of the page `explore` about sentences and words, in JSON types."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _DIGITS = 3
 
 
 class Explorer:
-    """Source of answers: a pipeline, a word index of a corpus and, if the weights have a head, their language model.
+    """Backend of the page `explore`, which answers requests about sentences and words.
 
     Args:
-        nlp: the pipeline of the index.
-        language_model: language model of the weights; None: answers have no surprise and no substitutes.
+        nlp: the pipeline that has computed the word index.
+        index: the word index of a corpus.
+        language_model: language model of the weights; None: answers contain no surprise and no substitutes.
         name: name of the weights.
     """
 
@@ -62,7 +63,7 @@ class Explorer:
 
     @classmethod
     def load(cls, weights: str, index: str | Path) -> Explorer:
-        """Load weights (a file or a name), and the word index of a corpus that was made with them.
+        """Load weights (by file or name), and the word index that was computed with these weights.
 
         Raises:
             OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
@@ -76,7 +77,7 @@ class Explorer:
         )
 
     def overview(self) -> Answer:
-        """Return the weights, the size of the corpus and the limits, which the page shows first."""
+        """Return data that the page shows first: name of the weights, size of the corpus, and limits of the input."""
         return {
             "weights": self._name,
             "tokens": self._index.tokens,
@@ -87,22 +88,23 @@ class Explorer:
         }
 
     def answer_sentences(self, texts: Sequence[str]) -> Answer:
-        """Return the tokens of one or two sentences, and how surprising each token is.
+        """Return the tokens of one or two sentences, and the surprise of each token in bits.
 
         Raises:
-            ValueError: there are no or more than two sentences, or a sentence is empty or too long.
+            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
     def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
-        """Return an answer about a token of one of the sentences.
+        """Return what the page shows about a token in one of the sentences.
 
-        It has the uses of the word in the corpus with neighbors and maps, words of similar spelling, substitutes, and
-        the cosines of the token with all tokens of the sentences.
+        The answer contains the occurrences of the word in the corpus with their nearest neighbors and maps, words with
+        a similar spelling, substitutes, and the cosines of the token with all tokens of the sentences.
 
         Args:
-            sentence: number of the sentence in `texts`, from 0.
-            token: number of the token in the sentence, from 0.
+            texts: one or two sentences.
+            sentence: index of the sentence in `texts`, from 0.
+            token: index of the token in the sentence, from 0.
 
         Raises:
             ValueError: there is no such token, or it is whitespace; see also `answer_sentences`.
@@ -192,5 +194,5 @@ class Explorer:
 
 
 def _bits(log_probability: float) -> float:
-    """Convert a log-probability in nats to surprise in bits: its negative logarithm to base 2."""
+    """Convert a log-probability in nats to surprise in bits, the negative logarithm of the probability to base 2."""
     return round(float(-log_probability) / math.log(2), 2)

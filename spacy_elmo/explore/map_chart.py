@@ -1,4 +1,4 @@
-"""Chart of a word's uses, for a picture. Close points are similar uses, and colors are senses."""
+"""Chart of the occurrences of a word, for a PNG file. Near points are similar occurrences, and colors are senses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _NO_SENSE, _GREY = "no sense annotated", "#999999"
 def map_chart(
     view: dict[str, Any], queries: Sequence[Occurrence], *, title: str, source: str
 ) -> Spec:
-    """Return a chart with a panel for each layer of a view.
+    """Return a chart with a map of the occurrences of a word for each layer.
 
     Args:
-        view: the result of `word_view`. If a use has a sense, the points are colored by sense.
-        queries: the queries of the view, drawn in black with their numbers.
+        view: the result of `word_view`. If it contains annotated senses, the points are colored by sense.
+        queries: the queries of the view, which are drawn as black numbers.
+        title: title of the chart.
         source: description of the text and the vectors.
     """
     return {
@@ -83,7 +84,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
 
 
 def _axes(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return both axes with the same scale, so that distances are not distorted."""
+    """Return the definitions of both axes, with the same scale, so that distances are not distorted."""
     drawn = np.array([*layer["points"], *layer["queries"]])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0

@@ -1,4 +1,4 @@
-"""HTML of the page: live, for a server; or static, as one file with the uses of a word."""
+"""HTML of the page `explore`, either for the server, or as one static file with the occurrences of one word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 
 def live_files() -> dict[str, tuple[str, str]]:
-    """Return the files of the live page, as {name on the server: (content, media type)}."""
+    """Return the files of the page that the server needs, as {name on the server: (content, media type)}."""
     page = _template().render(title="Explore", view=None)
     return {
         "": (page, "text/html"),
@@ -25,7 +25,7 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Write the uses of a word as a static page, atomically. The page makes no network requests.
+    """Write a static page with maps of the occurrences of a word, atomically. The page makes no network requests.
 
     Args:
         view: the result of `word_view`.
@@ -57,5 +57,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the digest of a script or style, for the content security policy of the page."""
+    """Return the digest of a script or a style sheet, for the content security policy of the page."""
     return base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Local server of the page, with JSON over HTTP. Only this machine can reach it."""
+"""Local web server of the page `explore`, with JSON over HTTP. Only this machine can reach it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return the web application of an explorer.
+    """Return the web application that serves the page and the answers of an explorer.
 
-    It refuses requests with another host name. Otherwise, another page in the browser could reach it by a host name of
-    its own.
+    The application refuses requests with an unknown host name. Otherwise, a page of another website could send requests
+    to the application, by a host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -49,7 +49,7 @@ def make_app(explorer: Explorer) -> Flask:
 
 
 def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
-    """Return a server on 127.0.0.1 that computes one answer at a time.
+    """Return a web server on 127.0.0.1 that computes one answer at a time.
 
     Args:
         port: port of the server; 0: any free port.

@@ -1,1 +1,1 @@
-"""Similarity search for passages, by their contextual vectors."""
+"""Similarity search for passages of text, by their contextual vectors."""

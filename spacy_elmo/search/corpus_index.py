@@ -1,4 +1,4 @@
-"""Indexing of the sentences of a corpus, and the pipeline for queries."""
+"""Indexing of the sentences of a corpus, and loading of the same pipeline for queries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to an index. A sentence is a Span of elmo's `get_spans`.
+    """Add the sentences of a corpus to a search index. A sentence is a Span of elmo's `get_spans`.
 
-    The pipeline processes the Docs of `read_docs`. Components after elmo do not run.
+    The pipeline processes the Docs of `read_docs`. The components after elmo do not run.
 
     Args:
         text: see `read_docs`.
@@ -30,7 +30,8 @@ def add_corpus(
         The number of tokens added since the previous yield.
 
     Raises:
-        OSError, ValueError: the text has no words; see also `read_docs` and `find_elmo`.
+        ValueError: the text has no words.
+        OSError, ValueError: see `read_docs` and `find_elmo`.
     """
     _, elmo = find_elmo(nlp)
     get_spans = elmo.model.attrs["options"].get_spans
@@ -47,10 +48,10 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata on the pipeline of an index, in JSON types. `query_pipeline` uses it to load the pipeline again.
+    """Return metadata on the pipeline of an index, in JSON types. `index_pipeline` needs them to load the pipeline.
 
     Args:
-        source, lang, tokenized: the arguments of `load_pipeline` that have loaded the pipeline.
+        source, lang, tokenized: the arguments with which `load_pipeline` has loaded the pipeline.
     """
     path = Path(source)
     return {
@@ -66,11 +67,11 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
     Args:
         about: metadata of the index, from `corpus_source`.
-        source: new location of this pipeline, if it was moved.
+        source: new location of this pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
-        ValueError: it is another pipeline, or the index does not name its pipeline.
+        ValueError: `source` is another pipeline, or the metadata do not name the pipeline.
     """
     if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
@@ -87,10 +88,10 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Return a function that processes the text of a query, with the pipeline of the index.
+    """Load the pipeline of an index, and return a function that processes the text of a query with it.
 
     Args:
-        index: the index to search.
+        index: the search index.
         source: see `index_pipeline`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Exact nearest neighbors, by comparing each vector with the query."""
+"""Exact nearest-neighbor search, which compares the query with each vector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING = 1e-5
 
 
 class ExactNeighbors:
-    """Exact search in vectors of length 1, which are stored as one matrix.
+    """Exact nearest-neighbor search in vectors of length 1, which are stored as one matrix.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,16 +31,15 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and cosines of the k nearest vectors, or of all if there are fewer, nearest first.
+        """Find the k vectors nearest to a vector of length 1, (width,).
 
-        Equally near vectors are in the order of their numbers.
-
-        Args:
-            vector: (width,) vector of length 1.
+        Returns:
+            The indices and the cosines of the k vectors (of all vectors if there are fewer), nearest first. Equally
+            near vectors are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector

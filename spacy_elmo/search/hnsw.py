@@ -1,4 +1,4 @@
-"""Approximate nearest neighbors with usearch, for millions of vectors. A search may miss a few of them."""
+"""Approximate nearest-neighbor search with usearch, for millions of vectors. A search can miss some near vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Approximate search in vectors of length 1, in a graph of near vectors (HNSW). A query visits a small part of it.
+    """Approximate nearest-neighbor search in vectors of length 1, by a graph that links near vectors (HNSW).
 
-    faiss is not used, because its OpenMP crashes together with torch's on macOS. usearch has its own threads.
+    A query visits a small part of the graph. The graph is built by usearch, which has its own threads. faiss is not
+    used, because its OpenMP library crashes together with the one of torch on macOS.
 
     Args:
         width: number of dimensions of the vectors.
@@ -29,12 +30,16 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and cosines of approximately the k vectors nearest to a (width,) vector of length 1."""
+        """Find the k vectors nearest to a vector of length 1, (width,), by approximate search.
+
+        Returns:
+            The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.
+        """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances
 
@@ -53,8 +58,8 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        usearch does not check the offsets in the file, so a damaged graph may crash the process. Check the digest of
-        the file before calling this method.
+        Check the digest of the file before you call this method. usearch does not check the offsets in the file, so a
+        damaged file can crash the process.
 
         Raises:
             OSError: the file cannot be read.

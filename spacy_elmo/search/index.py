@@ -1,4 +1,4 @@
-"""Search index of Docs and Spans, by the cosine of their vectors."""
+"""Search index of Docs and Spans, which finds similar ones by the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
-    """A Span that a search has found."""
+    """A Span that a search has found, with its similarity to the query."""
 
     doc_id: str
     start: int
-    """Index of the Span's first token in the Doc."""
+    """Index of the first token of the Span in the Doc."""
     end: int
-    """Index of the token after the Span's last one."""
+    """Index of the last token of the Span in the Doc, plus 1."""
     text: str
     cosine: float
     """Cosine of the vectors of the Span and the query."""
 
 
 class Neighbors(Protocol):
-    """Interface of the search methods: vectors of length 1, and a search for the nearest ones."""
+    """Interface of the nearest-neighbor search in a collection of vectors of length 1."""
 
     @property
     def width(self) -> int:
@@ -48,25 +48,26 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and cosines of the k vectors nearest to a (width,) vector, nearest first."""
+        """Return the indices and the cosines of the k vectors nearest to a vector, (width,), nearest first."""
 
     def to_disk(self, path: Path) -> None:
-        """Write a file that the class method `from_disk` can load."""
+        """Write the vectors to a file that the class method `from_disk` can load."""
 
 
 class SearchIndex:
-    """Index of Docs and Spans. A search finds those with ELMo vectors most similar to a given Doc, Span or Token.
+    """Index of Docs and Spans, to find the entries that are most similar to a Doc, Span or Token.
 
-    The vector of a Doc or Span is the mean over its tokens without whitespace, and the similarity is the cosine. The
-    index stores only the vectors and the texts.
+    The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The similarity
+    is the cosine of two vectors. The index stores only the vectors and the texts.
 
     Args:
         layer: layer of the vectors; None: the average of all layers, as in `_.elmo`.
-        method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors. Its time hardly grows
-            with their number, but it may miss some near vectors. It needs `pip install spacy-elmo[search]`.
+        method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search time hardly
+            grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
+            `pip install spacy-elmo[search]`.
         about: metadata to store with the index, in JSON types.
 
     Raises:
@@ -91,10 +92,10 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add parts of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Parts without words are left out.
+        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans without words are left out.
 
         Args:
-            doc_id: name of the Doc, to be shown in hits.
+            doc_id: name of the Doc, which hits contain.
 
         Raises:
             ValueError: the Doc has no vectors, or vectors of another width than the index.
@@ -115,7 +116,7 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries most similar to a query, or all if there are fewer, most similar first.
+        """Return the k entries that are most similar to a query (all entries if there are fewer), most similar first.
 
         Raises:
             ValueError: `k` is less than 1; the query has no words, no vectors, or vectors of another width.
@@ -135,7 +136,7 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder, which is created if necessary. An index in the folder is overwritten.
+        """Write the index to a folder, which is created if necessary. An earlier index in the folder is replaced.
 
         Raises:
             OSError: the folder cannot be written.

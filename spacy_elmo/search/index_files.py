@@ -1,4 +1,4 @@
-"""Folder of an index: settings and files, with digests that detect damage."""
+"""Reading and writing of the folder of an index: its settings and its files, with digests that detect damage."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SETTINGS = "index.json"
 
 
 class IndexFormat(NamedTuple):
-    """Kind of index, and its files."""
+    """File format of a kind of index."""
 
     name: str
-    """Name and version of the format, which the settings contain."""
+    """Name and version of the format. The settings of an index contain it."""
     command: str
-    """Command that makes such an index, for error messages."""
+    """Command that creates an index of this kind, for error messages."""
     files: tuple[str, ...]
-    """Names of the files, without the settings."""
+    """Names of the files of an index, without the settings file."""
     types: Mapping[str, Any]
     """Names and types of the settings."""
 
@@ -38,11 +38,11 @@ SENTENCES = IndexFormat(
     files=("vectors", "spans.jsonl"),
     types={"layer": int | None, "method": str, "width": int, "about": dict},
 )
-"""Format of `SearchIndex`."""
+"""File format of `SearchIndex`."""
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a Span in the index."""
+    """Entry of a search index: a Span and the name of its Doc."""
 
     doc_id: str
     start: int
@@ -52,11 +52,11 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a folder to write the files of an index to; when the `with` block ends, write the settings.
+    """Yield a temporary folder to write the files of an index to; when the `with` block ends, move them to `folder`.
 
-    An earlier index in `folder`, of any kind, is replaced in one step when all files are complete. To make this
-    possible, every file has two names (see `_other_name`). The new files get the names that the old ones do not have,
-    and the new settings, which contain these names, replace the old settings.
+    An earlier index in `folder`, of any kind, is replaced in one step when all new files are complete. To make this
+    possible, each file has two possible names (see `_other_name`). New files get the names that the old files do not
+    have. Then the new settings, which contain the names of the new files, replace the old settings.
 
     Raises:
         OSError: a file cannot be written.
@@ -90,7 +90,7 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Add the folder to errors that name no file, such as errors of NumPy and usearch or of an open file."""
+    """Add the name of the folder to errors that name no file, such as errors of NumPy and usearch."""
     try:
         yield
     except OSError as error:
@@ -101,22 +101,22 @@ def _named_errors(folder: Path) -> Iterator[None]:
 
 
 def _other_name(name: str) -> str:
-    """Return the second name of a file: `spans.1.jsonl` for `spans.jsonl`."""
+    """Return the second possible name of an index file, such as `spans.1.jsonl` for `spans.jsonl`."""
     return f"{Path(name).stem}.1{Path(name).suffix}"
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names of the files of an index.
+    """Return the current names of the files of an index.
 
     Args:
-        digests: entry `digests` of the settings.
+        digests: the entry `digests` of the settings, which contains the names.
     """
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the names of the files of the index in a folder. If the settings are damaged, return those of `kind`."""
+    """Return the file names in the settings of an index; if the settings are damaged, the file names in `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
@@ -134,7 +134,7 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
     """Check the digests of an index, and return its settings and the paths of its files.
 
     Returns:
-        The settings, and {name of a file in `kind`: its path}.
+        The settings, and {name of a file in `kind`: path of the file}.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -155,7 +155,7 @@ def is_index(folder: Path) -> bool:
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the Spans of an index.
+    """Write the entries of a search index to a file.
 
     Raises:
         OSError: the file cannot be written.
@@ -164,7 +164,7 @@ def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
 
 
 def read_entries(path: Path) -> list[IndexEntry]:
-    """Read the Spans of an index.
+    """Read the entries of a search index from a file.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Vectors of Docs, Spans and Tokens, for search."""
+"""Computation of one vector for a Doc, Span or Token, for similarity search."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the vector of a Span, (width,) float32: the mean over its tokens without whitespace; None if it has none.
+    """Return the mean vector of the tokens of a Span without whitespace, (width,) float32; None: it has no such token.
 
     Args:
-        layer: number of the layer; None: the average of all layers, as in `span._.elmo`.
+        layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
 
     Raises:
-        ValueError: the Doc has no vectors, or does not have this layer.
+        ValueError: the Doc has no vectors, or no layer with this index.
     """
     words = [token.i for token in span if not token.is_space]
     if not words:

@@ -1,1 +1,1 @@
-"""Reading of text files, documents, sentences and treebanks, without torch and without a pipeline."""
+"""Readers of text files, documents, sentences and treebanks, which need neither torch nor a pipeline."""

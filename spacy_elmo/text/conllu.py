@@ -8,13 +8,13 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Indices of columns in a row."""
+"""Indices of columns in a row of a CoNLL-U file."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield each sentence of a file as a list of rows. A row has the ten columns of a syntactic word.
+    """Yield each sentence of a CoNLL-U file as a list of rows. A row has the ten columns of a syntactic word.
 
-    Ranges ("3-4") and empty nodes ("5.1") are left out. The file may be compressed as .gz, .xz or .zst.
+    Ranges ("3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz or .zst.
 
     Raises:
         OSError: the file cannot be read.

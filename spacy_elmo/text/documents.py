@@ -1,4 +1,4 @@
-"""Reading of documents from text files."""
+"""Reader that splits text files into documents."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .progress import reading_observer
 LINES_PER_DOCUMENT = 100
 """Largest number of lines in a document of plain text.
 
-Files with one sentence per line, such as 1B Word, often have no blank line. With this limit, such a file has many
-documents: some can be held out, and each fits into memory.
+Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit splits such
+a file into many documents. So some documents can be held out, and each document fits into memory.
 """
 
 
 class Document(NamedTuple):
-    """A text, as lines or as words."""
+    """A document, as a list of lines or as a list of words."""
 
     parts: list[str]
-    """Lines that are not empty; or words, including whitespace tokens."""
+    """The lines that are not empty, or the words, including whitespace tokens."""
     is_tokenized: bool
     """True if the parts are words."""
 
@@ -34,15 +34,17 @@ _REMEDY = ", or set prepare.encoding_errors to replace"
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     """Yield the documents of text files, in order.
 
-    - `.jsonl`, as for spaCy's `JsonlCorpus`: each line is a document, with its words in `tokens` or its text in `text`.
-    - `.spacy` (a DocBin): a document is the words of a Doc, without annotations. Memory holds the whole file.
+    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with its words in `tokens` or its text in `text`.
+    - `.spacy` (a DocBin): each Doc is a document. It consists of the words of the Doc, without annotations. Memory
+      holds the whole file.
     - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
-        errors: "strict" or "replace", for bytes that are not UTF-8 and for half a surrogate pair in JSON.
+        errors: handling of bytes that are not UTF-8, and of half a surrogate pair in JSON: "strict" raises an error,
+            and "replace" replaces them.
 
     Raises:
-        ValueError: a file cannot be read; the message names file and line.
+        ValueError: a file cannot be read; the message names the file and the line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:
@@ -85,7 +87,7 @@ def json_lines(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises ValueError for its record; the message names the line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Reader of raw text files, compressed or not."""
+"""Reader of raw text files, which can be compressed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     """Return the text files at a path, sorted.
 
     Args:
-        source: a file; a glob pattern; or a folder, of which all files *.txt and *.jsonl (also compressed as .gz, .xz
-            or .zst) and *.spacy are returned.
-        more: suffixes of more formats that the caller can read, compressed or not.
+        source: a file, a glob pattern, or a folder. From a folder, all files *.txt, *.jsonl and *.spacy are returned.
+            Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
+        more: suffixes of other formats that the caller can read. These files can be compressed, too.
 
     Raises:
         FileNotFoundError: there are no such files.
@@ -67,16 +67,16 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file, ignoring compression: ".jsonl" for "a.jsonl.gz"."""
+    """Return the suffix of a file without the suffix of the compression: ".jsonl" for "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
 def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the numbers and lines of a text file. Numbers start at 1, and lines keep their line endings.
+    """Yield the number (from 1) and the text of each line of a file. The text includes the line ending.
 
     Args:
-        errors: "strict" or "replace", for bytes that are not UTF-8.
-        remedy: text for the error message, if the user can do something else than correct the file.
+        errors: handling of bytes that are not UTF-8: "strict" raises an error, and "replace" replaces them.
+        remedy: text for the error message that names an alternative to correcting the file.
 
     Raises:
         ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the line.

@@ -1,4 +1,4 @@
-"""Reader of JSON files with one object, such as the settings of an index or the options of a model."""
+"""Reader of JSON files that contain one object, such as the settings of an index or the options of a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not JSON, is nested too deeply, or does not contain an object; the message names it.
+        ValueError: the file is not JSON, is nested too deeply, or contains no object; the message names the file.
     """
     try:
         value = json.loads(path.read_text(encoding="utf8"))

@@ -1,7 +1,7 @@
 """Rule that splits text into sentences, for pretraining and for prediction.
 
-It is the rule of spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a newline
-ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
+The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a
+newline ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bits of `word_kinds`. `SPACE` marks whitespace, which belongs to no sentence."""
+"""Bits in the values of `word_kinds`. `SPACE` marks whitespace tokens, which belong to no sentence."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return the properties of each word that the rule uses, (n,) uint8. Equal words have equal properties."""
+    """Return, for each word, the properties that the sentence rule needs, as the bits of a number: (n,) uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return True for each word that starts a sentence, (n,) bool. The first word of a text always does.
+    """Return True for each word that starts a sentence, (n,) bool. The first word of a text always starts a sentence.
 
     Whitespace tokens count as words.
 
     Args:
-        kinds: `word_kinds` of one or several texts, (n,).
+        kinds: result of `word_kinds` for the words of one or several texts, (n,).
         lengths: number of words of each text; None: there is one text.
     """
     lengths = [len(kinds)] if lengths is None else lengths
@@ -59,7 +59,11 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """Return the index of the last marked position before each position, (n,); -1 if there is none."""
+    """Return, for each position, the index of the last marked position before it, (n,); -1 if there is none.
+
+    Args:
+        marked: True for marked positions, (n,) bool.
+    """
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 

@@ -1,4 +1,4 @@
-"""Reader of `.zst` files that detects truncation and reads all frames."""
+"""Reader of `.zst` files, which detects truncated files and reads all frames of a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BYTES_PER_READ = 1 << 14
 
 
 class ZstReader(io.RawIOBase):
-    """Stream of the decompressed bytes of a file with one or more frames.
+    """Stream of the decompressed bytes of a `.zst` file with one or more frames.
 
-    zstandard's own reader loses text without an error: it does not notice that a file is truncated, and stops after the
-    first frame if there are several (`pzstd`, `cat a.zst b.zst`).
+    The reader of the library zstandard loses text without an error: it does not detect a truncated file, and it stops
+    after the first frame of a file with several frames (`pzstd`, `cat a.zst b.zst`).
 
     Raises:
         EOFError: the file is truncated, or is not a zstd file.
@@ -27,11 +27,11 @@ class ZstReader(io.RawIOBase):
         self._decompressed = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, because the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Write at least one byte to the buffer, and return the number of bytes; 0 at the end of the file."""
+        """Read at least one byte into the buffer, and return the number of bytes; 0 at the end of the file."""
         while not self._decompressed:
             compressed = self._file.read(_BYTES_PER_READ)
             if not compressed:
@@ -57,6 +57,6 @@ class ZstReader(io.RawIOBase):
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Close the reader and its file."""
+        """Close the stream and the file."""
         self._file.close()
         super().close()

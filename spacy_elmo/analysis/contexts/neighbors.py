@@ -1,4 +1,4 @@
-"""Nearest neighbors of a word in context (Peters et al. 2018, table 4)."""
+"""Search for the occurrences of a word that have the most similar vectors (Peters et al. 2018, table 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS_THAT_DIFFER = 2
 
 
 class Neighbor(NamedTuple):
-    """An occurrence near a query."""
+    """An occurrence of a word whose vector is similar to the vector of a query."""
 
     occurrence: Occurrence
     cosine: float
@@ -22,13 +22,13 @@ class Neighbor(NamedTuple):
 
 
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
-    """Return the n nearest occurrences in a corpus for each query and each view, nearest first.
+    """Return the n nearest occurrences in a corpus for each query and each view (a layer or the average).
 
-    Equally near occurrences stay in the order of the text. Texts repeat phrases, so if occurrences have the same two
-    words on each side, only the nearest one is returned.
+    The nearest occurrence comes first, and equally near occurrences are in the order of the text. Many texts repeat
+    phrases. So if several occurrences have the same two words on each side, only the nearest of them is returned.
 
     Args:
-        queries: the result of `find_in_sentences`.
+        queries: occurrences to compare with the corpus, from `find_in_sentences`.
     """
     cosines = np.einsum("vqw,vow->qvo", queries.unit_vectors, corpus.unit_vectors)
     return [[_distinct(corpus.items, view, n) for view in query] for query in cosines]

@@ -1,4 +1,4 @@
-"""Word index: the occurrences of all words of a corpus with their vectors, on disk."""
+"""Word index, which stores the occurrences of all words of a corpus and their vectors on disk."""
 
 from __future__ import annotations
 
@@ -26,24 +26,27 @@ OCCURRENCES = IndexFormat(
     files=("words.jsonl", "sentences.jsonl", "places", "vectors", "spellings", "centre"),
     types={"layers": int, "width": int, "tokens": int, "about": dict},
 )
-"""Format of `OccurrenceIndex`."""
+"""File format of `OccurrenceIndex`."""
 
 MAX_OCCURRENCES = 300
-"""Largest number of occurrences per word that have vectors in the index."""
+"""Largest number of occurrences of one word that have vectors in the index."""
 
 
 class IndexedWord(NamedTuple):
-    """A case-folded word in the index."""
+    """Entry of a case-folded word in the word index."""
 
     word: str
     occurrences: int
     """Number of occurrences of the word in the corpus."""
     row: int
-    """Row of the word's first indexed occurrence."""
+    """Row (in the array of vectors) of the first occurrence of the word that has a vector."""
 
 
 class SimilarSpelling(NamedTuple):
-    """A word of the corpus with a similar vector in layer 0, which depends only on the characters of a word."""
+    """A word of the corpus with a similar spelling to a given token.
+
+    Both have similar vectors in layer 0, which depends only on the characters of a word.
+    """
 
     word: str
     occurrences: int
@@ -54,8 +57,9 @@ class SimilarSpelling(NamedTuple):
 class OccurrenceIndex:
     """Word index of a corpus, opened from a folder that `write_occurrences` has written.
 
-    If a word occurs more often than `MAX_OCCURRENCES`, only so many occurrences have vectors, evenly spread over the
-    corpus. These vectors stay on disk. Memory holds the sentences, and one vector for each distinct word.
+    If a word occurs more often than `MAX_OCCURRENCES`, only that many of its occurrences have vectors. They are spread
+    evenly over the corpus. These vectors stay on disk. Memory holds the sentences, and one vector for each distinct
+    word.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -65,7 +69,7 @@ class OccurrenceIndex:
     def __init__(self, folder: str | Path) -> None:
         settings, files = open_index(Path(folder), OCCURRENCES)
         self.about: dict[str, Any] = settings["about"]
-        """Metadata of the source; see `corpus_source`."""
+        """Metadata on the pipeline that has computed the vectors; see `corpus_source`."""
         self.tokens: int = settings["tokens"]
         """Number of tokens of the corpus, without whitespace."""
         self._sentences = list(json_lines(files["sentences.jsonl"], _sentence, "strict"))
@@ -99,14 +103,14 @@ class OccurrenceIndex:
         return len(self._sentences)
 
     def count(self, word: str) -> int:
-        """Return the number of occurrences of a word in the corpus. Upper and lower case are the same."""
+        """Return the number of occurrences of a word in the corpus. Case is ignored."""
         number = self._rows.get(word.casefold())
         return 0 if number is None else self._words[number].occurrences
 
     def find(self, word: str) -> Occurrences | None:
-        """Return the indexed occurrences of a word with their vectors in layers 1 to L; None: the word does not occur.
+        """Return the indexed occurrences of a word, with their vectors in layers 1 to L. Case is ignored.
 
-        Upper and lower case are the same.
+        Return None if the word does not occur in the corpus.
         """
         number = self._rows.get(word.casefold())
         if number is None:
@@ -119,10 +123,11 @@ class OccurrenceIndex:
         return Occurrences(items, views, vectors, self.centre[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
-        """Return a token, whose Doc must have layers, as an occurrence that can be compared with those of `find`.
+        """Return a token as an occurrence that can be compared with the occurrences in the corpus.
 
         Args:
-            corpus: the result of `find`.
+            token: a token of a Doc that has layers.
+            corpus: occurrences of the word in the corpus, from `find`.
         """
         sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
         text, offsets = sentence_text(sentence)
@@ -132,7 +137,7 @@ class OccurrenceIndex:
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
-        """Return the n words of the corpus with the nearest vectors in layer 0, without the token itself."""
+        """Return the n words of the corpus whose vectors in layer 0 are nearest to the token, without its own word."""
         vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [
@@ -142,13 +147,13 @@ class OccurrenceIndex:
         return [one for one in similar if one.word != token.text.casefold()][:n]
 
     def _check_rows(self, path: Path) -> None:
-        """Check that each word has rows, and that they follow the rows of the word before."""
+        """Check that each word has at least one row, and that the words have consecutive rows."""
         borders = [*(word.row for word in self._words), len(self._places)]
         if borders[0] != 0 or any(start >= end for start, end in pairwise(borders)):
             raise _damaged(path, "does not have the rows of the words in order")
 
     def _check_places(self, path: Path) -> None:
-        """Check that the positions of all occurrences are inside their sentences."""
+        """Check that each occurrence is inside an existing sentence."""
         sentences, starts, ends = self._places.T
         lengths = np.array([len(text) for _, text in self._sentences], dtype=np.int64)
         if not ((sentences >= 0) & (sentences < len(lengths))).all():

@@ -1,4 +1,4 @@
-"""Projection of the vectors of a word's occurrences to two dimensions."""
+"""Projection of the contextual vectors of a word to two dimensions, to draw a map of its occurrences."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ _TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Plane:
-    """Occurrences in one view (a layer or the average), projected to two dimensions."""
+    """Vectors of a word's occurrences in one view (a layer or the average), projected to two dimensions."""
 
     view: str
     points: np.ndarray
     """Coordinates of the occurrences, (n, 2)."""
     queries: np.ndarray
-    """Coordinates of the queries, (m, 2). They do not influence the projection."""
+    """Coordinates of the queries, (m, 2). The queries do not influence the projection."""
     shares: tuple[float, float]
-    """Share of the variance along each axis."""
+    """Share of the variance that each axis explains, 0 to 1."""
 
 
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """Project the directions of occurrences to their first two principal components, for each view.
+    """Project the vectors of occurrences to their first two principal components, for each view.
 
-    `nearest` compares the same directions. The sign of a component is fixed: its largest loading is positive. In layer
-    0, a word with only one spelling has only one direction, so all its occurrences are the same point.
+    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that its
+    largest loading is positive. If all occurrences are spelled alike, they have the same vector in layer 0, so they
+    are one point.
 
     Args:
-        queries: the result of `find_in_sentences`.
+        queries: occurrences to draw on the same map, from `find_in_sentences`.
     """
     return [
         _plane(view, vectors, query_vectors)
@@ -44,9 +45,10 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Leave out planes with all points on one line, such as layer 0 of a word with one or two spellings.
+    """Return the planes whose points are not all on one line.
 
-    If all planes are like this, return the last one.
+    In layer 0, for example, a word with one or two spellings has only one or two points. If the points of every plane
+    are on a line, return the last plane.
     """
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 

@@ -1,4 +1,4 @@
-"""Computation of the word index of a corpus."""
+"""Computation of the word index of a corpus, and writing of its files."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ def write_occurrences(
     tokenized: bool = False,
     max_occurrences: int = MAX_OCCURRENCES,
 ) -> Iterator[int]:
-    """Write an `OccurrenceIndex` of a corpus.
+    """Write a word index (`OccurrenceIndex`) of a corpus to a folder.
 
-    The corpus is read twice: to count its words, and to compute their vectors. The vectors are written to disk as they
-    are computed. Memory holds the words and the positions of their occurrences.
+    The corpus is read twice: first to count its words, then to compute their vectors. The vectors are written to disk
+    as soon as they are computed. Memory holds the words and the positions of their occurrences.
 
     Args:
         text: see `read_docs`.
         about: metadata to store with the index; see `corpus_source`.
         tokenized: texts are words separated by spaces.
-        max_occurrences: largest number of occurrences per word that get vectors.
+        max_occurrences: largest number of occurrences of one word for which the index stores vectors.
 
     Yields:
         The number of tokens processed since the previous yield. The index is complete when the iteration ends.
 
     Raises:
-        OSError, ValueError: the text has no words; see also `read_docs` and `find_elmo`.
+        ValueError: the text has no words.
+        OSError, ValueError: see `read_docs` and `find_elmo`.
     """
     later = elmo_and_later(nlp)
     layers, width = layers_and_width(find_elmo(nlp)[1].model)
@@ -68,7 +69,7 @@ def write_occurrences(
 
 
 class _Writer:
-    """Writer of the files of an index."""
+    """Writer of the files of a word index."""
 
     def __init__(
         self, folder: Path, counts: Mapping[str, int], layers: int, width: int, limit: int
@@ -88,7 +89,7 @@ class _Writer:
         self._total = np.zeros((layers, 1, width))
 
     def add(self, name: str, doc: Doc) -> None:
-        """Add the sentences of a Doc, and the occurrences in it that get vectors."""
+        """Add the sentences of a Doc, and the vectors of its words."""
         doc_layers = numpy_layers(doc)
         self._total += doc_layers.sum(axis=1, keepdims=True, dtype="float64")
         for sentence in rule_spans([doc])[0]:
@@ -105,7 +106,11 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word, and return its row; None if it gets no vector."""
+        """Count an occurrence of a word, and return the row for its vector; None if the index stores no vector for it.
+
+        Args:
+            number: index of the word in the list of words.
+        """
         before = self._seen[number]
         self._seen[number] = before + 1
         # An occurrence gets a vector if it increases this quotient. So `limit` of n occurrences, evenly spread, do.
@@ -114,7 +119,7 @@ class _Writer:
         return int(self._first[number] + row) if row < after else None
 
     def close(self) -> None:
-        """Write the words, sentences, positions and the centre. The vectors are already on disk."""
+        """Write the words, the sentences, the positions and the mean vectors. The vectors are already on disk."""
         words = zip(self._numbers, self._counts.tolist(), self._first.tolist(), strict=True)
         srsly.write_jsonl(self._folder / "words.jsonl", words)
         srsly.write_jsonl(self._folder / "sentences.jsonl", self._sentences)

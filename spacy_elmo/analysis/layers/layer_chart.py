@@ -1,4 +1,4 @@
-"""Chart of the layer weights that components have learned, after figure 2 of Peters et al. (2018)."""
+"""Chart of the layer weights that components have learned, similar to figure 2 of Peters et al. (2018)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _WIDTH, _BAR = 420, 18
 
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
-    """Return a chart with a bar for each layer of each mix, and a tick at the weight of a plain average.
+    """Return a chart of scalar mixes: a bar for the weight of each layer, and a tick at the weight of a plain average.
 
     Args:
-        mixes: names and weights of the mixes, from top to bottom. The names must differ.
+        mixes: names and layer weights of the scalar mixes, from top to bottom. The names must differ.
     """
     names = [_label(name, mix) for name, mix in mixes]
     rows = [

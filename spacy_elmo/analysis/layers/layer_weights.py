@@ -1,4 +1,4 @@
-"""Layer weights in the components of a trained pipeline."""
+"""Layer weights that the components of a trained pipeline have learned."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SIDES = ("input", "output")
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Layer weights of one scalar mix."""
+    """Layer weights of one scalar mix of a component."""
 
     component: str
-    """Name of the component with the mix."""
+    """Name of the component that contains the scalar mix."""
     place: str
-    """Position of the mix: "input" or "output" in an `ElmoEnhanced`; "1", "2", ... if the component has several other
-    mixes; otherwise empty."""
+    """Position of the scalar mix in the component: "input" or "output" in an `ElmoEnhanced`; "1", "2", ... if the
+    component has several other mixes; otherwise empty."""
     layers: LayerChoice
     """Option `layers` of the listener: "mix" (learned weights), "average", "top", or the number of a layer."""
     weights: list[float]
@@ -33,7 +33,7 @@ class LayerWeights:
 
 
 def layer_weights(nlp: Language) -> list[LayerWeights]:
-    """Return the layer weights of each `ElmoListener` and `ElmoTok2Vec` of a pipeline, in the order of the components.
+    """Return the layer weights of all `ElmoListener` and `ElmoTok2Vec` layers, in the order of the components.
 
     See equation 1 and figure 2 of Peters et al. (2018).
 
@@ -82,9 +82,9 @@ def _mixes(model: Model) -> list[Model]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Shorten paths to distinct names: remove the folders that all paths share at their start and end.
+    """Shorten paths to distinct names, by removing the parts that all paths share at their start and at their end.
 
-    The name of a single path is empty. If one of several names would be empty, the paths stay as they are.
+    The name of a single path is empty. If one of several names would be empty, the paths are not shortened.
     """
     parts = [path.split("/") for path in paths]
     start = _shared_length(parts)

@@ -1,1 +1,1 @@
-"""Probes of the layers of a biLM for word senses and parts of speech."""
+"""Probes that measure how much each layer of a biLM knows about word senses and parts of speech."""

@@ -1,4 +1,4 @@
-"""Computation of the layers of tokenized sentences by a pipeline."""
+"""Computation of the biLM layers of tokenized sentences."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ...corpora.pipelines import elmo_and_later, find_elmo
 from ...pipeline.encode.encoder import layers_and_width
 
 _SENTENCES = 512
-"""Number of sentences to process together: enough to form batches of similar lengths."""
+"""Number of sentences to process at once. It is large, so that batches contain sentences of similar lengths."""
 
 
 class LayerReader:
-    """Function that computes the layers of tokenized sentences with a pipeline.
+    """Callable that computes the biLM layers of tokenized sentences with a pipeline.
 
     Only the components up to elmo run. Each sentence becomes a Doc, which elmo splits into Spans by its `get_spans`.
 
     Args:
-        nlp: a pipeline with one elmo.
+        nlp: a pipeline with one elmo component.
         progress: called after each group of sentences, with the number of sentences in the group.
 
     Raises:
@@ -38,7 +38,10 @@ class LayerReader:
         self.layers, self.width = layers_and_width(self._elmo.model)
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
-        """Yield the layers of each sentence in order, (layers, n_words, width). Memory holds some hundred sentences."""
+        """Yield the layers of each sentence, (layers, n_words, width), in order.
+
+        Memory holds the layers of at most 512 sentences.
+        """
         model = self._elmo.model
         stream = iter(sentences)
         while group := list(itertools.islice(stream, _SENTENCES)):

@@ -1,4 +1,4 @@
-"""Linear classifiers of fixed vectors, trained with fixed settings."""
+"""Linear classifier that the probes train on the vectors of a layer."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from torch import Tensor, nn
 
 EPOCHS = 10
 BATCH = 256
-"""Vectors per step."""
+"""Number of vectors per training step."""
 LEARNING_RATE = 3e-3
 """Initial learning rate of Adam, which decays linearly to 0."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
-"""Vectors (n, width) float32 and their classes (n,) int64; -1: a class that does not occur in training."""
+"""Vectors, (n, width) float32, and their classes, (n,) int64; -1: a class that does not occur in training."""
 
 
 @dataclass(frozen=True)
 class LinearClassifier:
-    """Classifier argmax(x W + b) of (n, width) vectors x."""
+    """Linear classifier argmax(x W + b) of vectors x, (n, width)."""
 
     weight: Tensor
-    """(width, classes)"""
+    """Matrix W, (width, classes)."""
     bias: Tensor
-    """(classes,)"""
+    """Bias b, (classes,)."""
 
     def accuracy(self, vectors: np.ndarray, classes: np.ndarray) -> float:
         """Return the share of vectors that are classified correctly."""
@@ -34,11 +34,11 @@ class LinearClassifier:
 
 
 def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> LinearClassifier:
-    """Train softmax regression with Adam, and return the classifier of the epoch with the best accuracy on `dev`.
+    """Train a softmax regression with Adam, and return the classifier of the epoch with the best accuracy on `dev`.
 
     Training starts from zeros. Each dimension of the vectors is standardized by its mean and standard deviation in
-    `train`, so that the same learning rate suits layers of different magnitude. The returned classifier includes the
-    standardization and is linear.
+    `train`. So the same learning rate suits layers whose vectors have different magnitudes. The standardization is part
+    of the returned classifier, which is still linear.
 
     Args:
         seed: random seed for the order of the training vectors.
@@ -67,6 +67,6 @@ def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> 
 
 
 def _unscaled(weight: Tensor, bias: Tensor, mean: Tensor, scale: Tensor) -> LinearClassifier:
-    """Return an equivalent classifier for vectors that are not standardized."""
+    """Convert a classifier of standardized vectors to an equivalent classifier of the original vectors."""
     weight = weight / scale[:, None]
     return LinearClassifier(weight, bias - mean @ weight)

@@ -1,4 +1,4 @@
-"""Part-of-speech probe: a linear classifier predicts tags from each layer."""
+"""Part-of-speech probe, in which a linear classifier predicts tags from the vectors of each layer."""
 
 from __future__ import annotations
 
@@ -35,19 +35,22 @@ class TaggedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TagScores:
-    """Accuracies between 0 and 1. Unless noted, they are measured on the test text."""
+    """Accuracies of a part-of-speech probe, between 0 and 1.
+
+    Unless noted otherwise, they are measured on the test text.
+    """
 
     words: int
     """Number of words in the test text."""
     tags: int
-    """Number of different tags in training."""
+    """Number of different tags in the training text."""
     layers: list[float]
     """Accuracy of each layer, 0 to L."""
     dev: list[float]
-    """Accuracy of each layer on the dev text, which selects the epoch."""
+    """Accuracy of each layer on the development text, which was used to choose the best epoch."""
     most_frequent: float
-    """Accuracy of a baseline: each word gets its most frequent tag in training, unseen words the most frequent tag of
-    all words."""
+    """Accuracy of a baseline. It assigns to each word the most frequent tag of the word in training. A word that does
+    not occur in training gets the most frequent tag of all words."""
 
 
 def read_tags(file: Path, column: TagColumn) -> TaggedText:
@@ -58,7 +61,7 @@ def read_tags(file: Path, column: TagColumn) -> TaggedText:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file has no words, or words without tags; see also `conllu_sentences`.
+        ValueError: the file has no words, or a word has no tag; see also `conllu_sentences`.
     """
     rows = list(conllu_sentences(file))
     sentences = [[columns[FORM] for columns in sentence] for sentence in rows]
@@ -84,12 +87,12 @@ def probe_tags(
 ) -> TagScores:
     """Train and test a linear classifier on the vectors of each layer, as in Peters et al. 2018, section 5.3.
 
-    The biLM runs once. Temporary files store its layers, and memory holds the words of only one layer at a time.
+    The biLM runs once. Its layers are stored in temporary files, and memory holds the vectors of one layer at a time.
 
     Args:
         train: text to train the classifiers on.
-        dev: text to select the epoch of each classifier.
-        test: text to measure the accuracies on. A tag that does not occur in `train` counts as an error.
+        dev: text to choose the best epoch of each classifier.
+        test: text to measure the accuracies on. Words with a tag that does not occur in `train` count as errors.
         seed: random seed for the order of the training words.
         progress: called with 1 after each layer.
     """
@@ -125,7 +128,7 @@ def _numbers(tags: Sequence[str], names: Sequence[str]) -> np.ndarray:
 
 
 def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memmap:
-    """Write the layers of a text to a file, and return them mapped: (layers, n_words, width) float32."""
+    """Write the layers of a text to a file, and return the mapped file, (layers, n_words, width) float32."""
     shape = (reader.layers, len(text.tags), reader.width)
     layers = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
     start = 0
@@ -137,7 +140,7 @@ def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memma
 
 
 def _baseline_accuracy(train: TaggedText, test: TaggedText) -> float:
-    """Return the accuracy of the baseline; see `TagScores.most_frequent`."""
+    """Return the accuracy of the most-frequent-tag baseline; see `TagScores.most_frequent`."""
     by_word: dict[str, Counter[str]] = {}
     for word, tag in zip(train.words, train.tags, strict=True):
         by_word.setdefault(word, Counter())[tag] += 1

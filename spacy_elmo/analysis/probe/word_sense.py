@@ -1,4 +1,4 @@
-"""Word-sense probe: nearest neighbors predict word senses from each layer."""
+"""Word-sense probe, which predicts word senses by nearest neighbor in each layer."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ from .layers import LayerReader
 
 @dataclass(frozen=True)
 class SenseScores:
-    """F1 scores between 0 and 1 of the senses predicted for a text; nan for a text without senses."""
+    """F1 scores of a word-sense probe on a text, between 0 and 1; nan if the text has no annotated senses."""
 
     instances: int
     """Number of annotated words."""
     seen: int
-    """Number of annotated words with a lexicon entry (lemma and part of speech) that occurs in training."""
+    """Number of annotated words whose lexicon entry (lemma and part of speech) occurs in training."""
     ambiguous: int
-    """Number of annotated words with an entry that has several senses in training. The layers can only differ in these
-    words."""
+    """Number of annotated words whose lexicon entry has several senses in training. Only for these words can the
+    predictions of the layers differ."""
     layers: list[float]
     """F1 of each layer, 0 to L."""
     most_frequent: float
-    """F1 of a baseline: the most frequent sense in training."""
+    """F1 of a baseline that predicts the most frequent sense in training."""
     first: float | None
-    """F1 of a baseline: WordNet's first sense. None if first senses were not given."""
+    """F1 of a baseline that predicts WordNet's first sense; None if first senses were not given."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Predictions for n words by A = L + 3 methods: layers 0 to L, most frequent sense in training, and first sense."""
+    """Sense predictions of A = L + 3 methods for n words.
+
+    The methods are the layers 0 to L, the most frequent sense in training, and WordNet's first sense.
+    """
 
     correct: np.ndarray
     """True if the predicted sense is correct, (n, A) bool."""
     answered: np.ndarray
     """True if the method predicts a sense, (n, A) bool."""
     senses: np.ndarray
-    """Number of senses of the word's entry in training, (n,) int."""
+    """Number of senses that the lexicon entry of each word has in training, (n,) int."""
     first_known: bool
     """True if WordNet's first senses were given."""
 
@@ -73,12 +76,13 @@ class Answers:
 class NearestSense:
     """Classifier that predicts the sense of a word by the nearest sense vector, in each layer.
 
-    The method is that of Peters et al. 2018, section 5.3 (after Melamud et al. 2016). In each layer, the vector of a
-    sense is the mean over its occurrences in training. A word gets the sense with the highest cosine, among the senses
-    of its entry (lemma and part of speech). If the entry does not occur in training, the word gets WordNet's first
-    sense if it is given, or else no sense. Precision ignores words without a sense, and recall counts them as errors.
+    Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the vector of a
+    sense is the mean over the occurrences of the sense in training. The classifier compares a word with the senses of
+    its lexicon entry (lemma and part of speech), and predicts the sense with the highest cosine. If the entry does not
+    occur in training, it predicts WordNet's first sense, or no sense if `first_senses` does not have the entry.
+    Precision ignores words without a predicted sense, and recall counts these words as errors.
 
-    If several words are one entry, their vector is the mean of the words' vectors.
+    If an entry consists of several words, its vector is the mean of the vectors of the words.
 
     Args:
         reader: function that computes the layers of sentences.
@@ -119,8 +123,8 @@ class NearestSense:
     def answer(self, sentences: Iterable[SenseSentence]) -> Answers:
         """Predict the senses of annotated text, and compare them with the annotation.
 
-        As usual in this task, the annotation gives the entry of each word. A prediction is correct if it is one of the
-        annotated senses.
+        As usual in this task, the lexicon entry of each word is taken from the annotation. A prediction is correct if
+        it is one of the annotated senses.
         """
         correct, answered, senses = [], [], []
         for instance, vectors in self._occurrences(sentences):
@@ -138,10 +142,11 @@ class NearestSense:
         )
 
     def _predict(self, entry: str, vectors: np.ndarray) -> list[str | None]:
-        """Predict the sense of a word by each method, in the order of `Answers`; None: no sense.
+        """Predict the sense of a word by each method, in the order of `Answers`; None: the method predicts no sense.
 
         Args:
-            vectors: (layers, width), the vector of the word in each layer.
+            entry: lexicon entry of the word.
+            vectors: vector of the word in each layer, (layers, width).
         """
         first = (self._first_senses or {}).get(entry)
         if entry not in self._senses:
@@ -154,7 +159,7 @@ class NearestSense:
     def _occurrences(
         self, sentences: Iterable[SenseSentence]
     ) -> Iterator[tuple[SenseInstance, np.ndarray]]:
-        """Yield each annotated word with its vectors, (layers, width)."""
+        """Yield each annotated word, and its vector in each layer, (layers, width)."""
         sentences, inputs = itertools.tee(sentences)
         layers = self._reader(sentence.words for sentence in inputs)
         for sentence, vectors in zip(sentences, layers, strict=True):

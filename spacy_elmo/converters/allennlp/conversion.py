@@ -1,4 +1,4 @@
-"""Conversion of the ELMo inside a trained AllenNLP model: its fine-tuned parameters and its scalar mixes."""
+"""Conversion of the fine-tuned biLM and the scalar mixes in a trained AllenNLP model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def convert(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Read a trained AllenNLP model and convert the biLM in it.
+    """Read a trained AllenNLP model from disk, and convert its biLM.
 
     Args:
         source, options: see `read_files`.
@@ -51,21 +51,21 @@ def to_weights(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Convert a trained model from the content of its files.
+    """Convert the biLM of a trained AllenNLP model that `read_files` has returned.
 
-    The card keeps the scalar mixes, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
-    softmax), "gamma"}.
+    The entry `scalar_mixes` of the card contains the scalar mixes: a list of {"name", "weights" (L + 1 numbers, before
+    the softmax), "gamma"}.
 
     Args:
         prefix: prefix of the biLM's parameter names, if the model contains several biLMs.
         accept: convert the model even if its options file is missing (the card then contains `assumed_options`), or if
-            its mixes were trained with layer normalization over the whole batch.
+            its scalar mixes were trained with layer normalization over the whole batch.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        ValueError: there is no ELMo in the model, or several.
-        ValueError: its parameters do not fit its options (see `mismatches`).
-        ValueError: its mixes normalize or its options file is missing, and `accept` is not set.
+        ValueError: the model contains no ELMo, or several.
+        ValueError: the parameters do not fit the options (see `mismatches`).
+        ValueError: the scalar mixes use layer normalization or the options file is missing, and `accept` is not set.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {

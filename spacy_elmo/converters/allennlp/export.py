@@ -1,4 +1,4 @@
-"""Export to AllenNLP's `Elmo`: options.json and a state dict."""
+"""Export of a biLM to AllenNLP's `Elmo`, as options.json and a state dict."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _CHARACTERS = 50
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model for AllenNLP's `Elmo(...).load_state_dict(..., strict=True)`.
+    """Write a biLM as options.json and as a state dict that AllenNLP's `Elmo` loads with `strict=True`.
 
     Args:
-        folder: folder for `options.json` and `weights.th`; see `all_or_nothing`.
+        folder: folder to write `options.json` and `weights.th` to; see `all_or_nothing`.
         force: replace existing files.
 
     Returns:
-        The written files. They contain the scalar mixes of the card (`scalar_mixes`), or else one untrained mix.
+        The written files. The state dict contains the scalar mixes of the card (`scalar_mixes`). If the card has none,
+        it contains one untrained mix.
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: AllenNLP does not support this biLM (names each reason), or the card's mixes are damaged.
+        ValueError: AllenNLP does not support this biLM (names each reason), or `scalar_mixes` in the card is invalid.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -61,7 +62,7 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Return the weights and gamma of each mix in the card. They are checked, because users can edit the card."""
+    """Check the scalar mixes in the card, which users can edit, and return the weights and gamma of each mix."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
@@ -78,7 +79,7 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
 
 
 def inexpressible(config: BiLMConfig) -> list[str]:
-    """Return the reasons why AllenNLP does not support a biLM, from its state dict or from bilm-tf's files."""
+    """Return the reasons why AllenNLP cannot load a biLM, in either format that it reads: state dict or HDF5."""
     problems = []
     if config.n_words or config.has_lexicon:
         problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")

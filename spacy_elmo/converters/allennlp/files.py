@@ -1,4 +1,4 @@
-"""Files of a trained AllenNLP model: parameters, configuration, and options of its ELMo."""
+"""Reader of the files of a trained AllenNLP model: parameters, configuration, and options of the ELMo."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class TrainedModel:
 
 
 def read_files(source: str | Path, *, options: str | Path | None = None) -> TrainedModel:
-    """Read a model's parameters, its configuration, and the options of its ELMo.
+    """Read the parameters, the configuration and the ELMo options of a trained AllenNLP model.
 
     Args:
         source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`); or a file of
             parameters, with or without a `config.json` in its folder.
-        options: options of the ELMo (options.json). Default: the file that the configuration names, if it is inside
-            the folder or was packed into the archive; or else the only JSON file in the folder that contains `lstm`.
-            No file outside the folder is read, and nothing is downloaded.
+        options: options file of the ELMo (options.json). Default: the file that the configuration names, if this file
+            is in the folder or was packed into the archive; or else the only JSON file in the folder that contains
+            `lstm`. By default, no file outside the folder is read. Nothing is downloaded.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: a file is damaged, or several could be the options.
+        ValueError: a file is damaged, or several files could be the options.
     """
     path = Path(source)
     folder = path.parent if path.is_file() else path
@@ -64,7 +64,7 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why this seems to be a trained AllenNLP model, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. Never raises."""
     path = Path(source)
     try:
         if path.is_file():
@@ -76,7 +76,7 @@ def recognize(source: str | Path) -> str | None:
 
 
 def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted path and the value of every setting named `key` in a configuration, at any depth."""
+    """Yield the dotted path and the value of each setting with the name `key`, at any depth of a configuration."""
     sections: list[tuple[str, Any]] = [("", config)]
     while sections:
         path, section = sections.pop(0)

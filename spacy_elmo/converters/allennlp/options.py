@@ -1,4 +1,4 @@
-"""Conversion of the options of AllenNLP's ELMo to a `BiLMConfig`, or of the shapes of its parameters."""
+"""Conversion of AllenNLP's ELMo options, or of the shapes of its parameters, to a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .layout import CHARACTERS
 _PUBLISHED = re.compile(r"elmo_2x(\d+)_(\d+)_2048cnn_(\d)xhighway(_5\.5B)?_options\.json")
 _SIZES = {("1024", "128", "1"), ("2048", "256", "1"), ("4096", "512", "2")}
 ASSUMED = "relu, clips of 3, skip connections, 50 characters"
-"""Settings of every published model that cannot be derived from the shapes of the parameters."""
+"""Settings that all published models share, and that cannot be derived from the shapes of the parameters."""
 
 
 def config_of(
     model: TrainedModel, state: Mapping[str, Tensor], *, accept: bool
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration of an ELMo, and a note on each assumed or ignored option.
+    """Return the configuration of the ELMo in an AllenNLP model, and notes on the assumed and the ignored options.
 
     Args:
         state: the parameters of the biLM.
@@ -72,7 +72,7 @@ def _config_without_options(
 
 
 def _published(name: str) -> BiLMConfig | None:
-    """Return the configuration of a published model, given the file name of its options; None: it is not published."""
+    """Return the configuration of the published model with this options file; None if there is no such model."""
     match = _PUBLISHED.fullmatch(name)
     if match is None or match.groups()[:3] not in _SIZES:
         return None

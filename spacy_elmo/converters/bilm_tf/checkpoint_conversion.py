@@ -1,7 +1,7 @@
-"""Conversion of a bilm-tf training run: options.json and a TensorFlow checkpoint, with its softmax.
+"""Conversion of the checkpoint of a bilm-tf training run: options.json and TensorFlow's files.
 
 The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, with other names. It also contains
-the softmax, which becomes our head, so you can continue the training. The state of the optimizer is not read.
+the softmax. The softmax becomes our head, so you can continue the training. The state of the optimizer is not read.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: bilm-tf's `save_dir`, to read its newest checkpoint; or the `.index` file of another checkpoint.
+        folder: bilm-tf's `save_dir`, if you want its newest checkpoint; or the `.index` file of a checkpoint.
         options: the options file. Default: `options.json` in the folder.
-        vocabulary: the vocabulary of the training, one word per line. Default: the only text file in the folder that
-            has as many words as the softmax has rows. Without a vocabulary, the result has no head.
+        vocabulary: the vocabulary that the model was trained with, one word per line. Default: the only text file in
+            the folder that has as many words as the softmax has rows. Without a vocabulary, the result has no head.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: a file is damaged, of another format, or does not fit the others (see `to_weights`).
+        ValueError: a file is damaged, has another format, or does not fit the other files (see `to_weights`).
     """
     folder, prefix = _locate(Path(folder))
     options_file = Path(options) if options is not None else folder / "options.json"
@@ -81,7 +81,7 @@ def convert(
 
 
 def recognize(folder: str | Path) -> str | None:
-    """Return the reason why this seems to be a checkpoint of bilm-tf, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. Never raises."""
     try:
         _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
@@ -93,7 +93,7 @@ def recognize(folder: str | Path) -> str | None:
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a checkpoint, and the path prefix of its files."""
+    """Return the folder of a checkpoint, and the path at which the names of all its files start."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
@@ -106,7 +106,7 @@ def _locate(path: Path) -> tuple[Path, Path]:
 
 
 def _variables(checkpoint: Checkpoint) -> dict[str, str]:
-    """Return the names of the model's variables as {name in an HDF5 file: name in the checkpoint}.
+    """Return the names of the biLM's variables, as {name in an HDF5 file: name in the checkpoint}.
 
     Raises:
         ValueError: the checkpoint has no variables of a biLM.
@@ -137,7 +137,7 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """Add the vocabulary and the softmax to a model, if there is a vocabulary, and return a note about the head."""
+    """If there is a vocabulary, add it and the softmax to the model. Return a note about the head."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(
             f"{checkpoint.index} has no variable {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax"

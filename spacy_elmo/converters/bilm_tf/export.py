@@ -1,4 +1,4 @@
-"""Export to bilm-tf and AllenNLP: options.json and HDF5 arrays."""
+"""Export of a biLM to the format of bilm-tf and AllenNLP: options.json and HDF5 arrays."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model in the format of bilm-tf and AllenNLP.
+    """Write a biLM in the HDF5 format of bilm-tf and AllenNLP.
 
     Args:
-        folder: folder for `options.json` and `weights.hdf5`, for `vocab.txt` if the weights have a vocabulary, and for
-            `softmax_weights.hdf5` if they have a head; see `all_or_nothing`.
+        folder: folder to write to; see `all_or_nothing`. The files are `options.json` and `weights.hdf5`; if the
+            weights have a vocabulary, `vocab.txt`; and if the weights have a head, `softmax_weights.hdf5`.
         force: replace existing files.
 
     Returns:
@@ -51,7 +51,10 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
 
 def options_of(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of options.json for inference: `n_characters` is 262, the 261 of training and padding."""
+    """Return the content of options.json for inference.
+
+    `n_characters` is 262: the 261 characters of training, and one for padding.
+    """
     lstm = {
         "dim": config.dim,
         "projection_dim": config.projection,

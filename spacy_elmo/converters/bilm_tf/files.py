@@ -1,4 +1,4 @@
-"""Files of a bilm-tf model, as AllenNLP also uses: find them in a folder, and read them unchanged."""
+"""Reader that finds and reads the files of a bilm-tf model in a folder. AllenNLP also uses this format."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class ForeignModel:
     options: dict[str, Any]
     weights_file: Path
     arrays: dict[str, np.ndarray]
-    """Arrays by their path inside the HDF5 file, such as "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
+    """Arrays by their path in the HDF5 file, such as "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
     vocabulary_file: Path | None = None
     vocabulary: list[str] | None = None
     softmax_file: Path | None = None
     softmax: dict[str, np.ndarray] = field(default_factory=dict)
-    """Softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the vocabulary."""
+    """Arrays of the softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the vocabulary."""
     token_vectors_file: Path | None = None
     token_vectors: np.ndarray | None = None
     """Vectors that replace the token encoder: (V, P), with one row per word of the vocabulary."""
     notes: list[str] = field(default_factory=list)
-    """Notes for the user on the choice of the files."""
+    """Notes for the user on which files were chosen."""
 
     @property
     def files(self) -> list[Path]:
@@ -60,21 +60,21 @@ def read_files(
     softmax: str | Path | None = None,
     token_vectors: str | Path | None = None,
 ) -> ForeignModel:
-    """Read a model's options, arrays and, if they exist, softmax and vocabulary.
+    """Read the options and arrays of a bilm-tf model and, if they exist, its softmax and vocabulary.
 
-    In the folder of the model, the function chooses
+    The function chooses these files in the folder of the model:
 
-    - as weights, the only HDF5 file that contains `RNN_0`;
-    - as options, the only JSON file that contains `lstm`;
-    - as softmax, if there is one, the only HDF5 file that contains `softmax/W`;
-    - as vocabulary, for word input the only text file with the line `<S>`, for a softmax the only text file with a word
-      for each row.
+    - weights: the only HDF5 file that contains `RNN_0`;
+    - options: the only JSON file that contains `lstm`;
+    - softmax, if there is one: the only HDF5 file that contains `softmax/W`;
+    - vocabulary: for word input, the only text file with the line `<S>`; for a softmax, the only text file that has as
+      many words as the softmax has rows.
 
     Args:
-        source: the model's folder, or the weights file in it.
+        source: the folder of the model, or the weights file in this folder.
         options, weights, vocabulary, softmax: files to read instead of the chosen ones.
-        token_vectors: an HDF5 file with the array `embedding`, a vector for each word of the vocabulary, as written by
-            bilm-tf's `dump_token_embeddings`.
+        token_vectors: an HDF5 file of bilm-tf's `dump_token_embeddings`. Its array `embedding` has a vector for each
+            word of the vocabulary.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
@@ -110,7 +110,7 @@ def read_files(
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why this seems to be a model in bilm-tf's format, or None. Never raises.
+    """Return the reason why a folder or file seems to be a bilm-tf model in HDF5, or None. Never raises.
 
     Args:
         source: see `read_files`.
@@ -128,7 +128,10 @@ def recognize(source: str | Path) -> str | None:
 
 
 def vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """Return the only text file in the folder that has `rows` words, including `<S>` and `</S>`; or else None."""
+    """Return the only text file in a folder that has `rows` words, including `<S>` and `</S>`.
+
+    Return None if there is no such file, or if there are several.
+    """
 
     def fits(path: Path) -> bool:
         words = read_vocabulary(path)
@@ -139,7 +142,10 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
 
 
 def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
-    """Add the softmax and its words to a model. Leave out a softmax without words, unless the user has named it."""
+    """Add the softmax and its vocabulary to a model.
+
+    Ignore a softmax without a vocabulary, unless the user has named the softmax file.
+    """
     path = requested or _only_softmax(model, folder)
     if path is None:
         return
@@ -206,7 +212,7 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Return the files that fit; and the other files, each with the error when it was read, or "not found"."""
+    """Return the files for which `fits` is true, and {other file: the error of reading it, or "not found"}."""
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:
@@ -229,7 +235,7 @@ def _has_softmax(path: Path) -> bool:
 
 
 def has_lstm(path: Path) -> bool:
-    """Return True if a JSON object contains the options of a biLM."""
+    """Return True if a JSON file contains the options of a biLM."""
     return "lstm" in read_json_object(path)
 
 

@@ -1,8 +1,8 @@
-"""Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and back to arrays.
+"""Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-No number changes. Our gates have TensorFlow's order i, j, f, o, and our matrices multiply from the right, like
-TensorFlow's. TensorFlow adds 1 to the forget gate at run time; the bias in the file does not include it. So the
-configuration has a `forget_bias` of 1.
+The conversion does not change any number. Our gates have TensorFlow's order i, j, f, o, and our matrices multiply from
+the right, like TensorFlow's. TensorFlow adds 1 to the forget gate at run time; the bias in the file does not include
+this 1. So the configuration has a `forget_bias` of 1.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def convert(
     token_vectors: str | Path | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Read a model in bilm-tf's format and convert it.
+    """Read a bilm-tf model with HDF5 files, and convert it.
 
     Args:
         source, options, weights, vocabulary, softmax, token_vectors: see `read_files`.
@@ -77,11 +77,11 @@ def convert(
 
 
 def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a bilm-tf model from the content of its files.
+    """Convert a bilm-tf model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit them
-            (see `mismatches`).
+        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit the
+            options (see `mismatches`).
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
         raise ValueError(
@@ -109,10 +109,10 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
-    """Return float32 arrays with bilm-tf's names, without the head.
+    """Convert weights, without the head, to float32 arrays with bilm-tf's names.
 
-    TensorFlow always adds 1 to the forget gate. So if the model's `forget_bias` is not 1, the difference is added to
-    the bias.
+    TensorFlow always adds 1 to the forget gate. So if the `forget_bias` of the weights is not 1, the difference is
+    added to the bias.
     """
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config, len(weights.tensors)).items():
@@ -131,22 +131,23 @@ class _Source(NamedTuple):
     """Location of one of our tensors in bilm-tf's arrays."""
 
     names: tuple[str, ...]
-    """Name of the array, or names of two arrays, one per direction."""
+    """Name of the array; if there is an array per direction, the names of both."""
     shape: tuple[int, ...]
     """Shape of each array."""
     part: Any
-    """Index that selects our tensor in an array."""
+    """Index that selects the part of each array that belongs to our tensor."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return our tensor. If there are two directions, stack them."""
+        """Return our tensor as an array. If there is an array per direction, stack both."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """Return the sources of our tensors, by our names.
+    """Return {name of our tensor: its location in bilm-tf's arrays}.
 
-    There is no `CNN_proj` if the number of filters is the width of the projection, and no `W_P_0` if `dim` is.
+    There is no `CNN_proj` if the number of filters is equal to the projection width, and no `W_P_0` if `dim` is equal
+    to the projection width.
     """
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
@@ -169,9 +170,9 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """Replace the token encoder by the table of token vectors, if there is one; return options, arrays and notes.
+    """If the model has token vectors, replace the token encoder by them; return options, arrays and notes.
 
-    The input is then words, as in bilm-tf's `TokenBatcher`.
+    The converted biLM then has word input, as in bilm-tf's `TokenBatcher`.
     """
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
@@ -186,7 +187,11 @@ def _with_token_vectors(
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Insert `MultiRNNCell/Cell0` into the names if it is missing: TensorFlow omits it for a model of one layer."""
+    """Insert `MultiRNNCell/Cell0` into the names of the arrays, if TensorFlow has omitted it for a model of one layer.
+
+    Returns:
+        The arrays by their new names, and notes for the user.
+    """
     renamed = {}
     for name, array in arrays.items():
         for d in (0, 1):
@@ -202,7 +207,7 @@ def _number_of_rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Return the tensors of our head, from the softmax."""
+    """Convert the softmax of a bilm-tf model to the tensors of our head."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])

@@ -18,12 +18,12 @@ _TRAINING_ONLY = {
 
 
 def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and a note on each assumed or ignored option.
+    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
 
     Args:
         options: the content of options.json.
-        table_rows: number of rows of the word table, 0 if there is none. Used if the model has word input (no
-            `char_cnn`) and its options do not contain `n_tokens_vocab`.
+        table_rows: number of rows of the word table; 0 if there is no word table. It is used if the model has word
+            input (no `char_cnn`), and the options do not contain `n_tokens_vocab`.
 
     Raises:
         ValueError: options are missing or impossible (names all of them).

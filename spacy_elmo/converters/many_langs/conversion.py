@@ -1,8 +1,9 @@
-"""Conversion of ELMoForManyLangs' tensors.
+"""Conversion of an ELMoForManyLangs model to our `Weights`.
 
-The LSTM and highways are AllenNLP's. Matrices multiply from the left. Gates have the order i, f, g (the candidate), o.
-The bias includes the forget bias of 1, so the configuration's `forget_bias` is 0. A highway's gate scales the carried
-input, so the carry gate is negated. No other number changes.
+ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have the order
+i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the configuration is 0. The
+gate of a highway layer scales the carried input, so we negate the parameters of our carry gate. No other number
+changes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
 
 
 def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Read a model of ELMoForManyLangs and convert it.
+    """Read an ELMoForManyLangs model from a folder, and convert it.
 
     Args:
         folder: see `read_files`.
@@ -43,7 +44,7 @@ def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conver
 
 
 def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a model of ELMoForManyLangs from the content of its files.
+    """Convert an ELMoForManyLangs model that `read_files` has returned.
 
     Raises:
         ValueError: the options do not describe a supported biLM; a dictionary lacks a special symbol; or the tensors do
@@ -76,7 +77,11 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Return ELMoForManyLangs' row for each row of our table, marks first, and the characters after the marks."""
+    """Return the rows of our character table, marks first, and the characters after the marks.
+
+    Returns:
+        The row in ELMoForManyLangs' character table for each row of our table, and the characters as one string.
+    """
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
     return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
@@ -96,7 +101,7 @@ def _check_specials(model: ManyLangsModel) -> None:
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return the shapes of the tensors that ELMoForManyLangs saves, by name."""
+    """Return the names and shapes of the tensors in a file of ELMoForManyLangs."""
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
@@ -126,10 +131,10 @@ def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
 def _tensors(
     arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
 ) -> dict[str, Tensor]:
-    """Return the tensors of `BiLM.state_dict()`.
+    """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: ELMoForManyLangs' row for each row of our character table.
+        rows: the row in ELMoForManyLangs' character table for each row of our table.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}

@@ -1,4 +1,4 @@
-"""Files of an ELMoForManyLangs model: find and read them, without changing their content."""
+"""Reader that finds and reads the files of an ELMoForManyLangs model in a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..readers.torch_file import read_state_dict
 from .lexicon import read_lexicon
 
 PARTS = ("encoder", "token_embedder")
-"""The two parts of a model. Each is a file, such as `encoder.pkl`."""
+"""Names of the two parts of a model. Each part is a file, such as `encoder.pkl`."""
 
 # The configurations that ELMoForManyLangs ships (both have the same content in 0.0.4.post2). Most published models do
 # not contain a configuration; they name one of these two, by its path on a machine of the authors.
@@ -38,7 +38,7 @@ class ManyLangsModel:
     options: dict[str, Any]
     """The options of the network."""
     options_name: str
-    """Name of the options file, or of a configuration that ELMoForManyLangs ships."""
+    """Name of the options file, or of a configuration that is part of ELMoForManyLangs."""
     arrays: dict[str, np.ndarray]
     """Arrays by the names of the parameters, such as "encoder.forward_layer_0.state_linearity.bias"."""
     words: list[str] | None
@@ -51,7 +51,7 @@ class ManyLangsModel:
 
 
 def recognize(folder: Path) -> str | None:
-    """Return the reason why a folder seems to be a model of ELMoForManyLangs, or None. Never raises."""
+    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. Never raises."""
     try:
         model = model_folder(folder)
     except OSError:
@@ -62,7 +62,11 @@ def recognize(folder: Path) -> str | None:
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Return the folder, or the only subfolder with a model, as in unpacked archives; None if there is no model."""
+    """Return the folder that contains a model: `folder` or, as in unpacked archives, its only subfolder with a model.
+
+    Returns:
+        The folder; None if there is no model, or several.
+    """
     if _has_model(folder):
         return folder
     inside = [path for path in folder.iterdir() if path.is_dir() and _has_model(path)]
@@ -74,15 +78,16 @@ def _has_model(folder: Path) -> bool:
 
 
 def read_files(folder: str | Path) -> ManyLangsModel:
-    """Read a model's configuration, dictionaries and tensors.
+    """Read the configuration, the dictionaries and the tensors of an ELMoForManyLangs model.
 
     Args:
-        folder: contains `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`, or has one
-            subfolder that does.
+        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`, or a folder
+            with one subfolder that contains these files.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: the folder contains no model, or several; or a file is damaged, or contains more than tensors.
+        ValueError: the folder contains no model, or several; a file is damaged; or a .pkl file contains anything
+            besides tensors.
     """
     parent = Path(folder)
     if not parent.is_dir():
@@ -118,7 +123,7 @@ def read_files(folder: str | Path) -> ManyLangsModel:
 def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
     """Return the options of the network, their file, and the name of the file.
 
-    ELMoForManyLangs reads `config_path` wherever it is. This function reads no file outside the folder.
+    ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
     """
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")

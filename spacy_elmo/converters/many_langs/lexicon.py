@@ -1,4 +1,7 @@
-"""ELMoForManyLangs' dictionaries, word.dic and char.dic. Each line has a symbol, a tab and the symbol's row."""
+"""Reader of ELMoForManyLangs' dictionaries, word.dic and char.dic.
+
+Each line has a symbol, a tab, and the row of the symbol in the word table or the character table.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ _SHOWN = 10
 
 
 def read_lexicon(path: Path) -> list[str]:
-    """Read a dictionary, and return the symbol of each row.
+    """Read a dictionary of ELMoForManyLangs, and return the symbol of each row.
 
     As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break, and every kind of space around a line is
-    removed. This also removes a symbol that is itself a space. So a line without a symbol means U+3000.
+    removed. This also removes a symbol that is itself a space. So the symbol of a line without a symbol is U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.

@@ -19,12 +19,12 @@ _UNUSED = {
 def config_of(
     options: Mapping[str, Any], *, words: int, characters: int
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and a note on each assumed or ignored option.
+    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
 
     Args:
         options: the content of the network configuration.
-        words: number of rows of the word table, 0 if there is none.
-        characters: number of rows of the character table without the marks.
+        words: number of rows of the word table; 0 if there is no word table.
+        characters: number of rows of the character table, without the rows of the marks.
 
     Raises:
         ValueError: options are missing or impossible, or the network is not a biLM (names all problems).

@@ -1,4 +1,4 @@
-"""Export of the network to an .onnx file, which runs without Python and torch."""
+"""Export of a biLM to an .onnx file, which runs without Python and torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ _MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    """Write the network of `onnx_model` to a file, atomically.
+    """Write a biLM to an .onnx file, atomically; see `onnx_model`.
+
+    The metadata of the file contain, as JSON, `config` and `card`; `vocabulary`, the word of each row of the word
+    table; and `alphabet`, the character of each row of the character table after the rows of the marks.
 
     Args:
-        path: the file. Its metadata contain, as JSON, `config` and `card`; `vocabulary`, the words of the word table's
-            rows; and `alphabet`, the characters of the character table's rows after the marks.
+        path: the file to write.
         force: replace an existing file.
 
     Returns:

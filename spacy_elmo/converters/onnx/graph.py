@@ -1,8 +1,8 @@
-"""A biLM as a graph of ONNX operators, for programs without torch.
+"""Construction of an ONNX graph that computes a biLM, for programs without torch.
 
-The graph computes the network of `bilm/` for padded batches, the usual input of ONNX runtimes. It encodes each word at
-its position. Both directions of the LSTM step together through all positions, and the outputs after the end of a
-sentence are zeros. ONNX's LSTM operator has no projection and no clips, so the graph uses `Scan` for the steps.
+The input of the graph is a padded batch, as is usual in ONNX runtimes. Repeated words are encoded at each position. One
+loop computes both directions of the LSTM, and the outputs after the end of a sentence are zeros. ONNX's LSTM operator
+supports no projection and no clipping, so the graph uses the operator `Scan` for the steps.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _INT = TensorProto.INT64
 
 
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
-    """Return the graph of a biLM with its weights.
+    """Return an ONNX model that contains the graph and the weights of a biLM.
 
-    The inputs are `ids` and `lengths`, and the output is `layers`. A batch has any number of sentences B >= 1, and the
-    length T of the longest sentence.
+    The inputs are `ids` and `lengths`, and the output is `layers`. A batch has any number of sentences B >= 1. T is the
+    length of the longest sentence.
 
         ids      int64 (B, T, M): the M ids of each word (see `BiLM.token_ids`), or (B, T) for a word table. After the
                  end of a sentence, any valid ids
@@ -52,7 +52,9 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 
 
 class _Graph:
-    """Builder of an ONNX graph: collects its nodes and constants. Methods take and return the names of values.
+    """Builder of an ONNX graph, which collects nodes and constants.
+
+    The methods take and return the names of values in the graph.
 
     Args:
         prefix: prefix of all names, to distinguish them from the names of an enclosing graph.
@@ -81,7 +83,7 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """Add a node with named outputs, and return their names with the graph's prefix."""
+        """Add a node whose outputs have given names, and return these names with the prefix of the graph."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
@@ -96,7 +98,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Encode all words: (T, B, P)."""
+    """Encode the words of all positions, and return their vectors (T, B, P)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)
@@ -128,7 +130,7 @@ def _lexicon(graph: _Graph, encoder: LexiconEncoder, ids: str) -> str:
 
 
 def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
-    """Apply `CharacterCNN` at all positions of a word: (N, max_characters) -> (N, n_filters)."""
+    """Apply `CharacterCNN` to the character ids of words: (N, max_characters) -> (N, n_filters)."""
     vectors = graph("Gather", graph.constant(cnn.characters), ids)
     x = graph("Transpose", vectors, perm=[0, 2, 1])
     pooled = []
@@ -153,7 +155,10 @@ def _affine(graph: _Graph, affine: Dense, x: str) -> str:
 
 
 def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
-    """Compute layers 1 to L, each of shape (T, B, 2P). Inside, both directions together have shape (2, T+1, B, ·)."""
+    """Compute layers 1 to L, each of shape (T, B, 2P).
+
+    The intermediate values of both directions are stacked, (2, T+1, B, ·).
+    """
     x = _lstm_inputs(graph, bilm, tokens)
     layers = []
     for level, layer in enumerate(bilm.lstm):
@@ -167,7 +172,7 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Return the words in the order of each direction, after its boundary: (T, B, P) -> (2, T+1, B, P)."""
+    """Return the inputs of each direction in its order: a boundary, then the words. (T, B, P) -> (2, T+1, B, P)."""
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -215,7 +220,7 @@ def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
 
 
 def _step(layer: LSTMLayer, prefix: str) -> onnx.GraphProto:
-    """Return one step of both directions, with the formulas of `bilm/lstm.py`."""
+    """Return a graph of one step of an LSTM layer in both directions, with the formulas of `bilm/lstm.py`."""
     graph = _Graph(prefix)
     dim, width = layer.bias.shape[1] // 4, layer.input.shape[1]
     h, c, gates = (prefix + name for name in ("h", "c", "gates"))
@@ -249,7 +254,7 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
 
 
 def _stack(graph: _Graph, layers: list[str]) -> None:
-    """Stack layers (T, B, 2P) to the output (L+1, B, T, 2P), with zeros after the end of a sentence."""
+    """Stack the layers, each (T, B, 2P), to the output (L+1, B, T, 2P), with zeros after the end of a sentence."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -261,12 +266,12 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape a tensor. A size of 0 means 0, not the size of `x` as by default in ONNX."""
+    """Reshape a tensor. A size of 0 means 0. By default in ONNX, it would mean the size of this axis in `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
 def _reversed(graph: _Graph, x: str) -> str:
-    """Reverse each sentence of (T, B, ·)."""
+    """Reverse the order of the words in each sentence of a tensor (T, B, ·)."""
     return graph("ReverseSequence", x, "lengths", time_axis=0, batch_axis=1)
 
 

@@ -1,7 +1,7 @@
 """Safe unpacking of archives (.zip, .tar.gz) into a temporary folder.
 
-Nothing in an archive is trusted. Its names could leave the folder, and the sizes that it declares could be wrong: a
-megabyte can unpack to a petabyte. So the limits apply to the bytes that are really unpacked, while they are unpacked.
+Nothing in an archive is trusted. A file name could point outside the folder, and the declared sizes could be wrong: a
+megabyte can unpack to a petabyte. So the unpacked bytes are counted and limited while the archive is unpacked.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Opened:
-    """A folder or file from the user, or the unpacked content of an archive."""
+    """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file. For an archive, the unpacked folder, or the only subfolder of it."""
+    """The folder or file. For an archive, the folder with its unpacked content, or the only subfolder of this folder."""
     _given: Path
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """Replace the temporary folder in a path or message by the archive: `model.zip/options.json`."""
+        """Replace the temporary folder in a path or message by the name of the archive: `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Opened]:
-    """Yield a folder or file. If it is an archive, unpack it into a temporary folder for the `with` block.
+    """Yield a folder or file. If the file is an archive, unpack it into a temporary folder for the `with` block.
 
-    Errors (ValueError, OSError) in the `with` block show paths in the archive instead of temporary ones. The
-    environment variable `TMPDIR` sets the place for temporary folders.
+    Errors (ValueError, OSError) in the `with` block show paths in the archive instead of temporary paths. The
+    environment variable `TMPDIR` sets the location of temporary folders.
 
     Args:
         path: a folder or file; an archive if it ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
         OSError: the archive is missing, or there is no space for its files.
-        ValueError: the archive is damaged, encrypted or packed by a rare method; or it contains a link, a device, a
-            path that leaves its folder, or far more bytes or files than a model.
+        ValueError: the archive is damaged, encrypted or compressed by an unsupported method; or it contains a link, a
+            device, a path outside its folder, or far more bytes or files than a model.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ZIP + _TAR):
@@ -163,7 +163,7 @@ class _Member(NamedTuple):
 
 
 class _Budget:
-    """The number of bytes that may still be unpacked from an archive."""
+    """Counter of the bytes that are allowed to be unpacked from an archive."""
 
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
@@ -171,10 +171,10 @@ class _Budget:
         self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
-        """Subtract some bytes.
+        """Subtract a number of unpacked bytes from the allowed bytes.
 
         Raises:
-            ValueError: no bytes are left.
+            ValueError: the archive has unpacked more bytes than allowed.
         """
         self._left -= count
         if self._left < 0:
@@ -185,14 +185,14 @@ class _Budget:
 
 
 class _Metered:
-    """A stream that counts the bytes that are read from it."""
+    """Stream that subtracts the bytes read from it from a budget."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read
         self._budget = budget
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; see `_Budget.spend`."""
+        """Read at most `size` bytes, and subtract them from the budget; see `_Budget.spend`."""
         data = self._read(size)
         self._budget.spend(len(data))
         return data

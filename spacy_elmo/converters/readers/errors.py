@@ -1,4 +1,4 @@
-"""Error handling of the readers: any error of a parser becomes one ValueError that names the file."""
+"""Error handling of the readers, which turns any error of a parser into one ValueError that names the file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def one_error(path: Path, kind: str) -> Iterator[None]:
     Errors of the operating system, and ValueErrors whose message starts with the path, stay as they are.
 
     Args:
-        kind: the kind of the file with its article, "a JSON file".
+        kind: the kind of file for the message, with its article, such as "a JSON file".
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the content of the file is damaged, or beyond a limit.
+        ValueError: the content of the file is damaged, or exceeds a limit.
     """
     try:
         yield

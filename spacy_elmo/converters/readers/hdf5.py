@@ -1,4 +1,4 @@
-"""Safe reading of arrays from HDF5 files: no sizes beyond the file, and no references to other files."""
+"""Safe reader of arrays in HDF5 files, which refuses arrays larger than the file and links to other files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHECKSUM_BYTES = 4
 
 
 def load_h5py() -> Any:
-    """Import h5py, which is only installed with an extra.
+    """Import h5py, an optional dependency, and return the module.
 
     Raises:
         ValueError: h5py is not installed.
@@ -33,7 +33,7 @@ def load_h5py() -> Any:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all arrays by their paths inside the file, such as "CNN_proj/W_proj".
+    """Return the shapes of all arrays in an HDF5 file, by their paths in the file, such as "CNN_proj/W_proj".
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -44,12 +44,15 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Read the arrays with these names, or all arrays.
+    """Read arrays from an HDF5 file.
+
+    Args:
+        names: paths of the arrays in the file; None: read all arrays.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: a name is missing; the file is damaged, claims more than it can contain, refers to another file,
-            or contains anything but numbers; or h5py is missing.
+        ValueError: an array is missing; the file is damaged, declares arrays larger than it can contain, links to
+            another file, or contains anything but numbers; or h5py is missing.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)
@@ -84,7 +87,7 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
 
 def _chunk_problem(dataset: Any, file_size: int) -> str | None:
-    """Return the reason why reading a chunked array could take more memory than the array, or None."""
+    """Return the reason why reading a chunked array could need more memory than the array itself, or None."""
     chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize
     limit = max(SMALL_BYTES, dataset.size * dataset.dtype.itemsize)
     if chunk > limit:

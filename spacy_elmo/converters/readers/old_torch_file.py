@@ -1,8 +1,8 @@
-"""Check of the sizes in files that `torch.save` of PyTorch before 1.6 has written, without loading them.
+"""Check of the sizes in a file of `torch.save` from PyTorch before 1.6. The check does not load the file.
 
-Such a file is five pickles (magic number, protocol, system, content, names of the storages), and then the numbers.
-PyTorch allocates all storages in the fourth pickle before it reads any number, and enlarges a storage if a tensor
-claims more of it. So a small damaged file could fill the memory.
+Such a file consists of five pickles (magic number, protocol, system, content, names of the storages), followed by the
+numbers. When PyTorch loads the fourth pickle, it allocates all storages before it reads any number. It also enlarges a
+storage if a tensor is larger. So a small damaged file could fill the memory.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import IO, Any, cast
 _PICKLES, _CONTENT = 5, 3
 _MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 _NOT_WRITTEN = ("BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER")
-"""Opcodes that allocate as many bytes as they name. PyTorch never writes them."""
+"""Opcodes of pickles that allocate any declared number of bytes. PyTorch never writes these opcodes."""
 _TENSORS = {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor"}
 """Functions of `torch._utils` that create a tensor from a storage, an offset, a size and strides."""
 
 
 def check_storages(path: Path) -> None:
-    """Check that the storages are not larger than the file, and the tensors not larger than their storages.
+    """Check that no storage is larger than the file, and that no tensor is larger than its storage.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a storage or tensor is too large, or PyTorch cannot have written a pickle. For a damaged pickle, the
-            parser also raises other errors.
+        ValueError: a storage or tensor is too large, or a pickle has opcodes that PyTorch never writes. For a damaged
+            pickle, the parser also raises other errors.
     """
     size = path.stat().st_size
     # Map the file, because `read` would allocate as many bytes as a damaged string claims to have.
@@ -45,10 +45,10 @@ def check_storages(path: Path) -> None:
 
 
 def _end_of_pickle(data: mmap.mmap, size: int) -> int:
-    """Return the position after the next pickle.
+    """Return the position in the file after the next pickle.
 
     Raises:
-        ValueError: the pickle would make Python's reader allocate more bytes than the file has.
+        ValueError: Python would allocate more bytes for the pickle than the file has.
     """
     for opcode, argument, _ in pickletools.genops(cast("IO[bytes]", data)):
         if opcode.name in _NOT_WRITTEN or (opcode.name in _MEMO and int(argument or 0) > size):
@@ -59,7 +59,7 @@ def _end_of_pickle(data: mmap.mmap, size: int) -> int:
 
 
 class _Anything:
-    """Stand-in for every class and function that a pickle names, so none of them is executed."""
+    """Stand-in for each class and function that a pickle names, so that no code in the pickle is executed."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -77,10 +77,13 @@ class _Anything:
 def _check_tensor(
     storage: int, offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
 ) -> _Anything:
-    """Check that a tensor lies inside its storage of `storage` numbers. PyTorch's functions have the same arguments.
+    """Check that a tensor does not exceed its storage. PyTorch's functions in `_TENSORS` have the same arguments.
+
+    Args:
+        storage: length of the storage, in numbers.
 
     Raises:
-        ValueError: the tensor does not lie inside its storage.
+        ValueError: the tensor exceeds its storage.
     """
     last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
     if 0 not in shape and not 0 <= offset <= last < storage:
@@ -91,7 +94,7 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """Reader of the fourth pickle, the content. It records the length of each storage, and checks the tensors."""
+    """Unpickler of the fourth pickle, the content, which records the length of each storage and checks the tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

@@ -1,4 +1,4 @@
-"""Reader of other programs' options that collects problems and notes."""
+"""Reader of the options of other programs, which collects messages about missing, invalid and unknown options."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from ...limits import MAX_CLIP
 
 
 class OptionsReader:
-    """Reader of options by their dotted path."""
+    """Reader of nested options by their dotted path, such as `lstm.dim`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
         self._read: set[str] = set()
         self.problems: list[str] = []
-        """Missing and impossible options, as messages."""
+        """Messages about missing and invalid options."""
         self.notes: list[str] = []
-        """Assumed options, as messages."""
+        """Notes for the user on options that are missing, so their values were assumed."""
 
     def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
-        """Return an option, or `default` if it is missing or null. Without a default, a missing option is a problem.
+        """Return the value of an option, or `default` if the option is missing or null.
+
+        If there is no default, a missing option adds a message to `problems`.
 
         Args:
             silent: add no note if the default is used.
@@ -36,7 +38,7 @@ class OptionsReader:
         return default
 
     def whole(self, path: str, *, default: Any = ...) -> int:
-        """Return an option that must be a whole number."""
+        """Return the value of an option that must be a whole number. If it is not, add a message to `problems`."""
         value = self.value(path, default=default)
         if type(value) is int:
             return value
@@ -45,7 +47,7 @@ class OptionsReader:
         return 0
 
     def clip(self, path: str) -> float | None:
-        """Return the limit of a clip, a positive number; None (no clip) if it is missing, null, 0 or false."""
+        """Return the positive limit in a clipping option; None (no clip) if the option is missing, null, 0 or false."""
         value = self.value(path, default=None) or None
         if value is None:
             return None
@@ -57,7 +59,7 @@ class OptionsReader:
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a note on unknown options, such as typos or options of another program.
+        """Return a list with one note on all unknown options, such as typos; an empty list if there are none.
 
         Args:
             known: options to ignore without a note, because they do not change any vector.

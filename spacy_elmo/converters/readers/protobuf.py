@@ -1,4 +1,4 @@
-"""TensorFlow's encoding of numbers and small records: varints and protocol buffers."""
+"""Decoder of the numbers and small records in TensorFlow's files: varints and protocol buffers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def varint(data: bytes, start: int) -> tuple[int, int]:
-    """Decode a number from groups of seven bits, lowest group first. The highest bit of a byte means "more follow".
+    """Decode a varint, a number in groups of seven bits, lowest group first.
+
+    Each byte has one group. The highest bit of a byte is 1 if more bytes follow.
 
     Args:
         start: position of the number's first byte.
@@ -16,7 +18,7 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
         The number, 0 to 2^64 - 1, and the position after its last byte.
 
     Raises:
-        ValueError: the data end inside the number, or the number has more than 64 bits.
+        ValueError: the data end in the middle of the number, or the number has more than 64 bits.
     """
     number = 0
     for offset in range(start, min(start + 10, len(data))):
@@ -29,7 +31,7 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 class Message:
-    """A protocol buffer message. There is no schema: the caller knows the meaning of each field number.
+    """A decoded protocol buffer message, without a schema: the caller must know the meaning of each field number.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 
@@ -64,10 +66,10 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """Return the number in a field. A missing field is 0, because a message omits fields that are 0."""
+        """Return the number in a field; 0 for a missing field, because messages omit fields that are 0."""
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 
     def parts(self, field: int) -> list[bytes]:
-        """Return the strings or inner messages of a field, in order."""
+        """Return the values of a field that contains strings or nested messages, in order."""
         return self._parts.get(field, [])

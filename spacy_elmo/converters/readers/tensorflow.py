@@ -1,8 +1,9 @@
 """Reader of TensorFlow's checkpoints, format V2 ("tensor bundle"), which does not need TensorFlow.
 
-`PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The empty key has a `BundleHeaderProto`. The
-name of each tensor has a `BundleEntryProto`, which locates the tensor in one of the files `PREFIX.data-00000-of-00001`.
-These files contain only numbers, in C order. A text file `checkpoint` in the same folder names the newest prefix.
+`PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
+`BundleHeaderProto`. The other keys are the names of the tensors. The value of each is a `BundleEntryProto`, which
+locates the tensor in one of the files `PREFIX.data-00000-of-00001`. These files contain only numbers, in C order. A
+text file `checkpoint` in the same folder names the newest prefix.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -35,17 +36,17 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Record of one tensor in the index."""
+    """Entry of the index of a checkpoint, which locates one tensor."""
 
     dtype: int
-    """Number of the type in TensorFlow's `types.proto`."""
+    """Code of the number type in TensorFlow's `types.proto`."""
     shape: tuple[int, ...]
     shard: int
     offset: int
     size: int
-    """Number of bytes of the tensor, which start at `offset` in the file of the shard."""
+    """Number of bytes of the tensor. They start at `offset` in the data file."""
     crc: int
-    """Masked CRC-32C of these bytes."""
+    """Masked CRC-32C of the bytes of the tensor."""
     sliced: bool
     """True if the tensor is stored in several slices (a partitioned variable)."""
 
@@ -61,12 +62,12 @@ class V1Error(ValueError):
 
 
 def is_v1(path: Path) -> bool:
-    """Return True if a path is a checkpoint in format V1: one table, without the suffix `.index`."""
+    """Return True if a path is a TensorFlow checkpoint in the old format V1, a table without the suffix `.index`."""
     return path.suffix != INDEX and path.is_file() and is_table(path)
 
 
 class Checkpoint:
-    """A checkpoint on disk. Opening it reads only the index; `read` loads one tensor.
+    """TensorFlow checkpoint on disk. The constructor reads only the index, and `read` loads one tensor.
 
     Args:
         prefix: path of the files without `.index` and `.data-00000-of-00001`.
@@ -85,19 +86,20 @@ class Checkpoint:
         with one_error(self.index, "a readable index of a checkpoint"):
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
-            """Entries by the name of the tensor."""
+            """Entries of the index, by the names of the tensors."""
             _check_overlaps(self.entries)
 
     @property
     def files(self) -> list[Path]:
-        """All files of the checkpoint."""
+        """Paths of all files of the checkpoint."""
         return [self.index, *(self._shard(shard) for shard in range(self._shards))]
 
     def read(self, name: str) -> np.ndarray:
         """Read one tensor, and verify its checksum.
 
         Returns:
-            A new array with the shape and type of the entry. bfloat16 becomes float32, because NumPy lacks it.
+            A new array with the shape and type of the entry. bfloat16 is converted to float32, because NumPy has no
+            bfloat16.
 
         Raises:
             KeyError: there is no such tensor.
@@ -147,11 +149,13 @@ class Checkpoint:
 
 
 def newest(folder: Path) -> Path:
-    """Return the prefix of a folder's newest checkpoint: the one named in the file `checkpoint`, or the only one.
+    """Return the path prefix of the newest TensorFlow checkpoint in a folder.
+
+    The file `checkpoint` names the newest checkpoint. Without this file, the folder must have only one checkpoint.
 
     Raises:
         OSError: the folder cannot be read.
-        ValueError: there is no checkpoint, or several and no file `checkpoint` (lists them).
+        ValueError: there is no checkpoint; or there are several checkpoints (lists them), and no file `checkpoint`.
     """
     prefixes = sorted(
         path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")
@@ -176,7 +180,7 @@ def newest(folder: Path) -> Path:
 
 
 def _named(path: Path) -> str | None:
-    """Return the last part of the path in a file `checkpoint`. The rest of the path is the original folder."""
+    """Return the name of the newest checkpoint from a file `checkpoint`, without the path of its original folder."""
     if not path.is_file():
         return None
     text = path.read_text("utf8", "replace")
@@ -203,7 +207,7 @@ def _shards(header: bytes | None) -> int:
 
 
 def _entry(message: Message) -> Entry:
-    """Return an entry from its `BundleEntryProto`."""
+    """Convert a `BundleEntryProto` to an entry."""
     dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
     if len(dims) > MAX_AXES:
         raise ValueError(f"a tensor has {len(dims):,} axes, the limit is {MAX_AXES}")
@@ -219,7 +223,7 @@ def _entry(message: Message) -> Entry:
 
 
 def _check_overlaps(entries: Mapping[str, Entry]) -> None:
-    """Check that tensors share no bytes. Otherwise a small file could expand to a terabyte of tensors."""
+    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of tensors."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)
         for name, entry in entries.items()

@@ -1,4 +1,4 @@
-"""Reader of TensorFlow's table files: immutable, sorted maps from strings to strings, in the format of LevelDB.
+"""Reader of TensorFlow's table files, which map strings to strings in the format of LevelDB.
 
     file     data blocks, a metaindex block (empty), an index block, the footer
     footer   48 bytes: handles of the metaindex block and the index block, zeros up to byte 40, 8 bytes of magic number
@@ -30,7 +30,7 @@ _TRAILER = 5
 
 
 def is_table(path: Path) -> bool:
-    """Return True if a file ends with the magic number of a table.
+    """Return True if a file ends with the magic number of TensorFlow's table files.
 
     Raises:
         OSError: the file cannot be read.
@@ -42,7 +42,7 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read all keys and values, in the order of the keys, and verify the checksum of each block.
+    """Read all keys and values of a table file, in the order of the keys, and verify the checksum of each block.
 
     Raises:
         OSError: the file is missing or cannot be read.

@@ -1,4 +1,4 @@
-"""Reader of files of `torch.save` that does not execute code in them."""
+"""Safe reader of `torch.save` files, which does not execute any code in the files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _DTYPES = (
 
 
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
-    """Read the tensors of a network by their names. They are on the CPU, with bfloat16 converted to float32 for NumPy.
+    """Read the state dict of a network from a `torch.save` file.
 
     Such a file is a pickle, which can contain any code. PyTorch's `weights_only` loader only constructs tensors.
 
+    Returns:
+        The tensors by name, on the CPU. bfloat16 is converted to float32, because NumPy has no bfloat16.
+
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is damaged; or it contains anything besides tensors (names it), a tensor that is larger
-            than its data, or the same tensor with very many names.
+        ValueError: the file is damaged; or it contains anything besides tensors (the message names it), a tensor that
+            is larger than its data, or the same tensor under very many names.
     """
     path = Path(path)
     with path.open("rb"):
@@ -81,10 +84,10 @@ def _load(path: Path) -> object:
 
 
 def _refuse_packed(path: Path) -> None:
-    """Refuse files that could expand to any size.
+    """Raise an error if loading a file could take any amount of memory.
 
-    These are zip files with compressed members, which PyTorch never writes, and files of PyTorch before 1.6 with
-    storages that are larger than the file.
+    This is possible for zip files with compressed members, which PyTorch never writes, and for files of PyTorch before
+    1.6 that declare storages larger than the file.
     """
     if not zipfile.is_zipfile(path):
         check_storages(path)
