@@ -21,8 +21,8 @@ _PERPLEXITIES = (
     " (`python benchmarks/kneser_ney.py`). Each model card has the perplexity of the first 50,000 words of this text."
 )
 _SCORES = (
-    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. A test"
-    " score has its standard deviation (number of seeds). The last column is the percentage of the baseline's errors"
+    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The cells"
+    " show test score ± standard deviation (number of seeds). The last column is the percentage of the baseline's errors"
     " that ELMo removes."
 )
 _TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
