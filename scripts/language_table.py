@@ -17,14 +17,15 @@ from spacy_elmo.bilm.weights import Weights
 
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (
-    "Perplexity of held-out text of the same sources, with `<UNK>` as one class (`python benchmarks/kneser_ney.py`)."
-    " The card of a model has the perplexity of the first 50,000 words of that text."
+    "Perplexity is measured on held-out text of the same sources, with `<UNK>` as one class"
+    " (`python benchmarks/kneser_ney.py`). Each model card has the perplexity of the first 50,000 words of this text."
 )
 _SCORES = (
-    "Test scores: hash embeddings (baseline), with floret vectors of the same text, with ELMo, with both; ± standard"
-    " deviation (seeds). The last column is the share of the baseline's errors that ELMo removes."
+    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The cells"
+    " show test score ± standard deviation (number of seeds). The last column is the percentage of the baseline's errors"
+    " that ELMo removes."
 )
-_TASKS = {"ner": "fewer errors in names", "tagger": "fewer errors in tags"}
+_TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
 """Mapping from the component in a row of a report to a column of the table `choice`."""
 
 

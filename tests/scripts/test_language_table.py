@@ -60,7 +60,7 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
     written = tables(models, tmp_path / "report")
     assert "| 100,000 | 7.4% | 300.0 | 400.0 | 25% |" in written
     assert choice(models, tmp_path / "report").splitlines() == [
-        "| language | install | lower perplexity | fewer errors in names |",
+        "| language | install | lower perplexity | fewer NER errors |",
         "| --- | --- | --- | --- |",
         "| Ancient Greek | `pip install models/grc_elmo_mini` |  |  |",
         "| Latin | `pip install models/la_elmo_mini` | 25% | 15.0 to 20.0% |",
