@@ -21,9 +21,9 @@ _PERPLEXITIES = (
     " (`python benchmarks/kneser_ney.py`). Each model card has the perplexity of the first 50,000 words of this text."
 )
 _SCORES = (
-    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The cells"
-    " show test score ± standard deviation (number of seeds). The last column is the percentage of the baseline's errors"
-    " that ELMo removes."
+    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The"
+    " cells show test score ± standard deviation (number of seeds). The last column is the percentage of the"
+    " baseline's errors that ELMo removes."
 )
 _TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
 """Mapping from the component in a row of a report to a column of the table `choice`."""

@@ -72,7 +72,7 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return the installed weights for a language as a text for an error message; if there are none, how to get some."""
+    """Return text for an error message: the installed weights for a language or, if there are none, how to get some."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -142,7 +142,7 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version; None if there is no name, or if the names belong to different models."""
+    """Return the name with the highest version; None if there is no name or the names belong to different models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]

@@ -87,7 +87,7 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return data that identify the vectors of a pipeline: its language, a digest of its weights, and one of its config.
+    """Return data that identify the vectors of a pipeline: its language, a digest of its weights, one of its config.
 
     The digest of the config covers only the components up to elmo.
 

@@ -30,7 +30,7 @@ class Opened:
     """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file. For an archive, the folder with its unpacked content, or the only subfolder of this folder."""
+    """The folder or file. For an archive, the folder with its unpacked content, or the only subfolder of it."""
     _given: Path
     _unpacked: Path
 
