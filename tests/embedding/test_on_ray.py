@@ -114,7 +114,7 @@ def test_errors_of_workers_are_those_of_the_command(cluster):
     shard = Shard(3, "text.txt", 40, ["a"])
     with pytest.raises(ValueError, match="^a broken item$"):
         _result(Worker.remote().fail.remote(), shard)
-    problem = r"Shard 3 \(items from 40 on, of text\.txt\): the actor died"
+    problem = r"(?s)Shard 3 \(text\.txt, from item 40 on\).*died"
     with pytest.raises(ChildProcessError, match=problem):
         _result(Worker.remote().die.remote(), shard)
 
