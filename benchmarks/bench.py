@@ -1,8 +1,9 @@
-"""Speeds of this machine, in one file and one picture, in about ten minutes: `make bench`.
+"""`make bench`: the speeds of this machine in one file and one picture, in about ten minutes.
 
-Inference in all sizes (`speed.py`), training beside the rivals (`rivals.py`) and by kind of operation
-(`training_profile.py`), the gates (`gates.py`), a short sentence (`latency.py`) and spaCy's start (`import_time.py`),
-by the rules of these programs, on one thread; and inference of the small size on two.
+It measures inference in all sizes (`speed.py`), training compared with the rivals (`rivals.py`) and by kind of
+operation (`training_profile.py`), the gates (`gates.py`), matrix products (`products.py`), a short sentence
+(`latency.py`) and spaCy's start (`import_time.py`). It uses one thread; inference of the small size is also measured
+with two threads.
 """
 
 from __future__ import annotations
@@ -27,22 +28,24 @@ from spacy_elmo.bilm.kernels.native import active_kernels
 
 RESULTS = Path(__file__).parent / "results"
 BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
-"""Sentences in a batch, by size. In the original size one batch size takes as long as three in the others."""
+"""Numbers of sentences in a batch for each size. The original size has only one, because it is slow."""
 ON_TWO_THREADS = [
     Side(kind, precision) for precision in precisions.TRAINED for kind in ("network", "products")
 ]
 
 
 def main() -> None:
-    """Measure everything, print tables, and write PROCESSOR.json and PROCESSOR.png."""
+    """Run all measurements, print tables, and write PROCESSOR.json and PROCESSOR.png."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument(
         "--allennlp", type=Path, help="folder into which pip has installed allennlp"
     )
     parser.add_argument("--sizes", nargs="+", choices=BATCHES, default=list(BATCHES))
-    parser.add_argument("--rounds", type=int, default=1, help="of inference")
-    parser.add_argument("--words", type=int, default=2000, help="number of words of training")
+    parser.add_argument("--rounds", type=int, default=1, help="number of rounds of inference")
+    parser.add_argument("--words", type=int, default=2000, help="number of words for training")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=RESULTS)
     args = parser.parse_args()
@@ -106,7 +109,7 @@ def main() -> None:
 
 
 def _contenders(size: str, allennlp: bool) -> list[Side]:
-    """Return the contenders of a size. A pipeline adds nothing to what `original` costs, and each takes a minute."""
+    """Return the contenders of a size. `original` has no nlp.pipe, which is hardly slower there, and takes a minute."""
     sides = contenders(size, precisions.FAST, allennlp=allennlp)
     return [side for side in sides if size != "original" or side.kind != "nlp.pipe"]
 

@@ -1,8 +1,8 @@
-"""Cost of a frozen elmo in training once its layers are cached: seconds per epoch with it and without it, in one run.
+"""Time that a frozen elmo with cached layers adds to training: seconds per epoch with and without it, in one run.
 
-The pipelines are those of ner_elmo.cfg and ner_baseline.cfg in configs: encoders of the same width, with and
-without the biLM's vectors (and the layer that projects both to that width). They take turns, batch by batch, on the
-same batches. A step is that of `spacy train`: `nlp.update` and the `finish_update` of each component. Reading the
+The pipelines are those of configs/ner_elmo.cfg and configs/ner_baseline.cfg. Their encoders have the same width. The
+first also has the biLM's vectors and a layer that projects its input to this width. Both take turns on the same
+batches. A step is the same as in `spacy train`: `nlp.update` and the `finish_update` of each component. Reading the
 corpus, `nlp.initialize` and evaluation are not timed.
 """
 
@@ -34,7 +34,7 @@ CONFIGS = {"without": "ner_baseline.cfg", "with": "ner_elmo.cfg"}
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """Read Docs with entities from a `.spacy` file or from lines with a token, a tab and an IOB2 tag."""
+    """Read Docs with entities from a `.spacy` file, or from a file with a token, a tab and an IOB2 tag in each line."""
     vocab = Vocab()
     if path.suffix == ".spacy":
         return list(DocBin().from_disk(path).get_docs(vocab))
@@ -46,7 +46,7 @@ def read_docs(path: Path) -> list[Doc]:
 
 
 class TimedPipeline:
-    """A pipeline in training, and the seconds of its steps, epoch by epoch."""
+    """A pipeline in training, and the seconds of its steps in each epoch."""
 
     def __init__(self, config: str, docs: list[Doc], **elmo: Any) -> None:
         filled = load_config(ROOT / "configs" / config)
@@ -68,7 +68,7 @@ class TimedPipeline:
 
 
 def examples(nlp: Language, docs: list[Doc]) -> list[Example]:
-    """Create new Docs for each epoch, as the corpus readers of `spacy train` do."""
+    """Create examples with new Docs, as the corpus readers of `spacy train` do in each epoch."""
     blank = (
         Doc(nlp.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc])
         for doc in docs
@@ -77,7 +77,7 @@ def examples(nlp: Language, docs: list[Doc]) -> list[Example]:
 
 
 def batches(docs: list[Doc], words: int, seed: int) -> Iterator[list[Doc]]:
-    """Yield the Docs in a random order, about `words` words at a time."""
+    """Yield the Docs in random order, in batches of about `words` words."""
     shuffled = random.Random(seed).sample(docs, len(docs))
     average = sum(map(len, docs)) / len(docs)
     yield from minibatch(shuffled, max(1, round(words / average)))
@@ -85,12 +85,14 @@ def batches(docs: list[Doc], words: int, seed: int) -> Iterator[list[Doc]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--train", type=Path, default=SAMPLE, help=".spacy, or IOB2 lines")
+    parser.add_argument(
+        "--train", type=Path, default=SAMPLE, help=".spacy file, or file with IOB2 tags"
+    )
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-words", type=int, default=1000)
-    parser.add_argument("--limit", type=int, help="use the first Docs only")
-    parser.add_argument("--cache-mb", type=float, default=1000, help="memory of elmo's cache")
+    parser.add_argument("--limit", type=int, help="use only this number of Docs")
+    parser.add_argument("--cache-mb", type=float, default=1000, help="megabytes of elmo's cache")
     parser.add_argument("--cache-dir", help="folder of elmo's cache")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = parser.parse_args()

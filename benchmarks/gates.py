@@ -1,9 +1,9 @@
-"""Nanoseconds that the element-wise half of an LSTM step takes for a cell: five exponentials, and the new c and h.
+"""Nanoseconds per cell for the gates of an LSTM step: five exponentials, and the new c and h.
 
-The fused kernel applies the gates to the sums of a matrix product, which cannot be left out. Its time grows in
-proportion to the width of what a step reads, and that of the gates does not: a line through the times of several widths
-has the time of the gates where the width is 0. There is no projection: for so few columns its time does not depend on
-the width, so it would be counted as that of the gates. It is processor time, so other load matters little.
+The fused kernel computes the gates together with a matrix product. The time of the product is proportional to the width
+of the step's input, but the time of the gates does not depend on it. So several widths are measured, and a line through
+their times is extended to the width 0: there it shows the time of the gates. There is no projection, because its time
+would be counted as time of the gates. Times are processor times, so other load has little effect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDTHS = (16, 32, 48, 64)
 
 
 def nanoseconds(precision: Precision, repeats: int) -> float:
-    """Return the time of the gates, in nanoseconds a cell and step."""
+    """Return the time of the gates, in nanoseconds per cell and step."""
     dtype = getattr(torch, precision)
     if has_kernels(dtype, torch.zeros(1)):
         times = [least_time(_fused(dtype, width), repeats) for width in WIDTHS]
@@ -50,7 +50,7 @@ def least_time(run: Callable[[], object], repeats: int) -> float:
 
 
 def _fused(dtype: torch.dtype, width: int) -> Callable[[], object]:
-    """Return all steps of one direction, whose outputs are the first `width` cells."""
+    """Return a function that runs all steps of one direction. Its outputs are the first `width` cells."""
     input, recurrent = torch.randn(2, width, 4 * DIM) / width**0.5
     direction = FusedDirection(input, recurrent, torch.zeros(4 * DIM), None, Clips(3.0, 3.0), dtype)
     x = torch.randn(ROWS * STEPS, width)
@@ -59,7 +59,7 @@ def _fused(dtype: torch.dtype, width: int) -> Callable[[], object]:
 
 
 def _plain(dtype: torch.dtype) -> Callable[[], object]:
-    """Return the gates of all steps, which are a pass of their own without the fused kernel."""
+    """Return a function that computes the gates of all steps, which are a separate pass without the fused kernel."""
     inputs, recurrent = torch.randn(2, ROWS, 4 * DIM).to(dtype)
     bias, c = torch.zeros(4 * DIM), torch.zeros(ROWS, DIM)
 
@@ -72,7 +72,7 @@ def _plain(dtype: torch.dtype) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Print the time of the gates in each precision."""
+    """Measure and print the time of the gates in each precision."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--out", type=Path, help="JSON file to write")
@@ -81,7 +81,7 @@ def main() -> None:
     with torch.no_grad():
         report = {precision: nanoseconds(precision, args.repeats) for precision in TRAINED}
     for precision, time_taken in report.items():
-        print(f"{precision:10}{time_taken:6.2f} ns a cell")
+        print(f"{precision:10}{time_taken:6.2f} ns per cell")
     if args.out:
         args.out.write_text(json.dumps(report) + "\n", "utf8")
 

@@ -1,7 +1,7 @@
-"""Time that an installed spacy-elmo adds to `import spacy`, `spacy.blank("en")` and the start of `python -m spacy`.
+"""Time that spacy-elmo adds to `import spacy`, `spacy.blank("en")` and the start of `python -m spacy`.
 
-Each measurement is a process of its own, in which spaCy starts without our entry points; then the modules that they
-name are imported, and this is timed. The difference of two complete starts would be smaller than their noise.
+Each measurement is a new process. spaCy starts without the entry points of spacy-elmo; then the import of their modules
+is timed. The difference between two complete starts would be smaller than its noise.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 
 NAME = "spacy-elmo"
 GROUPS = ("spacy_factories", "spacy_cli")
-"""The groups of which spaCy imports every entry at its start, used or not."""
+"""The groups of entry points that spaCy imports at its start, even if nothing uses them."""
 
 
 def measure() -> dict[str, float]:
-    """Time the imports of spaCy and of each of our groups in ms, in a process that has not imported spaCy yet."""
+    """Measure the import times of spaCy and of our groups in ms. This process must not have imported spaCy yet."""
     import catalogue
 
     ours = distribution(NAME).entry_points
     catalogue.AVAILABLE_ENTRY_POINTS = _Without(catalogue.AVAILABLE_ENTRY_POINTS, ours)
     times = {"spacy": _milliseconds("import spacy; spacy.blank('en')")}
-    _milliseconds("import spacy.cli")  # belongs to spaCy, not to our commands
+    _milliseconds("import spacy.cli")  # not counted, because it is part of spaCy
     loaded = [name for name in sys.modules if name.partition(".")[0] == "spacy_elmo"]
-    assert not loaded, f"spaCy has imported {loaded[0]}: its time includes some of ours"
+    assert not loaded, f"spaCy has imported {loaded[0]}, so its time includes time of spacy-elmo"
     for group in GROUPS:
         modules = sorted({entry.module for entry in ours if entry.group == group})
         times[group] = _milliseconds(f"import {', '.join(modules)}")
@@ -37,7 +37,7 @@ def measure() -> dict[str, float]:
 
 
 class _Without:
-    """The installed entry points, as catalogue selects them, without those of one distribution."""
+    """The installed entry points in the form that catalogue uses, without those of one distribution."""
 
     def __init__(self, entries: object, hidden: tuple[EntryPoint, ...]) -> None:
         self._entries, self._hidden = entries, list(hidden)
@@ -54,9 +54,11 @@ def _milliseconds(statement: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7, help="processes")
+    parser.add_argument("--repeats", type=int, default=7, help="number of processes")
     parser.add_argument("--out", type=Path, help="JSON file to write")
-    parser.add_argument("--only", action="store_true", help="measure this process, as JSON")
+    parser.add_argument(
+        "--only", action="store_true", help="measure once, in this process, and print JSON"
+    )
     args = parser.parse_args()
     if args.only:
         print(json.dumps(measure()))

@@ -1,8 +1,8 @@
 """Forward perplexity of a biLM and of a Kneser-Ney 5-gram model on the same text with the same vocabulary.
 
-KenLM's `lmplz` estimates the 5-gram model: modified Kneser-Ney, interpolated, without pruning. Both use a corpus made
-by `python -m spacy elmo prepare`: words outside the vocabulary are one word, `<UNK>`, for both, and the targets are
-the words and the closing boundary of each held-out sentence.
+KenLM's `lmplz` estimates the 5-gram model (modified Kneser-Ney, interpolated, without pruning). Both models use a
+corpus that `python -m spacy elmo prepare` has written. For both, all words outside the vocabulary are one word,
+`<UNK>`, and the targets are the words and the closing boundary of each held-out sentence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
     """Yield sentences as lines of class numbers, such as `17 4 2`, so that KenLM cannot interpret special words.
 
     Args:
-        classes: (types,) the class of each type; all words outside the vocabulary have that of `<UNK>`.
+        classes: (types,) the class of each type. All words outside the vocabulary have the class of `<UNK>`.
     """
     for first in range(0, len(sentences.lengths), _SENTENCES_PER_CHUNK):
         rows = np.arange(first, min(first + _SENTENCES_PER_CHUNK, len(sentences.lengths)))
@@ -46,13 +46,13 @@ def numbered_lines(sentences: Sentences, classes: np.ndarray) -> Iterator[str]:
 def kneser_ney(
     train: Path, test: Path, bin_folder: Path, memory: str = MEMORY
 ) -> tuple[int, float]:
-    """Estimate a model on one file and score the other: return (targets, perplexity).
+    """Estimate a model on one file and score another file. Return the number of targets and the perplexity.
 
     Args:
-        memory: what `lmplz` may use, such as 1G; it sorts the rest on disk.
+        memory: memory for `lmplz`, such as 1G; it sorts the rest on disk.
 
     Raises:
-        ValueError: the second file contains words that the first does not.
+        ValueError: the test file contains words that the training file does not contain.
     """
     model, scratch = train.with_suffix(".arpa"), train.parent
     estimate = ["-o", str(ORDER), "-S", memory, "-T", scratch, "--text", train, "--arpa", model]
@@ -62,7 +62,7 @@ def kneser_ney(
         done = subprocess.run(query, check=True, stdin=text, capture_output=True, text=True)
     summary = dict(line.split(":\t") for line in done.stdout.splitlines())
     if summary["OOVs"] != "0":
-        raise ValueError(f"{test} has {summary['OOVs']} words that {train} has not")
+        raise ValueError(f"{test} has {summary['OOVs']} words that are not in {train}")
     return int(summary["Tokens"]), float(summary["Perplexity including OOVs"])
 
 
@@ -71,13 +71,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("corpus", type=Path, help="folder made by `python -m spacy elmo prepare`")
-    parser.add_argument("weights", type=Path, help="weights trained on it, with a head")
+    parser.add_argument("corpus", type=Path, help="folder of `python -m spacy elmo prepare`")
+    parser.add_argument("weights", type=Path, help="weights trained on the corpus, with a head")
     parser.add_argument("kenlm", type=Path, help="folder of KenLM's programs lmplz and query")
     parser.add_argument("--scratch", type=Path, help="folder for some gigabytes of temporary files")
-    parser.add_argument(
-        "--memory", default=MEMORY, help="what lmplz may use (default: %(default)s)"
-    )
+    parser.add_argument("--memory", default=MEMORY, help="memory for lmplz (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     corpus, weights = Corpus.open(args.corpus), Weights.load(args.weights)
@@ -93,7 +91,9 @@ def main() -> None:
                 out.writelines(numbered_lines(sentences, classes))
         targets, theirs = kneser_ney(*files, args.kenlm, args.memory)
     if targets != ours.targets:
-        raise ValueError(f"KenLM scored {targets} targets, and the biLM {ours.targets}")
+        raise ValueError(
+            f"KenLM has scored {targets} targets, but the biLM {ours.targets}: use the corpus of the weights"
+        )
     print(f"{targets:,} targets, {ours.unk_share:.1%} <UNK>, {size:,} classes")
     print(f"Kneser-Ney {ORDER}-gram: {theirs:.1f}")
     print(f"biLM, forward:     {ours.forward:.1f}")

@@ -1,4 +1,4 @@
-"""Time of `nlp(text)` for one short sentence at a time, in milliseconds, by precision."""
+"""Milliseconds of `nlp(text)` for a single short sentence, in each precision."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LONGEST = 12
 
 
 def short_texts(path: Path, count: int) -> list[str]:
-    """Return the first sentences of 4 to 12 words of a text."""
+    """Return the first `count` sentences of a text that have 4 to 12 words."""
     sentences = read_sentences(path, 40 * count)
     return [" ".join(words) for words in sentences if 4 <= len(words) <= LONGEST][:count]
 
 
 def measure(nlp: Language, texts: list[str]) -> dict[str, float]:
-    """Time each text, and return the median and the 90 % quantile in milliseconds. The first tenth is warm-up."""
+    """Return the median and the 90 % quantile of the times of texts, in milliseconds. The first tenth is warm-up."""
     times = []
     for text in texts:
         start = time.perf_counter()
@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument(
         "--precisions", nargs="+", default=["float32"], help="float32, bfloat16, int8"
     )
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument("--count", type=int, default=300, help="number of sentences")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, help="JSON file to write")

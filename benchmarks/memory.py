@@ -1,6 +1,6 @@
-"""Memory of elmo: many Docs that are cleaned and kept, and one Doc of a million words that is one span.
+"""Memory of elmo in two cases: many Docs that are kept after `doc_cleaner`, and one span of a million words.
 
-Each measurement runs in a process of its own, so that they do not affect each other. Linux only, because resident
+Each measurement runs in its own process, so that measurements do not affect each other. Linux only, because resident
 memory is read from /proc.
 """
 
@@ -25,17 +25,17 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-# The weights of the figures in docs/speed.md.
+# The weights of the measurements in docs/speed.md.
 WEIGHTS = "en_mini_v3"
 ROUNDS = 10
 END_WORDS = 10_000
 
 
 def kept_docs(words: int, *, elmo: bool) -> dict[str, float]:
-    """Measure the growth of resident memory by Docs of `words` tokens that went through NER and stay in a list.
+    """Measure the growth of resident memory by Docs with `words` tokens together, which NER processes and a list keeps.
 
-    They are processed in ten rounds. The first round includes memory that the process allocates once, or keeps for
-    later: `growth` is that of the other nine, times 10/9, and `growth in all` that of all ten.
+    There are ten rounds. In the first round the process also allocates memory that it needs only once. So `growth` is
+    the growth in the other nine rounds, times 10/9; `growth in all` is the growth in all ten.
     """
     nlp = spacy.blank("en")
     if elmo:
@@ -44,7 +44,7 @@ def kept_docs(words: int, *, elmo: bool) -> dict[str, float]:
         nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec}})
         nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
     else:
-        nlp.add_pipe("ner")  # with its own small network
+        nlp.add_pipe("ner")  # it has its own small network
     _initialize(nlp)
     nlp("The weights are loaded now.")
     gc.collect()
@@ -71,7 +71,7 @@ def _initialize(nlp: Language) -> None:
 
 
 def _texts(nlp: Language, words: int) -> Iterator[str]:
-    """Yield paragraphs of the sample, repeated as often as needed, of `words` tokens in all."""
+    """Yield paragraphs of the sample with `words` tokens together. The sample is repeated if necessary."""
     count = 0
     for text in itertools.cycle(SAMPLE.read_text("utf8").splitlines()):
         if count >= words:
@@ -81,8 +81,8 @@ def _texts(nlp: Language, words: int) -> Iterator[str]:
 
 
 def long_doc(words: int) -> dict[str, float]:
-    """Measure the working memory for a Doc of one span, without the float16 average that it keeps, and compare the
-    vectors at its ends with those of short Docs."""
+    """Measure the working memory for a Doc of one span, without the float16 average that is stored on it. Compare the
+    vectors at its ends with the vectors of short Docs."""
     nlp = spacy.blank("en")
     whole = {"@misc": "spacy-elmo.doc.v1"}
     config = {"weights": WEIGHTS, "store": "average", "dtype": "float16", "get_spans": whole}
@@ -107,10 +107,10 @@ def long_doc(words: int) -> dict[str, float]:
 
 
 def ends(elmo: Callable[[Doc], Doc], doc: Doc, words: int) -> tuple[float, float]:
-    """Return the largest differences from Docs of the first words alone and of the last words alone.
+    """Return the largest differences between the vectors of a Doc and of two short Docs with its first and last words.
 
-    The forward half of a vector depends on the words before it, so it must be the same at the start, whatever
-    follows; the backward half depends on the words after it, so it must be the same at the end.
+    The forward half of a vector depends only on the words before it, so it must be the same for the first words. The
+    backward half depends only on the words after it, so it must be the same for the last words.
     """
     tokens = [token.text for token in doc]
     start = elmo(Doc(doc.vocab, words=tokens[:words]))._.elmo
@@ -124,12 +124,12 @@ def ends(elmo: Callable[[Doc], Doc], doc: Doc, words: int) -> tuple[float, float
 
 
 def _words(count: int) -> list[str]:
-    """Return words of the sample in random order; every tenth is unique, as names and numbers are in real text."""
+    """Return words of the sample in random order. Every tenth word is unique, like names and numbers in real text."""
     sample = SAMPLE.read_text("utf8").split()
     chosen = np.random.default_rng(0).integers(len(sample), size=count)
     return [
-        f"{sample[row]}{place}" if place % 10 == 9 else sample[row]
-        for place, row in enumerate(chosen)
+        f"{sample[row]}{index}" if index % 10 == 9 else sample[row]
+        for index, row in enumerate(chosen)
     ]
 
 
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument(
-        "--only", choices=list(MEASUREMENTS), help="measure this one, in this process; print JSON"
+        "--only", choices=list(MEASUREMENTS), help="measure only this, in this process; print JSON"
     )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -1,4 +1,4 @@
-"""Accuracy of a biLM with matrix products of lower precision: cosines of its layers with those in float32, and the
+"""Accuracy of a biLM with matrix products of lower precision: cosines between its layers and the layers in float32, and
 scores of pipelines that were trained in float32.
 """
 
@@ -27,7 +27,7 @@ SENTENCES_AT_ONCE = 64
 
 @torch.no_grad()
 def layers(bilm: BiLM, sentences: list[list[str]]) -> torch.Tensor:
-    """Return (L+1, N, 2P) the layers of all words."""
+    """Return (L+1, N, 2P), the layers of all words."""
     outputs = []
     for batch in batches(sentences, SENTENCES_AT_ONCE):
         types, words = np.unique([w for sentence in batch for w in sentence], return_inverse=True)
@@ -37,7 +37,7 @@ def layers(bilm: BiLM, sentences: list[list[str]]) -> torch.Tensor:
 
 
 def cosines(exact: torch.Tensor, other: torch.Tensor) -> list[dict[str, float]]:
-    """Return the least cosine of a word, the 1 % quantile and the mean, for each layer."""
+    """Return for each layer the least cosine of a word, the 1 % quantile and the mean."""
     layer_cosines = torch.nn.functional.cosine_similarity(exact, other, dim=2)
     return [
         {"least": float(c.min()), "1 %": float(c.quantile(0.01)), "mean": float(c.mean())}
@@ -46,7 +46,7 @@ def cosines(exact: torch.Tensor, other: torch.Tensor) -> list[dict[str, float]]:
 
 
 def score(pipeline: Path, precision: Precision, test: Path, name: str) -> float:
-    """Evaluate a trained pipeline with the precision of its elmo replaced."""
+    """Evaluate a trained pipeline with another precision of its elmo."""
     nlp = spacy.load(pipeline, config={"components": {"elmo": {"precision": precision}}})
     return nlp.evaluate(list(Corpus(test)(nlp)))[name]
 
@@ -54,7 +54,9 @@ def score(pipeline: Path, precision: Precision, test: Path, name: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", default="en_mini_v3", help="a bundled biLM, or a path")
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument("--words", type=int, default=20_000)
     parser.add_argument(
         "--pipelines", nargs="*", type=Path, default=[], help="trained pipelines with an elmo"
@@ -66,7 +68,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     if args.pipelines and not args.test:
-        parser.error("--pipelines needs a file to evaluate them on: --test FILE")
+        parser.error("--pipelines needs a file for their evaluation: add --test FILE")
     bilm = Weights.load(find_weights(args.weights)).build_bilm()
     sentences = [words for words in read_sentences(args.text, args.words) if words]
     exact = layers(bilm.prepare_for_inference("float32"), sentences)

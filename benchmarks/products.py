@@ -1,8 +1,8 @@
-"""Products of float32 matrices on one thread, as a share of the peak of the processor's multiply-add units.
+"""Speed of float32 matrix products on one thread, as a share of the peak of the processor's multiply-add units.
 
-The peak is that of a loop in C with vectors of the width of the kernels, whose sums stay in registers and do not wait
-for each other; the two take turns, and shares are medians of the pairs. The matrices are those of the LSTM in the sizes
-`mini` and `small`, and one of 512 x 4096.
+The peak is measured by a loop in C with vectors as wide as those of the kernels. Its sums stay in registers and do not
+wait for each other. Product and loop take turns, and shares are medians of the pairs. The matrices are those of the
+LSTM in the sizes `mini` and `small`, and one of 512 x 4096.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OPTIONS = {"avx512": ["-mavx512f", "-mprefer-vector-width=512"], "avx2": ["-mav
 
 
 def multiply_adds(folder: Path) -> tuple[Callable[[], object], int]:
-    """Compile the loop that does nothing but multiply and add, and return it with its number of operations."""
+    """Compile a loop that only multiplies and adds. Return it with its number of operations."""
     kind = native.processor() or "portable"
     size = {"avx512": 64, "avx2": 32}.get(kind, 16)
     source, library = folder / "peak.c", folder / "peak.so"
@@ -64,7 +64,8 @@ def multiply_adds(folder: Path) -> tuple[Callable[[], object], int]:
 
 
 def product(rows: int, inner: int, columns: int) -> tuple[Callable[[], object], int]:
-    """Return some products of (rows, inner) and a prepacked (inner, columns), and their number of operations."""
+    """Return a function that multiplies (rows, inner) and a prepacked (inner, columns) some times, and its number of
+    operations."""
     left, right, sums = (
         torch.randn(rows, inner),
         torch.randn(inner, columns),
@@ -82,14 +83,14 @@ def product(rows: int, inner: int, columns: int) -> tuple[Callable[[], object], 
 
 
 def speed(run: Callable[[], object], operations: int) -> float:
-    """Return the operations per second of a call, in processor time."""
+    """Return the operations of a call per second of processor time."""
     start = time.process_time()
     run()
     return operations / (time.process_time() - start)
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure the products, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Speed of inference and training of the biLM and of two rivals, in words per second, in one run.
+"""Speed of inference and training of the biLM and two rivals, in words per second, in one run.
 
-The rivals are the reference implementation (`spacy_elmo/bilm/reference.py`) and, where it is installed, AllenNLP's. All
-have the same weights and the same batches; before anything is timed, layers, loss and gradients are compared. Sentences
-of a batch have similar lengths, which is the rivals' best case: they hardly pad.
+The rivals are the reference implementation (`spacy_elmo/bilm/reference.py`) and, if it is installed, AllenNLP. All have
+the same weights and the same batches. First, their layers, losses and gradients are compared. The sentences of a batch
+have similar lengths, which is the best case of the rivals, because they pad little.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, 
     """Return the largest differences between two networks, relative to the largest magnitude (at least 1 for layers).
 
     Raises:
-        ValueError: they do not compute the same.
+        ValueError: a difference is too large.
     """
     pairs = zip(serve(rival, batch), serve(ours, batch), strict=True)
     differences = {"layers": max(_difference(*pair, minimum=1.0) for pair in pairs)}
@@ -44,14 +44,14 @@ def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, 
     for learner in (rival, ours):
         losses.append(train(learner, batch, head))
         parameters = [*learner.parameters(), *head.parameters()]
-        # The norm over all of them, because the networks name and store their parameters differently.
+        # The norm over all parameters, because the networks name and store their parameters differently.
         norms.append(torch.stack([p.grad.to_dense().norm() for p in parameters]).norm())
     differences["loss"] = _difference(*losses)
     differences["norm of the gradient"] = _difference(*norms)
     limits = {"layers": 1e-5, "loss": 1e-5, "norm of the gradient": 1e-4}
     if any(differences[name] > limit for name, limit in limits.items()):
         raise ValueError(
-            f"The networks do not compute the same: differences {differences}, limits {limits}"
+            f"The results of the networks differ by {differences}, but only {limits} is allowed"
         )
     return differences
 
@@ -63,7 +63,7 @@ def _difference(one: torch.Tensor, other: torch.Tensor, minimum: float = 0.0) ->
 def measure(
     batches: list[Batch], repeats: int, **learners: Callable[[Batch], object]
 ) -> dict[str, float]:
-    """Return words per second in the best pass of each network over the text; they take turns pass by pass."""
+    """Return words per second of each network, in its best pass over the text. The networks take turns."""
     best = dict.fromkeys(learners, float("inf"))
     for _ in range(repeats):
         for name, run in learners.items():
@@ -79,7 +79,9 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["mini", "small"])
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument(
         "--allennlp", type=Path, help="folder into which pip has installed allennlp"
     )
@@ -114,7 +116,7 @@ def main() -> None:
 
 
 def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return words per second of every network, by task, and how much the networks' results differ."""
+    """Return the words per second of every network in each task, and the differences between their results."""
     torch.manual_seed(0)
     bilm, head = BiLM(config), Head(args.vocab_size, config.projection)
     negatives = Negatives(args.vocab_size, args.negatives, np.random.default_rng(0))

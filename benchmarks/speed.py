@@ -1,5 +1,5 @@
-"""Speed and memory of inference with a biLM: words per second of the bare network and of `nlp.pipe`, beside those of
-AllenNLP's ELMo, of transformers in spaCy, and of the network's matrix products alone.
+"""Speed and memory of inference with a biLM, in words per second, for the network itself and for `nlp.pipe`. They are
+compared with AllenNLP's ELMo, transformers in spaCy, and the network's matrix products.
 """
 
 from __future__ import annotations
@@ -29,12 +29,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument(
-        "--batches", nargs="+", type=int, default=[1, 32, 256], help="sentences in a batch"
+        "--batches",
+        nargs="+",
+        type=int,
+        default=[1, 32, 256],
+        help="numbers of sentences in a batch",
     )
     parser.add_argument("--precisions", nargs="+", choices=precisions.ALL, default=precisions.FAST)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument(
         "--allennlp", type=Path, help="folder into which pip has installed allennlp"
     )
@@ -73,7 +79,7 @@ def main() -> None:
 
 
 def run(script: str, *options: str) -> dict[str, Any]:
-    """Run another benchmark in a process of its own, and return its JSON output."""
+    """Run another benchmark in its own process, and return its JSON output."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
         command = [sys.executable, str(Path(__file__).with_name(script)), *options]
@@ -82,7 +88,7 @@ def run(script: str, *options: str) -> dict[str, Any]:
 
 
 def table(results: list[Result]) -> Iterator[str]:
-    """Yield the lines of a table: words per second and megabytes of the contenders of a size."""
+    """Yield the lines of a table with the words per second and megabytes of the contenders of a size."""
     batches = list(dict.fromkeys(result.batch for result in results))
     cells = {(result.side, result.batch): result for result in results}
     first = results[0]
@@ -95,7 +101,8 @@ def table(results: list[Result]) -> Iterator[str]:
 
 
 def targets(results: list[Result]) -> Iterator[str]:
-    """Yield the lines of a table: ratios of speeds, targeted and measured, as far as both contenders have results."""
+    """Yield the lines of a table with the target ratios of speeds and the measured ones. A ratio without results of
+    both contenders is left out."""
     batches = list(dict.fromkeys(result.batch for result in results))
     cells = {(r.threads, r.size, r.side, r.batch): r for r in results}
     heads = "".join(f"{f'by {batch}':>9}" for batch in batches)
@@ -113,7 +120,7 @@ def targets(results: list[Result]) -> Iterator[str]:
 
 
 def limits(milliseconds: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a table: milliseconds of imports and of short sentences, targeted and measured."""
+    """Yield the lines of a table with the milliseconds of imports and short sentences, and their targets."""
     for name, times in milliseconds.items():
         if name == "import":
             yield f"{'importing the factory and the commands':49}{'< 50 ms':>9}{times['added']:6.1f} ms"

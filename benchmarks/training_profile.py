@@ -1,11 +1,12 @@
-"""The time of a training step by kind of operation, and its speed beside the machine's fastest product.
+"""The time of a training step by kind of operation, and its speed compared with the fastest matrix product.
 
-Forward pass, sampled softmax loss and backward pass of the biLM on the batches of `rivals.py`. torch's counter counts
-the floating point operations of all matrix products, in a pass of the network without its native kernels, which the
-counter cannot see into. Both multiply the same matrices, but for the gradient of the convolutions, for which a kernel
-needs fewer operations than are counted. Operations a second of the whole step, with everything that is
-no product in its time, are shown beside those of the fastest of a few large square products in the same run and type
-(the "model FLOPs utilization" of Chowdhery et al. 2022, PaLM, section 4.1).
+A step is the forward pass, the sampled softmax loss and the backward pass of the biLM, on the batches of `rivals.py`.
+torch counts the floating point operations of all matrix products, in a pass without the native kernels, whose
+operations torch cannot count. With and without them the same matrices are multiplied, except for the gradient of the
+convolutions: there the kernel needs fewer operations than torch counts.
+
+The operations per second of the whole step are compared with those of the fastest of a few large square products, in
+the same run and number type. This is the "model FLOPs utilization" of Chowdhery et al. 2022 (PaLM, section 4.1).
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ KERNELS = {
     FusedLSTM: "LSTM, products and gates",
     _Maxima: "convolution, products and maxima",
 }
-"""What the native kernels compute in one operation."""
+"""Names for the operations of the native kernels."""
 
 
 def peak(dtype: torch.dtype) -> float:
-    """Measure the fastest large product, in operations per second."""
+    """Return the operations per second of the fastest large product."""
     best = 0.0
     for size in (1024, 2048, 3072):
         a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
@@ -55,7 +56,7 @@ def peak(dtype: torch.dtype) -> float:
 
 
 def count_operations(learner: Ours, batches: list[Batch], head: Head) -> int:
-    """Count the floating point operations of all products of a pass; a multiplication and an addition are two."""
+    """Count the floating point operations of all products of a pass. A multiplication and an addition are two."""
     with (
         patch.object(native, "library", lambda: None),
         FlopCounterMode(display=False) as counter,
@@ -79,7 +80,8 @@ def measure(learner: Ours, batches: list[Batch], head: Head, fastest: float) -> 
         fastest: operations per second of the machine's fastest product.
 
     Returns:
-        Speed, operations, `utilization` (the step's share of `fastest`) and the share of the time by kind of operation.
+        The speed, the operations, `utilization` (the step's share of `fastest`), and the shares of the time by kind of
+        operation.
     """
     operations = count_operations(learner, batches, head)
     run(learner, batches, head)
@@ -98,7 +100,7 @@ def measure(learner: Ours, batches: list[Batch], head: Head, fastest: float) -> 
 
 
 def shares(profiler: profile) -> dict[str, float]:
-    """Return the share of the time by kind of operation, the largest first."""
+    """Return the share of the time for each kind of operation, largest first."""
     names = {
         f"{kernel.__name__}{half}": name
         for kernel, name in KERNELS.items()
@@ -115,7 +117,9 @@ def main() -> None:
     """Profile training steps, and print a table for each size and type."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=["mini", "small"], choices=SIZES)
-    parser.add_argument("--text", type=Path, default=SAMPLE, help="raw text, a paragraph a line")
+    parser.add_argument(
+        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
+    )
     parser.add_argument("--words", type=int, default=8000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="JSON file to write")

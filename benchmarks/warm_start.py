@@ -1,10 +1,10 @@
-"""Distance of vectors from those with a carried state, for sentences that start from zeros and from the start state.
+"""Distance of vectors from a reference with carried state, if sentences start with zeros or with the start state.
 
-The model was trained with its state carried from sentence to sentence. The reference processes the sentences of a text
-one after the other, with both boundaries, and starts each with the state after the one before, like the programs that
-trained such models; the other two start every sentence independently. The influence of the start decreases with the
-number of words that a direction has processed, its position: the forward half of a vector has position 1 in the first
-word of its sentence, the backward half in the last.
+The model was trained with its state carried from sentence to sentence. The reference does the same: it processes each
+sentence with both boundaries, and starts it with the state after the previous one. The two others start every sentence
+independently. The effect of the start decreases with the number of words that a direction has processed. This number is
+the position: the forward half of a vector has position 1 in the first word of a sentence, the backward half in the
+last.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Sentence = Sequence[str]
 
 
 def read_texts(path: Path) -> list[list[list[str]]]:
-    """Read a text with a sentence a line; or, from a .json file, several texts as lists of sentences, the format of the
-    test data of bilm-tf and AllenNLP."""
+    """Read a text with one sentence per line. A .json file has several texts as lists of sentences, like the test data
+    of bilm-tf and AllenNLP."""
     if path.suffix == ".json":
         return [
             [sentence.split() for sentence in text] for text in json.loads(path.read_text("utf8"))
@@ -41,16 +41,17 @@ def read_texts(path: Path) -> list[list[list[str]]]:
 def run(
     bilm: BiLM, sentence: Sentence, state: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Return (n, 2, L, P) layers 1 to L of each direction, by position, and the state after the closing boundary."""
+    """Return (n, 2, L, P), the layers 1 to L of each direction by position, and the state after the closing
+    boundary."""
     rows = {word: row for row, word in enumerate(dict.fromkeys(sentence))}
-    places = np.array([rows[word] for word in sentence], dtype=np.int64)
-    output = bilm(bilm.token_ids(list(rows)), places, [len(sentence)], state, closing=True)
+    words = np.array([rows[word] for word in sentence], dtype=np.int64)
+    output = bilm(bilm.token_ids(list(rows)), words, [len(sentence)], state, closing=True)
     forward, backward = output.layers[1:].chunk(2, dim=2)
     return torch.stack([forward, backward.flip(1)], 1).permute(2, 1, 0, 3), output.state
 
 
 class Distances:
-    """Squared distances from the reference and squares of the reference, summed by position."""
+    """Sums of squared distances from the reference and of squares of the reference, for each position."""
 
     def __init__(self) -> None:
         self._sums: dict[int, list[float]] = {}
@@ -64,7 +65,7 @@ class Distances:
             sums[:] = [total + square for total, square in zip(sums, pair, strict=True)]
 
     def at(self, position: int | None = None) -> float:
-        """Return the root mean square distance, divided by that of the reference; None: over all positions."""
+        """Return the root mean square distance, relative to that of the reference; None: over all positions."""
         chosen = self._sums.values() if position is None else [self._sums[position]]
         distance, reference = map(sum, zip(*chosen, strict=True))
         return math.sqrt(distance / reference)
@@ -73,7 +74,7 @@ class Distances:
 def measure(
     bilm: BiLM, start: StartState, texts: Sequence[Sequence[Sentence]]
 ) -> dict[str, Distances]:
-    """Measure all sentences but the first ones of each text, for which the reference has hardly any state to carry."""
+    """Measure all sentences except the first ones of each text, for which the reference has no carried state yet."""
     distances = {"zero": Distances(), "warm": Distances()}
     starts = {"zero": None, "warm": start.for_batch(1, bilm.device)}
     for text in texts:
@@ -92,16 +93,16 @@ def main() -> None:
     parser.add_argument(
         "text",
         type=Path,
-        help="a sentence a line, or .json; another text than that of the start state",
+        help="text with one sentence per line, or .json; not the text of the start state",
     )
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     weights = Weights.load(args.weights)
     if weights.start_state is None:
-        parser.error(f"{args.weights} has no start state: convert it with --warm")
+        parser.error(f"{args.weights} has no start state: convert the model with --warm")
     texts = read_texts(args.text)
     if not any(len(text) > BURN_IN for text in texts):
-        parser.error(f"{args.text}: no text of more than {BURN_IN} sentences")
+        parser.error(f"{args.text} has no text with more than {BURN_IN} sentences")
     distances = measure(weights.build_bilm(), weights.start_state, texts)
     counted = [sentence for text in texts for sentence in text[BURN_IN:]]
     report(args, weights, counted, distances)

@@ -1,10 +1,10 @@
-"""Build the wheels of all platforms on one machine, from the source distribution, with the cross compiler ziglang.
+"""Build the wheels for all platforms on one machine, from the source distribution, with the cross compiler ziglang.
 
     python -m pip install build ziglang
     python -m build --sdist
     python scripts/build_wheels.py dist/spacy_elmo-*.tar.gz dist
 
-The part in C uses nothing of Python, so a wheel needs a compiler for its platform and no Python of it.
+The C code does not use Python's C API, so a wheel needs only a compiler for its platform, not a Python for it.
 """
 
 import argparse
@@ -21,8 +21,8 @@ TARGETS = {
     "macosx_11_0_arm64": "aarch64-macos.11.0",
     "win_amd64": "x86_64-windows-gnu",
 }
-"""The platform in the name of a wheel -> the target of the compiler. Macs with Intel are missing, because PyTorch no
-longer has wheels for them."""
+"""Mapping from the platform in the name of a wheel to the target of the compiler. Intel Macs are missing, because
+PyTorch no longer has wheels for them."""
 
 
 def build(source: Path, platform: str, out: Path) -> None:
@@ -31,13 +31,13 @@ def build(source: Path, platform: str, out: Path) -> None:
     Args:
         source: the source distribution.
         platform: a key of `TARGETS`.
-        out: the folder that receives the wheel.
+        out: folder for the wheel.
 
     Raises:
         subprocess.CalledProcessError: the build failed.
-        FileNotFoundError: the C files were not compiled, so the wheel is one without them.
+        FileNotFoundError: the C files were not compiled, so there is no wheel for the platform.
     """
-    # -s: without symbols for a debugger, which are most of the library.
+    # -s leaves out the debug symbols, which are most of the library.
     compiler = f"{Path(ziglang.__file__).with_name('zig')} cc -target {TARGETS[platform]} -s"
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", str(out),
@@ -45,18 +45,20 @@ def build(source: Path, platform: str, out: Path) -> None:
         env={**os.environ, "CC": compiler}, check=True,
     )  # fmt: skip
     if not any(out.glob(f"*-{platform}.whl")):
-        raise FileNotFoundError(f"no wheel for {platform} in {out}: `{compiler}` did not compile")
+        raise FileNotFoundError(
+            f"There is no wheel for {platform} in {out}: `{compiler}` could not compile the C files"
+        )
 
 
 def main() -> None:
-    """Build all wheels, or those that are named."""
+    """Build all wheels, or the wheels of the platforms on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=Path, metavar="SDIST")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help=", ".join(TARGETS))
     args = parser.parse_args()
     if unknown := set(args.platforms) - set(TARGETS):
-        parser.error(f"{', '.join(sorted(unknown))}: expected {', '.join(TARGETS)}")
+        parser.error(f"unknown platform {', '.join(sorted(unknown))}: use {', '.join(TARGETS)}")
     for platform in args.platforms or TARGETS:
         build(args.source, platform, args.out)
 

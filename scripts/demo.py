@@ -1,9 +1,10 @@
-"""A demonstration of ELMo vectors in a few minutes on a CPU, with the sample corpus alone.
+"""A demonstration of ELMo vectors with the sample corpus, which takes a few minutes on a CPU.
 
     python scripts/demo.py
 
-First: words with several senses, and the places in the sample text with the most similar vectors of these words.
-Then: NER trained with and without the biLM's vectors, on names that the test part does not share.
+The first part shows words with several senses, and where the sample text uses the same word with the most similar
+vector. The second part trains NER with and without the biLM's vectors. The names of the test part do not occur in the
+training part.
 """
 
 import contextlib
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def show_neighbours() -> None:
-    """Print the nearest occurrences of each query's word in the sample text."""
+    """Print the occurrences in the sample text that are most similar to the word of each query."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     text = list(read_passages(str(SAMPLE / "pretrain-en")))
@@ -84,7 +85,7 @@ def compare_ner() -> None:
                 "paths.dev": str(data / "sample-dev.spacy"),
                 "training.max_steps": STEPS,
             }
-            # The output of each training is hidden: the demo prints the scores of both side by side.
+            # Hide the output of the trainings. The demo prints both scores in one table.
             with contextlib.redirect_stdout(io.StringIO()):
                 train(
                     ROOT / "configs" / f"{config}.cfg",

@@ -1,8 +1,8 @@
-"""Hooks of mkdocs: the pages of the site that are made of other files, and links to files that are no pages.
+"""Hooks of mkdocs, which make pages of files outside `docs` and change links to files of the repository.
 
-The pages in `docs` link to files of the repository, so that they can be read there. In the site these links lead to the
-page that is made of the file; or to the file in the repository, if the environment names its address (`SOURCE_URL`);
-otherwise their text alone is left.
+The pages in `docs` link to files of the repository, for readers of the repository. In the site, such a link leads to
+the page that is made of the file. If there is none, the link leads to the file in the repository, whose address is the
+environment variable `SOURCE_URL`; without this variable, only the text of the link is kept.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parent.parent
 SOURCE_URL = os.environ.get("SOURCE_URL", "").rstrip("/")
 _REPORTS = sorted(path.parent.name for path in (ROOT / "evidence" / "report").glob("*/report.md"))
-"""The sizes of the evidence whose reports are pages of the site."""
+"""The sizes of the evidence. The reports of each are pages of the site."""
 _PROJECTS = ("compare", "language", "treebank")
-"""The projects to clone whose READMEs are pages of the site."""
+"""The spaCy projects. The README of each is a page of the site."""
 _COPIES = {
     "evidence/README.md": "evidence/index.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
@@ -42,7 +42,7 @@ _COPIES = {
     "notebooks/first_steps.ipynb": "notebooks/first_steps.md",
     "notebooks/ner.ipynb": "notebooks/ner.md",
 }
-"""File in the repository -> page or file of the site."""
+"""Mapping from files in the repository to pages or files of the site."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -61,7 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Change the links to files of the repository."""
+    """Return a page with changed links to files of the repository."""
     sources = {target: source for source, target in _COPIES.items()}
     here = PurePosixPath(sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
 
@@ -75,13 +75,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = target or source.removeprefix("docs/")
         if files.get_file_from_path(target) is None:
             return f"[{text}]({SOURCE_URL}/{source})" if SOURCE_URL else text
-        # In the repository, links are named by their files.
+        # The text of such a link is the name of the file. The site shows the title of the page instead.
         if re.fullmatch(r"\w+\.md", text) and (title := _title(ROOT / source)):
             text = title
         relative = os.path.relpath(target, PurePosixPath(page.file.src_uri).parent)
         return f"{mark}[{text}]({relative}{'#' * bool(anchor)}{anchor})"
 
-    # Code keeps what looks like a link.
+    # In code, text that looks like a link is not changed.
     parts = re.split(r"(^```.*?^```|`[^`\n]*`)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.startswith("`") else _LINK.sub(link, part) for part in parts)
 
@@ -134,7 +134,7 @@ def _cell(text: str | None) -> str:
 
 
 def notebook_page(notebook: dict[str, Any]) -> str:
-    """Return a notebook as Markdown, with the text that its cells have printed."""
+    """Return a notebook as Markdown, with the text output of its cells."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

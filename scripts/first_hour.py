@@ -1,10 +1,10 @@
-"""The first hour of a user: from the wheel to a packaged pipeline that is installed elsewhere, with times.
+"""The first hour of a user: install the wheel, train and package a pipeline, install it elsewhere. Times are printed.
 
     python scripts/first_hour.py dist/spacy_elmo-*.whl
     python scripts/first_hour.py dist/spacy_elmo-*.whl --python python3.13 --requirement torch==2.13.0 --expect none
 
-Everything happens in a folder that is removed at the end, with two environments: one that trains and one that has only
-the finished package. Packages that PYTHONPATH names count as installed in both.
+All steps run in a temporary folder with two environments. One trains the pipeline, the other has only the finished
+package. Packages on PYTHONPATH count as installed in both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ print("compiled" if library() else "none")
 
 
 class Transcript:
-    """The steps of a user in a folder, printed with their output and their times."""
+    """The steps of a user in a folder. Commands and their output are printed, and times are stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class Transcript:
         """Run Python with arguments, print the command and the last lines of its output, and return the output.
 
         Raises:
-            SystemExit: the command fails.
+            SystemExit: the command has failed.
         """
         print(f"\n$ {shlex.join(['python', *arguments])}", flush=True)
         start = time.monotonic()
@@ -60,11 +60,11 @@ class Transcript:
         lines = done.stdout.rstrip().splitlines()
         print("\n".join(lines[-show:] if show and not done.returncode else lines), flush=True)
         if done.returncode:
-            raise SystemExit(f"{name}: exit code {done.returncode}")
+            raise SystemExit(f"The step {name!r} failed with exit code {done.returncode}")
         return done.stdout
 
     def environment(self, name: str, python: str) -> Path:
-        """Make an environment, and return its Python."""
+        """Create a virtual environment, and return the path of its Python."""
         self.step(f"environment {name}", python, "-m", "venv", name)
         folder = self.folder / name
         return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
@@ -73,10 +73,10 @@ class Transcript:
 def first_hour(
     folder: Path, wheel: Path, python: str, requirements: list[str], expected: str | None
 ) -> list[tuple[str, float]]:
-    """Go from a wheel to a prediction of an installed package, and return the times of the steps, in seconds.
+    """Run all steps from the wheel to a prediction of an installed package. Return their times in seconds.
 
     Raises:
-        SystemExit: a step fails, or the compiled part is not as expected.
+        SystemExit: a step has failed, or the compiled part is not the expected one.
     """
     run = Transcript(folder)
     here = run.environment("here", python)
@@ -84,7 +84,7 @@ def first_hour(
     run.step("pip install of the wheel", here, *pip, *requirements, str(wheel), "build", show=3)
     found = run.step("compiled part", here, "-c", COMPILED).strip()
     if expected not in (None, found):
-        raise SystemExit(f"The compiled part is {found!r}; expected {expected!r}")
+        raise SystemExit(f"The compiled part is {found!r}, but --expect is {expected!r}")
 
     elmo = ("-m", "spacy", "elmo")
     run.step("init-config", here, *elmo, "init-config", "ner.cfg", "--lang", "en", "-p", "ner")
@@ -105,7 +105,7 @@ def first_hour(
     (packaged,) = (folder / "packages").rglob("*.whl")
     finished = folder / packaged.name
     packaged.replace(finished)
-    # The wheel of spacy-elmo is named because no index has it before it is published.
+    # The wheel of spacy-elmo is installed from its file, because no index has it before it is published.
     both = (str(wheel), str(finished))
     run.step("pip install of the package", elsewhere, *pip, *requirements, *both, show=3)
     run.step("predict", elsewhere, "-c", PREDICT)
@@ -118,14 +118,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("wheel", type=Path, help="wheel of spacy-elmo")
-    parser.add_argument("--python", default=sys.executable, help="the Python of the environments")
     parser.add_argument(
-        "--requirement", action="append", default=[], help="pip installs it as well; repeatable"
+        "--python", default=sys.executable, help="Python with which the environments are created"
+    )
+    parser.add_argument(
+        "--requirement",
+        action="append",
+        default=[],
+        help="another requirement to install; repeatable",
     )
     parser.add_argument(
         "--expect",
         choices=("compiled", "none"),
-        help="fail unless the wheel has this compiled part on this machine",
+        help="fail if the wheel's compiled part on this machine is not this",
     )
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"

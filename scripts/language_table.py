@@ -1,9 +1,9 @@
 """Write the tables of docs/languages.md from the cards of the packages in models/ and from the reports of the evidence.
 
-    python -m scripts.language_table            # writes them
-    python -m scripts.language_table --check    # is an error if the page has others
+    python -m scripts.language_table            # writes the tables
+    python -m scripts.language_table --check    # fails if the page has other tables
 
-A table has the columns that at least one model has a figure for.
+A table has only columns for which at least one model has a value.
 """
 
 import json
@@ -17,30 +17,33 @@ from spacy_elmo.bilm.weights import Weights
 
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (
-    "Perplexity of held-out text of the same sources, with `<UNK>` as one class (`python benchmarks/kneser_ney.py`)."
-    " The card of a model has the perplexity of the first 50,000 words of that text."
+    "Perplexity is measured on held-out text of the same sources, with `<UNK>` as one class"
+    " (`python benchmarks/kneser_ney.py`). Each model card has the perplexity of the first 50,000 words of this text."
 )
 _SCORES = (
-    "Test scores: hash embeddings (baseline), with floret vectors of the same text, with ELMo, with both; ± standard"
-    " deviation (seeds). The last column is the share of the baseline's errors that ELMo removes."
+    "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The"
+    " cells show test score ± standard deviation (number of seeds). The last column is the percentage of the"
+    " baseline's errors that ELMo removes."
 )
-_TASKS = {"ner": "fewer errors in names", "tagger": "fewer errors in tags"}
-"""Component of a row of a report -> the column of the table of choice."""
+_TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
+"""Mapping from the component in a row of a report to a column of the table `choice`."""
 
 
 def model_row(weights: Path, report: Path) -> Row:
-    """Return the facts of a packaged model.
+    """Return the row of a packaged model in the first table.
 
     Args:
-        weights: its file.
-        report: the folder of the evidence of its language; `kneser_ney.json` in it counts if it is of this model.
+        weights: the weights file of the model.
+        report: folder of the evidence for its language. Its file `kneser_ney.json` is used if it names this model.
     """
     card = Weights.load_card(weights)
     row = {
         "model": f"[{weights.stem}](../models/{weights.parts[-3]})",
         "language": language_name(card["language"]),
         "size": f"{weights.stat().st_size / 1e6:.1f} MB",
-        "words read": f"{card['tokens_seen'] / 1e6:.0f} million" if "tokens_seen" in card else "",
+        "training words": f"{card['tokens_seen'] / 1e6:.0f} million"
+        if "tokens_seen" in card
+        else "",
         "licence": card["licence"],
     }
     measured = report / "kneser_ney.json"
@@ -58,12 +61,12 @@ def model_row(weights: Path, report: Path) -> Row:
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language: `grc` is Ancient Greek."""
+    """Return the English name of a language, such as Ancient Greek for `grc`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", spacy.util.get_lang_class(code).__name__)
 
 
 def score_rows(report: Path, language: str) -> list[Row]:
-    """Return the rows of the first table of a report of the evidence; none if there is no report."""
+    """Return the rows of the first table in a report of the evidence; an empty list if there is no report."""
     page = report / "report.md"
     if not page.is_file():
         return []
@@ -83,7 +86,7 @@ def _cells(line: str) -> list[str]:
 
 
 def choice(models: Path, reports: Path) -> str:
-    """Return the table from which a reader chooses: what to install, and what to expect of it."""
+    """Return the table by which readers choose a model: the command that installs it, and the gains to expect."""
     rows: list[Row] = []
     for file in sorted(models.glob("*/*/*.safetensors")):
         code = Weights.load_card(file)["language"]
@@ -105,7 +108,7 @@ def choice(models: Path, reports: Path) -> str:
 
 
 def tables(models: Path, reports: Path) -> str:
-    """Return the tables of all figures."""
+    """Return the tables with all results."""
     files = sorted(models.glob("*/*/*.safetensors"))
     if not files:
         return _NONE
@@ -127,7 +130,7 @@ def tables(models: Path, reports: Path) -> str:
 
 
 def main() -> None:
-    """Write the page, or compare it."""
+    """Write the tables into the page, or check that it has them."""
     for name, content in (("choice", choice), ("models", tables)):
         written = content(ROOT / "models", ROOT / "evidence" / "report")
         renew(ROOT / "docs" / "languages.md", name, written, __doc__)

@@ -1,8 +1,8 @@
-"""Write corpus/sample from the grammar in scripts/sample_grammar: the same bytes at every run.
+"""Write corpus/sample from the grammar in scripts/sample_grammar. Every run writes the same bytes.
 
     python scripts/make_sample.py [OUT_DIR]
 
-The notation of the grammar is explained in scripts/sample_grammar/README.md.
+scripts/sample_grammar/README.md explains the notation of the grammar.
 """
 
 import random
@@ -22,30 +22,32 @@ TREEBANK = {"train": 200, "dev": 50, "test": 50}
 SLOT = re.compile(r"\{(@?)([\w.]+)\}")
 
 Rules = dict[str, list[str]]
-# A text and its entity type, empty outside entities; or a word and its tag.
+# A text and its entity type, which is empty outside entities; or a word and its tag.
 Tagged = tuple[str, str]
 
 
 def read_rules(path: Path) -> Rules:
-    """Read the rules of a grammar file: name -> phrases."""
+    """Read the rules of a grammar file. The result maps the name of a rule to its phrases."""
     rules: Rules = {}
     name = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("[") and line.endswith("]"):
             name = line[1:-1]
             if name in rules:
-                raise ValueError(f"{path}:{number}: the rule [{name}] is there twice; join the two")
+                raise ValueError(f"{path}:{number}: the rule [{name}] occurs twice; join both")
             rules[name] = []
         elif line and not line.startswith("#"):
             if name is None:
-                raise ValueError(f"{path}:{number}: a phrase before the first [rule]: {line!r}")
+                raise ValueError(
+                    f"{path}:{number}: the phrase {line!r} is before the first [rule]; move it into a rule"
+                )
             rules[name].append(line)
     return rules
 
 
 @dataclass
 class Expander:
-    """A generator of text: it draws phrases from rules and fills their slots."""
+    """Generator of text, which draws phrases from rules and fills their slots."""
 
     rules: Rules
     rng: random.Random
@@ -54,15 +56,17 @@ class Expander:
     written: set[str] = field(default_factory=set)
 
     def draw(self, name: str) -> str:
-        """Draw a phrase of the rule, slots unfilled; none is drawn again before all have been drawn."""
+        """Draw a phrase of a rule, without filling its slots. All phrases are drawn once before one is drawn again."""
         if not self.bags.get(name):
             if name not in self.rules:
-                raise ValueError(f"no rule [{name}] for {{{name}}}; there are {sorted(self.rules)}")
+                raise ValueError(
+                    f"no rule [{name}] for {{{name}}}; the rules are {sorted(self.rules)}"
+                )
             self.bags[name] = self.rng.sample(self.rules[name], len(self.rules[name]))
         return self.bags[name].pop()
 
     def pieces(self, text: str, entity: str = "") -> Iterator[Tagged]:
-        """Fill the slots of a text, and split it where the entity type changes."""
+        """Fill the slots of a text, and split the text where the entity type changes."""
         start = 0
         for slot in SLOT.finditer(text):
             yield text[start : slot.start()], entity
@@ -72,7 +76,7 @@ class Expander:
 
     def _fill(self, name: str, bind: bool, entity: str) -> Iterator[Tagged]:
         kind = name.split(".")[0]
-        # The outermost entity counts: the place inside a university's name is part of the university.
+        # The outermost entity counts: a place inside the name of a university is part of the university.
         entity = entity or (kind if kind.isupper() else "")
         if not bind:
             yield from self.pieces(self.draw(name), entity)
@@ -82,18 +86,18 @@ class Expander:
         yield self.bound[name], entity
 
     def sentence(self, name: str) -> list[Tagged]:
-        """Generate a sentence of the rule that has not been generated before."""
+        """Generate a sentence from a rule that was not generated before."""
         for _ in range(1000):
             pieces = [piece for piece in self.pieces(self.draw(name)) if piece[0]]
             text = "".join(part for part, _ in pieces)
             if text not in self.written:
                 self.written.add(text)
                 return pieces
-        raise ValueError(f"the rule [{name}] has no new sentence left; give it more phrases")
+        raise ValueError(f"the rule [{name}] generates no new sentence; add phrases to it")
 
 
 def capitalised(text: str) -> str:
-    """Return the text with its first letter in upper case, also after quotation marks."""
+    """Return the text with its first letter in upper case, even if quotation marks come before it."""
     return re.sub(r"[a-zA-Z]", lambda letter: letter[0].upper(), text, count=1)
 
 
@@ -111,7 +115,7 @@ def document(topic: Expander) -> list[str]:
 
 
 def raw_text(rng: random.Random, sentences: int) -> str:
-    """Generate at least so many sentences of all topics: a line is a paragraph, an empty line ends a document."""
+    """Generate at least `sentences` sentences of all topics. A line is a paragraph; an empty line ends a document."""
     words = read_rules(GRAMMAR / "raw" / "words.txt")
     paths = sorted(path for path in (GRAMMAR / "raw").glob("*.txt") if path.stem != "words")
     topics = [Expander({**words, **read_rules(path)}, rng) for path in paths]
@@ -129,7 +133,7 @@ def tagged(pieces: list[Tagged]) -> list[Tagged]:
     inside = False
     for text, entity in pieces:
         for word in text.split():
-            # An article in front is no part of the name.
+            # An article before the name is not part of it.
             if not entity or (word == "the" and not inside):
                 rows.append((word, "O"))
             else:
@@ -140,7 +144,8 @@ def tagged(pieces: list[Tagged]) -> list[Tagged]:
 
 
 def ner_sentences(rng: random.Random, path: Path, count: int) -> list[str]:
-    """Generate `count` annotated sentences, a line per token: every one without a name, and others with names."""
+    """Generate `count` annotated sentences with a line per token. All sentences of the rule `plain`, which have no
+    names, are among them."""
     grammar = Expander(read_rules(path), rng)
     plain = len(grammar.rules["plain"])
     names = ["plain"] * plain + ["sentence"] * (count - plain)
@@ -151,7 +156,7 @@ def ner_sentences(rng: random.Random, path: Path, count: int) -> list[str]:
 
 def make_sample(out: Path) -> None:
     """Write the sample in the layout of a data folder: pretrain-en/train-*, {ner,pos}/NAME-{train,dev,test}.*."""
-    # Each part has a generator of its own, so a change to one leaves the others alone.
+    # Each part has its own generator, so a change of one part does not change the others.
     train_and_dev = ner_sentences(random.Random(SEED), GRAMMAR / "ner_train.txt", TRAIN + DEV)
     test = ner_sentences(random.Random(SEED), GRAMMAR / "ner_test.txt", TEST)
     texts = {
@@ -166,7 +171,7 @@ def make_sample(out: Path) -> None:
     for name, text in texts.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Bytes, so that line ends are the same on every system.
+        # Written as bytes, so that line ends are the same on every system.
         path.write_bytes(text.encode("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""A page of the docs with a part that a program writes, between the marks <!-- NAME --> and <!-- /NAME -->."""
+"""Functions for pages of the docs in which a program writes a part, between <!-- NAME --> and <!-- /NAME -->."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ Row = Mapping[str, str]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return rows as a table in Markdown, without the columns that none of them fills."""
+    """Return rows as a table in Markdown. Columns that are empty in all rows are left out."""
     columns = list(dict.fromkeys(name for row in rows for name, cell in row.items() if cell))
     lines = [columns, ["---"] * len(columns)]
     lines += [[row.get(name, "") for name in columns] for row in rows]
@@ -18,36 +18,36 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def renewed(page: str, name: str, content: str) -> str:
-    """Return a page with other content between its marks.
+    """Return a page with new content between the marks of a name.
 
     Raises:
         ValueError: the page has no marks of this name.
     """
-    place = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-    if not place.search(page):
-        raise ValueError(f"The page has no <!-- {name} --> and <!-- /{name} -->")
-    return place.sub(lambda marks: f"{marks[1]}\n{content}\n{marks[2]}", page)
+    marked = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+    if not marked.search(page):
+        raise ValueError(f"The page has no marks <!-- {name} --> and <!-- /{name} -->: add them")
+    return marked.sub(lambda marks: f"{marks[1]}\n{content}\n{marks[2]}", page)
 
 
 def renew(page: Path, name: str, content: str, description: str) -> None:
-    """Write the part of a page; with `--check` on the command line, compare it and write nothing.
+    """Write the marked part of a page. With `--check` on the command line, compare it instead.
 
     Args:
-        description: the docstring of the program, whose command line this is.
+        description: the docstring of the calling program, for its `--help`.
 
     Raises:
-        SystemExit: `--check` was given, and the page has another part.
+        SystemExit: `--check` was given, and the part of the page is different.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and fail if the page is different"
+    )
     args = parser.parse_args()
     before = page.read_text("utf8")
     after = renewed(before, name, content)
     if args.check and after != before:
-        raise SystemExit(
-            f"{page} has other tables: python -m scripts.{Path(parser.prog).stem} writes them"
-        )
+        raise SystemExit(f"{page} is out of date: run python -m scripts.{Path(parser.prog).stem}")
     if not args.check:
         page.write_text(after, "utf8")

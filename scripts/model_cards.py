@@ -1,7 +1,7 @@
-"""Write the README of each package in models/ from its weights and from models/cards, without the weights themselves.
+"""Write the README of each package in models/ from the card of its weights and from models/cards.
 
-python -m scripts.model_cards            # writes them
-python -m scripts.model_cards --check    # is an error if one is different
+python -m scripts.model_cards            # writes the files
+python -m scripts.model_cards --check    # fails if a file is different
 """
 
 import argparse
@@ -14,7 +14,7 @@ from spacy_elmo.text.json_object import read_json_object
 
 
 def cards(models: Path) -> dict[Path, str]:
-    """Return the content of each README by its path, as `spacy elmo package --card` writes it."""
+    """Return the content of each README by its path. It is the same that `spacy elmo package --card` writes."""
     written = {}
     for file in sorted(models.glob("*/*/*.safetensors")):
         weights = Weights.load(file)
@@ -25,17 +25,19 @@ def cards(models: Path) -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the files, or compare them."""
+    """Write the files, or check that they are up to date."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and fail if a file is different"
+    )
     args = parser.parse_args()
     for path, content in cards(ROOT / "models").items():
         if not args.check:
             path.write_text(content, "utf8")
         elif path.read_text("utf8") != content:
-            raise SystemExit(f"{path} is different: python -m scripts.model_cards writes it")
+            raise SystemExit(f"{path} is out of date: run python -m scripts.model_cards")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Held-out perplexity of weights by the source of the text, for a model card.
+"""Held-out perplexity of weights for each source of the text, for a model card.
 
     python scripts/perplexity_by_domain.py model-best.safetensors heldout.txt heldout-documents.tsv --tokenized
 
-The documents of the text are divided by blank lines. The table has a row for each of them, in their order, and a
-column `source`; its first line names the columns. Prints a Markdown table, the largest source first.
+Blank lines separate the documents of the text. The .tsv file has a header and a row for each document, in the same
+order, with a column `source`. The program prints a Markdown table, largest source first.
 """
 
 import argparse
@@ -21,15 +21,17 @@ def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
     """Read the documents of each source.
 
     Raises:
-        ValueError: the table has no column `source`, or its rows are not as many as the documents.
+        ValueError: the table has no column `source`, or the numbers of rows and documents differ.
     """
     documents = [part for part in text.read_text(encoding="utf8").split("\n\n") if part.strip()]
     with table.open(encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     if any("source" not in row for row in rows):
-        raise ValueError(f"{table}: no column 'source', only {', '.join(rows[0])}")
+        raise ValueError(f"{table} has no column 'source', only {', '.join(rows[0])}")
     if len(rows) != len(documents):
-        raise ValueError(f"{table} has {len(rows)} rows, {text} {len(documents)} documents")
+        raise ValueError(
+            f"{table} has {len(rows)} rows, but {text} has {len(documents)} documents; a row is needed for each"
+        )
     sources = defaultdict(list)
     for row, document in zip(rows, documents, strict=True):
         sources[row["source"]].append(document)
@@ -39,7 +41,7 @@ def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
 def by_source(
     weights: Weights, sources: dict[str, list[str]], settings: Prepare
 ) -> dict[str, Perplexity]:
-    """Compute the perplexity of each source, largest first, and of "all" together."""
+    """Compute the perplexity of each source, largest source first, and of all text under the key "all"."""
     size, total = len(weights.vocabulary), NOTHING
     scores = {}
     with TemporaryDirectory() as folder:
@@ -54,16 +56,20 @@ def by_source(
 
 
 def main() -> None:
-    """Score the sources and print the table."""
+    """Compute the perplexities and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("weights", type=Path)
     parser.add_argument(
-        "text", type=Path, help="held-out text, plain, blank lines between documents"
+        "text", type=Path, help="held-out plain text with blank lines between documents"
     )
-    parser.add_argument("documents", type=Path, help="table (.tsv) with a column `source`")
-    parser.add_argument("--tokenized", action="store_true", help="a sentence of words a line")
+    parser.add_argument("documents", type=Path, help=".tsv file with a column `source`")
+    parser.add_argument(
+        "--tokenized",
+        action="store_true",
+        help="the text has one sentence per line, with spaces between words",
+    )
     args = parser.parse_args()
     weights = Weights.load(args.weights)
     settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)

@@ -1,4 +1,4 @@
-"""Write the components' blocks, as `init-config` makes them, into docs/quickstart.html.
+"""Write the config blocks of components into docs/quickstart.html, the same that `init-config` writes.
 
 python scripts/quickstart_blocks.py
 """
@@ -23,7 +23,7 @@ SCRIPT = re.compile(r'(<script type="application/json" id="blocks">\n).*?(\n</sc
 
 
 def blocks() -> str:
-    """Return the JSON of the page: the default weights, and of each component a title and the text of its blocks."""
+    """Return the JSON for the page: the default weights, and for each component a title and the text of its blocks."""
     components = {name: {"title": _title(name)} for name in COMPONENTS}
     for optimize in ("efficiency", "accuracy"):
         nlp = spacy.blank("en")
@@ -32,7 +32,7 @@ def blocks() -> str:
         for name in COMPONENTS:
             block = Config({"components": {name: nlp.config["components"][name]}}).to_str()
             components[name][optimize] = block.removeprefix("[components]").strip()
-    # No tag of HTML may be seen in the text.
+    # The text must not contain an HTML tag.
     content = {"weights": DEFAULT_WEIGHTS, "components": components}
     return json.dumps(content, indent=1).replace("<", "\\u003c")
 
@@ -44,7 +44,7 @@ def _title(name: str) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with the present blocks."""
+    """Return the page with the current blocks."""
     content = blocks()
     return SCRIPT.sub(lambda found: found[1] + content + found[2], text)
 

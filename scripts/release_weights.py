@@ -1,10 +1,10 @@
-"""Prepare the weights of a run for shipping: round them to float16, and score these on the whole held-out text.
+"""Make a bundled weights file of a run: round the weights to float16, and score them on all held-out text.
 
     python scripts/release_weights.py runs/base en_base_v1 models/cards/en.json
 
-Writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card beside it. The name must be new: a bundled
-name never changes its meaning. The head is rounded to 8 significant bits, those of bfloat16, because a wheel is
-compressed: that makes it a sixth smaller, and the score is that of the rounded head.
+The program writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card. The name must be new, because
+a bundled name never changes its meaning. The head is rounded to 8 significant bits, as many as in bfloat16, which makes
+a compressed wheel a sixth smaller. The scores are those of the rounded weights.
 """
 
 import argparse
@@ -32,21 +32,21 @@ def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
     """Write the bundled file of a run's best model.
 
     Args:
-        card: JSON file with more fields of its card: licence, author, corpus, sources.
+        card: JSON file with further fields of the card: licence, author, corpus, sources.
 
     Returns:
-        The file, and the held-out perplexity of its rounded weights.
+        The path of the file, and the held-out perplexity of its rounded weights.
 
     Raises:
-        FileExistsError: there is a file of this name.
+        FileExistsError: there is already a file of this name.
     """
     out = FOLDER / f"{name}.safetensors"
     if out.exists():
         raise FileExistsError(
-            f"{out} exists, and a bundled name keeps its meaning: choose a new one"
+            f"{out} exists, and a bundled name must not change its meaning: choose a new name"
         )
     best = Weights.load(run / "model-best.safetensors")
-    # The score is that of the rounded weights, because users get these.
+    # The scores are those of the rounded weights, because users get these.
     rounded = {
         key: shorten(tensor.half()) if key.startswith("head.") else tensor.half()
         for key, tensor in best.tensors.items()
@@ -69,8 +69,9 @@ def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
 
 
 def shorten(tensor: Tensor, bits: int = 3) -> Tensor:
-    """Return float16 numbers whose last `bits` of 10 are zero, rounded to the nearest ones."""
-    # In sign and magnitude, half of the last bit that stays is added to the magnitude by an addition of integers.
+    """Round float16 numbers so that the last `bits` of their 10 fraction bits are zero."""
+    # A float16 is stored as sign and magnitude, so adding an integer to its bits rounds the magnitude, whatever its
+    # sign.
     numbers = tensor.contiguous().view(torch.int16)
     return ((numbers + (1 << (bits - 1))) >> bits << bits).view(torch.float16)
 
@@ -82,7 +83,7 @@ def main() -> None:
     )
     parser.add_argument("run", type=Path, help="folder of a pretraining run")
     parser.add_argument("name", help="name of the bundled model, with its version: en_base_v1")
-    parser.add_argument("card", type=Path, help="JSON file with more fields of its card")
+    parser.add_argument("card", type=Path, help="JSON file with further fields of its card")
     args = parser.parse_args()
     out, scores = release(args.run, args.name, args.card)
     msg.table(dataclasses.asdict(scores))

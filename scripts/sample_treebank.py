@@ -1,7 +1,7 @@
 """The treebank of the sample corpus: short sentences with parts of speech, morphology, lemmas and dependencies.
 
-The form of every word follows from its place in the sentence, so that the annotation is right by construction. It uses
-the tags, features and relations of Universal Dependencies, and the tags of the Penn Treebank.
+A sentence and its annotation are generated together, so the annotation is always correct. It uses the tags, features
+and relations of Universal Dependencies, and the tags of the Penn Treebank.
 """
 
 import random
@@ -15,7 +15,7 @@ WITHOUT = [("wait", "waited"), ("sleep", "slept"), ("stand", "stood"), ("sing", 
 
 
 class Word(NamedTuple):
-    """A row of CoNLL-U, without its number."""
+    """A row of a CoNLL-U file, without the number of the word."""
 
     form: str
     lemma: str
@@ -23,12 +23,12 @@ class Word(NamedTuple):
     tag: str
     feats: str
     head: int
-    """Distance to the head; 0: the root."""
+    """Distance to the head; 0 for the root."""
     relation: str
 
 
 def noun_phrase(rng: random.Random, relation: str, head: int, plural: bool) -> list[Word]:
-    """Return an article, perhaps an adjective, and a noun, whose head is at the distance `head`."""
+    """Return an article, sometimes an adjective, and a noun. The head of the noun is at the distance `head`."""
     noun = rng.choice(NOUNS)
     form, tag, number = (f"{noun}s", "NNS", "Plur") if plural else (noun, "NN", "Sing")
     adjective = rng.choice(ADJECTIVES) if rng.random() < 0.5 else ""
@@ -41,7 +41,7 @@ def noun_phrase(rng: random.Random, relation: str, head: int, plural: bool) -> l
 
 
 def verb(rng: random.Random, verbs: list[tuple[str, str]], plural: bool) -> Word:
-    """Return a verb in the past or the present, which agrees with its subject."""
+    """Return a verb in the past or present tense that agrees with its subject."""
     lemma, past = rng.choice(verbs)
     if rng.random() < 0.5:
         return Word(past, lemma, "VERB", "VBD", "Mood=Ind|Tense=Past|VerbForm=Fin", 0, "root")
@@ -50,7 +50,7 @@ def verb(rng: random.Random, verbs: list[tuple[str, str]], plural: bool) -> Word
 
 
 def sentence(rng: random.Random) -> list[Word]:
-    """Return a subject, a verb, an object or none, a place or none, and a full stop."""
+    """Return a subject, a verb, sometimes an object, sometimes a place, and a full stop."""
     plural, has_object = rng.random() < 0.5, rng.random() < 0.5
     words = noun_phrase(rng, "nsubj", 1, plural)
     words.append(verb(rng, WITH_OBJECT if has_object else WITHOUT, plural))

@@ -1,4 +1,4 @@
-"""Write the digests of `elmo info --self-test`, after a bundled model was replaced or a sum has got another order.
+"""Write the digests of `elmo info --self-test`. Run it after a change of the bundled models or of the order of a sum.
 
 python -m scripts.self_test_digests
 """
@@ -11,7 +11,7 @@ from spacy_elmo.catalogue.weight_names import bundled_names, find_weights
 
 
 def main() -> None:
-    """Compute all digests by the kernels of this machine."""
+    """Compute all digests with the kernels of this machine, and write the file."""
     networks = dict(small_networks())
     for name in bundled_names():
         bilm = Weights.load(find_weights(name)).build_bilm().prepare_for_inference("float32")

@@ -1,12 +1,12 @@
-"""A quiz of word senses: the share of 120 uses of 30 words whose nearest use has the same sense (quiz.tsv).
+"""A quiz of word senses: how often does the nearest use of a word have the same sense?
 
     python scripts/sense_quiz.py en_base_v1 [-o metrics.json]
 
-Each word has two senses and two uses of each. For every use the program finds the nearest one, by cosine, among
-the other three uses of the word; one of them has the same sense, so chance is a third. It does so twice: with the
-vectors as they are, and without the mean of the word's four uses, which says what they share and not how they differ.
-The quiz was written before the models that it evaluates were trained, and no choice depends on it; the mean was tried
-on SemCor first.
+quiz.tsv has 30 words with two senses each, and two uses of each sense. For each of the 120 uses, the program finds the
+nearest of the other three uses of the word, by cosine. One of them has the same sense, so the chance level is a third.
+The program does this twice: with the vectors themselves, and after subtracting the mean of the word's four uses, which
+does not distinguish senses. The quiz was written before the models that it evaluates were trained, and no choice of
+theirs depends on it. Subtracting the mean was first tested on SemCor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUIZ = Path(__file__).parent.parent / "corpus" / "sample" / "senses" / "quiz.tsv
 
 
 class Use(NamedTuple):
-    """One use of a word in a sentence, with the sense that it has there."""
+    """One use of a word in a sentence, with its sense."""
 
     word: str
     sense: str
@@ -50,9 +50,9 @@ def read_quiz(path: Path = QUIZ) -> list[Use]:
 
 
 def layer_vectors(nlp: Language, uses: list[Use]) -> np.ndarray:
-    """Return (uses, layers, width): each word in its sentence, in the layers that see the context, then their average.
+    """Return (uses, layers, width), the vectors of each word in its sentence: layers 1 and up, then the average of all.
 
-    Layer 0 is left out, because it is the same vector in every sentence.
+    Layer 0 is left out, because it has the same vector for a word in every sentence.
     """
     vectors = []
     for use in uses:
@@ -70,7 +70,7 @@ def indices_by_word(uses: list[Use]) -> list[list[int]]:
 
 
 def without_word_means(vectors: np.ndarray, uses: list[Use]) -> np.ndarray:
-    """Return (uses, layers, width) vectors, each without the mean of those of its word."""
+    """Return (uses, layers, width), the vectors minus the mean vector of their word."""
     relative = np.empty_like(vectors)
     for indices in indices_by_word(uses):
         relative[indices] = vectors[indices] - vectors[indices].mean(axis=0)
@@ -78,7 +78,7 @@ def without_word_means(vectors: np.ndarray, uses: list[Use]) -> np.ndarray:
 
 
 def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
-    """Return the share of uses whose nearest use has the same sense, layer by layer.
+    """Return for each layer the share of uses whose nearest use has the same sense.
 
     Args:
         vectors: (uses, layers, width).
@@ -95,10 +95,10 @@ def accuracies(vectors: np.ndarray, uses: list[Use]) -> list[float]:
 
 
 def main() -> None:
-    """Print the accuracy of each layer, and write it to a file if one is named."""
+    """Print the accuracy of each layer, and write it to a file if `--output` is given."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("source", help="a bundled model, a weights file or a pipeline with elmo")
-    parser.add_argument("-o", "--output", type=Path, help="a JSON file for the figures")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file for the accuracies")
     arguments = parser.parse_args()
     nlp, _ = load_pipeline(arguments.source, lang=None)
     uses = read_quiz()
@@ -108,7 +108,7 @@ def main() -> None:
         "as they are": accuracies(vectors, uses),
         "without the word's mean": accuracies(without_word_means(vectors, uses), uses),
     }
-    print("Nearest use has the same sense, vectors")
+    print("Share of uses whose nearest use has the same sense")
     Printer().table(
         [
             (name, *(f"{100 * score:.1f} %" for score in row))

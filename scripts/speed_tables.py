@@ -1,7 +1,7 @@
-"""Write the tables of docs/speed.md, a part for each processor, from what `make bench` writes to benchmarks/results.
+"""Write the tables of docs/speed.md from the results of `make bench` in benchmarks/results, one part per processor.
 
-python -m scripts.speed_tables            # writes them
-python -m scripts.speed_tables --check    # is an error if the page has others
+python -m scripts.speed_tables            # writes the tables
+python -m scripts.speed_tables --check    # fails if the page has other tables
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Any
 from scripts.marked_page import ROOT, Row, renew, table
 
 BATCH = 32
-"""Number of sentences in a batch, for the table of inference; the files have others as well."""
+"""Number of sentences in a batch in the table of inference. The files have results for other numbers too."""
 
 Report = Mapping[str, Any]
 
 
 def training_rows(report: Report) -> list[Row]:
-    """Return words per second of the networks on the same batches, for serving and training."""
+    """Return rows with the words per second of the networks on the same batches, in serving and in training."""
     return [
         {
             "2,000 words a batch": f"{size}, {task}",
@@ -36,7 +36,7 @@ def training_rows(report: Report) -> list[Row]:
 
 
 def inference_rows(report: Report) -> list[Row]:
-    """Return words per second of all contenders in the middle of a text, a row for each size and number of threads."""
+    """Return rows with the words per second of all contenders, one for each size and number of threads."""
     rows: dict[tuple[str, int], dict[str, str]] = {}
     for result in report["inference"]:
         if result["batch"] == BATCH:
@@ -50,7 +50,7 @@ def inference_rows(report: Report) -> list[Row]:
 
 
 def profile_rows(report: Report) -> list[Row]:
-    """Return operations of training, and the share of its time by the three largest kinds of operation."""
+    """Return rows with the operations of training, and with the shares of the three slowest kinds of operation."""
     return [
         {
             "training": f"{size}, {precision}",
@@ -67,10 +67,10 @@ def profile_rows(report: Report) -> list[Row]:
 
 
 def part(path: Path) -> str:
-    """Return the part of a page about one processor.
+    """Return the part of the page about one processor.
 
     Args:
-        path: its file in benchmarks/results.
+        path: the processor's file in benchmarks/results.
     """
     report = json.loads(path.read_text("utf8"))
     processor, milliseconds = report["processor"], report["milliseconds"]
@@ -92,7 +92,7 @@ def part(path: Path) -> str:
 
 
 def main() -> None:
-    """Write the page, or compare it."""
+    """Write the tables into the page, or check that it has them."""
     parts = [part(path) for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))]
     renew(ROOT / "docs" / "speed.md", "speeds", "\n\n".join(parts), __doc__)
 

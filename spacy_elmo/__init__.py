@@ -1,7 +1,7 @@
 """ELMo for spaCy: the Python API.
 
-A name is imported at its first use, so that `import spacy_elmo` costs nothing and loads neither torch nor spaCy. spaCy
-itself needs no import: it finds the component and the commands through the entry points in setup.cfg.
+Each name is imported when it is first used. So `import spacy_elmo` is fast, and imports neither torch nor spaCy. To use
+the component or the commands in spaCy, you need no import: spaCy finds them through the entry points in setup.cfg.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .embedding.vectors import open_vectors
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
-    from .pretraining.run import CorpusReady, Finished, Preparing, PretrainingStopped, pretrain
+    from .pretraining.run import CorpusReady, Finished, Preparing, pretrain
     from .pretraining.run_folder import FolderReady
     from .search.index import SearchIndex
 
@@ -46,7 +46,7 @@ _MODULES = {
     "FolderReady": ".pretraining.run_folder",
     "LanguageModel": ".analysis.language_model",
     "Preparing": ".pretraining.run",
-    "PretrainingStopped": ".pretraining.run",
+    "PretrainingStopped": ".pretraining.training.loop",
     "SearchIndex": ".search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",

@@ -1,3 +1,3 @@
-"""The version of the package, which both the front door and the rooms behind it import."""
+"""Version number of the package."""
 
 __version__ = "0.1.0"

@@ -1,6 +1,7 @@
-"""Digests of files, settings and arrays, which detect damage and name what a cache contains: XXH3 with 128 bits.
+"""Digests of files, settings and arrays, which detect damage and identify the content of caches.
 
-XXH3 keeps pace with the memory. It detects accidents; it is no signature.
+The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic: it detects accidental changes, not
+attacks.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ from typing import Any, Protocol
 import xxhash
 
 Digest = xxhash.xxh3_128
-"""Digest of bytes, all at once or by `update`: 16 bytes (`digest`), 32 hexadecimal digits (`hexdigest`)."""
+"""Hash class with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 hexadecimal digits)."""
 
 _BLOCK_BYTES = 1 << 20
 _DIGESTS = "digests"
 
 
 class Hasher(Protocol):
-    """The interface of `Digest` and of the hashes of hashlib."""
+    """Interface of `Digest` and of the hash objects in hashlib."""
 
     def update(self, data: bytes, /) -> None:
-        """Add bytes."""
+        """Add bytes to the digest."""
 
     def hexdigest(self) -> str:
-        """Return the digest of all bytes so far in hexadecimal digits."""
+        """Return the digest of all bytes that were added, in hexadecimal digits."""
 
 
 def json_digest(value: Any) -> str:
-    """Return the digest of JSON types, whatever the order of the keys; 32 hexadecimal digits."""
+    """Return the digest of a value of JSON types, 32 hexadecimal digits. The order of keys has no effect."""
     return Digest(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def file_digest(path: Path, hasher: Hasher | None = None) -> str:
-    """Return the digest of a file of any size, in hexadecimal digits.
+    """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: another algorithm, for a published checksum.
+        hasher: hash object of another algorithm, to compare the file with a published checksum. Default: `Digest`.
 
     Raises:
         OSError: the file cannot be read.
@@ -53,12 +54,14 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of a JSON file, with the entry `digests`: that of all other entries, and those of files.
+    """Return the content of a JSON file with an additional entry `digests`, to detect later changes.
+
+    The entry contains a digest of all other entries, and a digest of each of the other files.
 
     Args:
-        content: JSON types.
-        path: where the content is to be written.
-        files: names of files beside it.
+        content: an object of JSON types.
+        path: path to which the content will be written.
+        files: names of other files in the same folder.
 
     Raises:
         OSError: a file cannot be read.
@@ -68,11 +71,11 @@ def with_digests(
 
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
-    """Compare the content of a JSON file, and files beside it, with the digests that `with_digests` has added.
+    """Check that a JSON file and other files have not changed since `with_digests` has computed their digests.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: the content or a file has changed since it was written; the message begins with its path.
+        ValueError: a file has changed since it was written; the message starts with the path of the file.
     """
     digests = content.get(_DIGESTS)
     rest = {name: value for name, value in content.items() if name != _DIGESTS}

@@ -1,8 +1,8 @@
-"""Atomic writes: a file, a folder or a set of files appears whole or not at all, even after a crash.
+"""Atomic writing: a file, a folder or a group of files appears complete or not at all, even after a crash.
 
-New content is written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename is one
-step only within a file system. It is flushed to disk, renamed, and then the folder is flushed. As with `open`, the
-permissions follow the umask, and a symbolic link is followed.
+New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename
+is atomic only within a file system. Then the content is flushed to disk and renamed, and the folder is flushed. As with
+`open`, the permissions follow the umask, and symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,37 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def check_output_file(path: Path, *, force: bool) -> None:
+    """Check that an output file can be written. Call this function before the work begins.
+
+    Args:
+        force: allow overwriting an existing file.
+
+    Raises:
+        OSError: `path` is a folder, its parent folder does not exist, or the file exists and `force` is not set.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot write {path}: the folder {path.parent} does not exist")
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} already exists. To overwrite it, set force (`--force`)")
+
+
 @contextmanager
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True
 ) -> Iterator[Path]:
-    """Yield a path to write a file to, and rename it to `path` when the block ends without an error.
+    """Yield a temporary path to write a file to, and rename it to `path` when the `with` block ends without an error.
 
-    A device or a pipe, such as /dev/stdout, is written to directly.
+    A device or a pipe, such as /dev/stdout, is written directly, without a temporary path.
 
     Args:
-        previous: where the file that is replaced is kept, in the same folder; None: it is not kept.
-        durable: flush to disk, so that a crash of the machine cannot leave an incomplete file under the final name.
-            Without it the file is whole only as long as the machine runs.
+        previous: path in the same folder to which the replaced file is moved; None: the replaced file is deleted.
+        durable: flush the file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
-        OSError: the file cannot be written (it names `path`); an earlier file at `path` is unchanged.
+        OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is unchanged.
     """
     path = Path(path)
     if path.is_dir():
@@ -49,21 +65,21 @@ def atomic_file(
 
 
 def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file; see `atomic_file`."""
+    """Write bytes to a file atomically; see `atomic_file`."""
     with atomic_file(path, durable=durable) as partial:
         partial.write_bytes(content)
 
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder to write to, and rename it to `path` when the block ends without an error.
+    """Yield a temporary folder to write to, and rename it to `path` when the `with` block ends without an error.
 
-    An earlier folder at `path` is removed after the new one has replaced it. A process that is killed between the two
-    renames leaves it as `.NAME.PROCESS-THREAD.old`.
+    An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and deleted when the new folder has the
+    name `path`. If the process is killed between the two renames, the earlier folder keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written (it names `path`), its parent is missing, or `path` is a file; what was at
-            `path` is unchanged.
+        OSError: the folder cannot be written, its parent folder is missing, or `path` is a file. The error names
+            `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
@@ -79,38 +95,39 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder, and move its files to `folder` when the block ends without an error.
+    """Yield a temporary folder, and move its files to `folder` when the `with` block ends without an error.
+
+    All earlier files with these names are removed, also those without a new file: an old softmax, for example, does not
+    belong to new weights. Old files are removed in reverse order of `names`, and new files are added in order. So a
+    program that waits for the file with the last name never reads old and new files together.
 
     Args:
-        folder: is created if its parent exists. Its other files are kept.
-        names: all file names that a set of this kind may have. Earlier files of these names are replaced, or removed if
-            there is no new one: an old softmax beside new weights would be taken for theirs. Old files are removed in
-            reverse order of `names`, new ones appear in order: a reader that requires the last name never sees a mixed
-            set.
+        folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
+        names: all file names that such a group of files can have.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file, its parent is missing, it cannot be written, or it contains one of the files and
-            `force` is false. Its files are unchanged.
+        OSError: `folder` is a file, cannot be written or has no parent folder; or `folder` contains one of the files,
+            and `force` is not set. The files in `folder` are unchanged.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file; give a folder to export to")
+        raise NotADirectoryError(f"{folder} is a file. Give a folder to write to")
     if not folder.parent.is_dir():
         raise FileNotFoundError(
-            f"The folder {folder.parent}, in which {folder.name} is to be made, does not exist"
+            f"Cannot create the folder {folder}: its parent {folder.parent} does not exist"
         )
     if present := [name for name in names if (folder / name).exists()]:
         if not force:
             raise FileExistsError(
-                f"{folder} has {', '.join(present)}; to overwrite them, set force (`--force`)"
+                f"{folder} already contains {', '.join(present)}. To overwrite, set force (`--force`)"
             )
     if not folder.exists():
         with atomic_folder(folder) as new:
             yield new
         return
     folder = Path(os.path.realpath(folder))
-    # Inside the folder, not beside it: the folder may be the root of a file system.
+    # Create the temporary folder inside `folder`, because `folder` may be the root of a file system.
     with _temporary(_partial(folder / folder.name), folder) as partial:
         new, old = partial / "new", partial / "old"
         for part in (partial, new, old):
@@ -122,8 +139,7 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. It is first renamed to its `.partial` name, so a killed process leaves it whole or under that
-    name."""
+    """Remove a folder. It is first renamed to a `.partial` name, so that no incomplete folder has its real name."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -131,10 +147,10 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes have left in a folder. It also removes what a running process is writing there.
+    """Remove the temporary files in a folder, both of killed and of running processes.
 
     Args:
-        name: the target whose remains are removed; None: those of all targets.
+        name: final name of the file or folder that was being written; None: any name.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
@@ -143,28 +159,28 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk, so that a crash of the machine cannot undo a rename."""
-    # Some file systems, and Windows, cannot flush a folder. The files are whole and in place all the same.
+    """Flush the file names in a folder to disk, so that a crash of the machine cannot undo a rename."""
+    # Windows and some file systems cannot flush a folder. The files are complete even then.
     with contextlib.suppress(OSError):
         _flush(folder)
 
 
 def _partial(path: Path) -> Path:
-    # The thread too: two threads may write the same file. Both numbers stay short, since a name has at most 255 bytes.
+    # The name includes the thread, because two threads may write the same file. It must stay below 255 bytes.
     writer = f"{os.getpid()}-{threading.get_native_id()}"
     return path.with_name(f".{path.name}.{writer}.partial")
 
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield `partial`, which is removed in the end; an error in writing it names `path`."""
-    _remove(partial)  # of an earlier process with the same number
+    """Yield a temporary path, and remove it at the end. Errors of the `with` block name the final path instead."""
+    _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
     except OSError as error:
-        if error.errno is None:  # of a library, such as NumPy, which names nothing
-            raise OSError(f"{path} cannot be written ({error})") from error
-        # A full disk is reported without any name.
+        if error.errno is None:  # an error of a library, such as NumPy, which names no file
+            raise OSError(f"Cannot write {path} ({error})") from error
+        # An error about a full disk has no file name.
         if str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
@@ -173,7 +189,7 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file to `previous`, then rename `partial` to `path`; on failure, restore the old file."""
+    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)
@@ -188,7 +204,7 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move the files of these names from `folder` to `old` and from `new` to `folder`; on failure, move them back."""
+    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []
@@ -204,7 +220,7 @@ def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    # Windows flushes only files that are open for writing.
+    # Windows can only flush files that are open for writing.
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Files of NumPy's `.npy` format that contain an array of a known type."""
+"""Safe reader of `.npy` files (NumPy's format) that contain an array of a known type."""
 
 from __future__ import annotations
 
@@ -9,39 +9,37 @@ from numpy.lib import format as npy
 
 
 def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> np.ndarray:
-    """Read an array.
+    """Check the header of a `.npy` file, and read the array.
 
-    Its header is checked first: NumPy itself unpickles arrays of objects, and crashes when it maps an array whose
-    numbers have no bytes.
+    The check is necessary, because NumPy would unpickle arrays of objects, and would crash when it maps an array whose
+    items have a size of 0 bytes.
 
     Args:
-        dtype: the only number type that is accepted, such as "int32".
-        axes: the number of axes.
-        mapped: map the file into memory, read-only.
+        dtype: expected number type, such as "int32".
+        axes: expected number of axes.
+        mapped: return a read-only array that is mapped from the file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is damaged, or contains another kind of array; the message names it.
+        ValueError: the file is damaged, or contains another kind of array; the message names the file.
     """
     with path.open("rb") as file:
         try:
-            # NumPy writes no other version for these types, and later ones may claim headers of 4 GB.
+            # NumPy always writes this version for these types. Later versions may have headers of 4 GB.
             if (version := npy.read_magic(file)) != (1, 0):
                 raise ValueError(f"version {version}, expected (1, 0)")
             shape, by_columns, kind = npy.read_array_header_1_0(file)
-        except (
-            Exception
-        ) as error:  # the parser raises many classes, from SyntaxError to OverflowError
+        except Exception as error:  # a damaged header can raise an error of any class
             raise ValueError(f"{path} is damaged, or is not a .npy file ({error})") from error
         if kind != np.dtype(dtype) or len(shape) != axes or by_columns:
             raise ValueError(
-                f"{path}: expected an array of {dtype} with {axes} axes, but got {kind} {list(shape)}"
+                f"{path} must contain an array of {dtype} with {axes} axes, but contains {kind} {list(shape)}"
             )
         start, size = file.tell(), path.stat().st_size
         count = int(np.prod(shape, dtype=object)) if shape else 1
         if min(shape, default=0) < 0 or size - start != count * kind.itemsize:
             raise ValueError(
-                f"{path}: {size - start:,} bytes for an array of {list(shape)} {dtype}"
+                f"{path} is damaged: an array of {dtype} {list(shape)} cannot have {size - start:,} bytes"
             )
         if mapped and count:
             return np.memmap(path, kind, "r", start, shape)

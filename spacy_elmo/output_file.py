@@ -1,4 +1,4 @@
-"""Files for libraries that do not handle write errors."""
+"""File object for libraries that handle write errors badly."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class OutputFile(io.FileIO):
-    """A file for libraries that crash on write errors: it keeps the first error, and `raise_error` raises it later.
+    """Output file that stores the first write error, so that `raise_error` can raise the error later.
 
-    The HDF5 library crashes the process if it cannot write while it closes a file, and torch raises a RuntimeError
-    without the reason.
+    With a normal file, the HDF5 library crashes the process if it cannot write while it closes a file, and torch raises
+    a RuntimeError without the reason.
     """
 
     _error: OSError | None = None

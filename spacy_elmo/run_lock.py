@@ -1,4 +1,4 @@
-"""The lock of a run: two processes never write to the same folder or file at the same time."""
+"""Lock for the output of a run, so that two processes never write to the same folder or file at the same time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-"""Name of the lock file in a folder. A file, and a folder that does not exist yet, have `.NAME.lock` beside them."""
+"""Name of the lock file in an existing folder. The lock file for a file or a new folder NAME is `.NAME.lock` in the
+parent folder."""
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a run's output inside the `with` block.
+    """Hold the lock for the output of a run inside the `with` block.
 
-    The operating system releases the lock when the process ends, however it ends. The lock file that a killed process
-    leaves therefore locks nothing, and the next run uses it.
+    The operating system releases the lock when the process ends, even if the process is killed. A lock file that a
+    killed process has left does not lock anything. The next run uses it again.
 
     Args:
         path: the folder or file that the run writes.
 
     Raises:
-        BlockingIOError: another run holds the lock; the message names its process.
+        BlockingIOError: another run holds the lock; the message names the process of that run.
         OSError: the lock file cannot be written.
     """
     path = Path(os.path.realpath(path))
@@ -37,15 +38,15 @@ def lock(path: Path) -> Iterator[None]:
         file_lock.acquire()
     except Timeout as error:
         raise BlockingIOError(
-            f"Another run is writing to {path}: {_holder(lock_file)}. Wait for its end, or choose another place"
+            f"Another run is writing to {path}: {_holder(lock_file)}. Wait until it has ended, or write to another path"
         ) from error
     try:
-        # On a full disk nobody can read who holds the lock, but it is held all the same.
+        # On a full disk, the name of the process cannot be written. The lock works without it.
         with contextlib.suppress(OSError):
             lock_file.write_text(_this_process(), encoding="utf8")
         yield
     finally:
-        # While the lock is held: afterwards, it could be the file of the next run.
+        # Remove the file before releasing the lock. Afterwards, it could be the file of the next run.
         with contextlib.suppress(OSError):
             lock_file.unlink()
         file_lock.release()
@@ -53,18 +54,18 @@ def lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(out: Path) -> Iterator[None]:
-    """Make the folder of a run, if it does not exist, and hold its lock inside the `with` block.
+    """Create the folder of a run if necessary, and hold its lock inside the `with` block.
 
     Raises:
-        BlockingIOError: another run holds it.
-        OSError: the folder cannot be made.
+        BlockingIOError: another run holds the lock.
+        OSError: the folder cannot be created.
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
         with lock(out):
             yield
     finally:
-        # Nothing is left of a run that could not start.
+        # If the run could not start, the folder is empty: remove it.
         with contextlib.suppress(OSError):
             out.rmdir()
 

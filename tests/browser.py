@@ -1,4 +1,4 @@
-"""A page as it is seen in a browser, the fixture `browser`."""
+"""The fixture `browser`, which opens a page in a real browser."""
 
 import json
 
@@ -9,7 +9,7 @@ class Page:
     """The visible content of a page."""
 
     def __init__(self, browser, url, ready):
-        """Open it, and wait until there is something that `ready` selects."""
+        """Open the page, and wait until the selector `ready` finds an element."""
         self.browser, self.url = browser, url
         browser.get_log("performance")
         browser.get_log("browser")
@@ -33,20 +33,20 @@ class Page:
         return self.find(selector)[0].get_attribute("textContent")
 
     def press(self, *keys):
-        """Keys, wherever the focus is."""
+        """Press keys, wherever the focus is."""
         from selenium.webdriver import ActionChains
 
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def point_at(self, element):
-        """The tooltip that appears."""
+        """Return the tooltip that appears when the pointer is on an element."""
         from selenium.webdriver import ActionChains
 
         ActionChains(self.browser).move_to_element(element).perform()
         return self.wait(lambda: self.find("#vg-tooltip-element.visible"))[0]
 
     def requests(self):
-        """Addresses of all that was requested since it was opened."""
+        """Return the addresses that the page has requested since it was opened."""
         events = [
             json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")
         ]

@@ -8,10 +8,10 @@ from spacy_elmo.cli import elmo_cli
 
 
 def elmo_as_shown(*arguments: Any, stdin: str | bytes | None = None) -> tuple[int, str]:
-    """Call a command, and return its exit code and its output as it is shown.
+    """Call a command. Return its exit code and its output as it is shown.
 
     Raises:
-        Exception: what the command does not turn into a message.
+        Exception: an exception that the command does not turn into a message.
     """
     result = CliRunner().invoke(elmo_cli, [*map(str, arguments)], input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -20,6 +20,6 @@ def elmo_as_shown(*arguments: Any, stdin: str | bytes | None = None) -> tuple[in
 
 
 def elmo(*arguments: Any, stdin: str | bytes | None = None) -> tuple[int, str]:
-    """Call a command, and return its exit code and its output with single spaces, because a terminal folds lines."""
+    """Call a command. Return its exit code and its output with single spaces, because a terminal folds lines."""
     code, output = elmo_as_shown(*arguments, stdin=stdin)
     return code, " ".join(output.split())

@@ -1,4 +1,4 @@
-"""Settings of the whole suite."""
+"""Settings of the whole test suite."""
 
 import shutil
 import signal
@@ -30,7 +30,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def handlers_of_signals():
-    """A command that runs in this process may leave its handlers, which processes of later tests would inherit."""
+    """Restore the signal handlers after each test, because a command may leave its own, and later processes would
+    inherit them."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -39,7 +40,7 @@ def handlers_of_signals():
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A browser without a window, for pages with scripts."""
+    """Return a headless browser for pages with scripts."""
     if not (DRIVER and CHROMIUM):
         pytest.skip("no chromium and chromedriver here")
     from selenium import webdriver

@@ -1,4 +1,4 @@
-"""The shipped configs of all trainable components, made small, and examples for every one of them."""
+"""The shipped configs of all trainable components, made small, and examples for each component."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +22,8 @@ _SENTENCES: list[tuple[list[str], dict[str, Any]]] = [
     (
         ["Anna", "met", "Bob", "in", "Paris", ".", "It", "rained", "!"],
         {
-            "tags": ["NNP", "VBD", "NNP", "IN", "NNP", ".", "PRP", "VBD", "."],
+            "lemmas": ["Anna", "meet", "Bob", "in", "Paris", ".", "it", "rain", "!"],
+            "tags": ["NNP", "VBD", "NNP", "IN", "NNP", ".", "PRP", "VBD", ":"],
             "pos": ["PROPN", "VERB", "PROPN", "ADP", "PROPN", "PUNCT", "PRON", "VERB", "PUNCT"],
             "morphs": ["", "Tense=Past", "", "", "", "", "Person=3", "Tense=Past", ""],
             "heads": [1, 1, 1, 4, 1, 1, 7, 7, 7],
@@ -36,6 +37,7 @@ _SENTENCES: list[tuple[list[str], dict[str, Any]]] = [
     (
         ["Paris", "sang", "in", "Rome", "."],
         {
+            "lemmas": ["Paris", "sing", "in", "Rome", "."],
             "tags": ["NNP", "VBD", "IN", "NNP", "."],
             "pos": ["PROPN", "VERB", "ADP", "PROPN", "PUNCT"],
             "morphs": ["", "Tense=Past", "", "", ""],
@@ -50,6 +52,7 @@ _SENTENCES: list[tuple[list[str], dict[str, Any]]] = [
     (
         ["The", "bank", "in", "Rome", "is", "old"],
         {
+            "lemmas": ["the", "bank", "in", "Rome", "be", "old"],
             "tags": ["DT", "NN", "IN", "NNP", "VBZ", "JJ"],
             "pos": ["DET", "NOUN", "ADP", "PROPN", "AUX", "ADJ"],
             "morphs": ["Definite=Def", "", "", "", "Tense=Pres", ""],
@@ -105,7 +108,7 @@ def config(name: str, weights: Path, folder: Path, **elmo: Any) -> Config:
 
 
 def make_small(config: Config) -> Config:
-    """Reduce the networks and thresholds of a config to a size for a few sentences."""
+    """Reduce the networks and thresholds of a config, so that a few sentences are enough."""
     for block in blocks(config["components"]):
         if "rows" in block:
             block["rows"] = [50] * len(block["rows"])
@@ -114,8 +117,9 @@ def make_small(config: Config) -> Config:
                 block[size] = small
         if isinstance(block.get("width"), int) and block.get("@architectures") != LISTENER:
             block["width"] = 16
-        if "min_action_freq" in block:
-            block["min_action_freq"] = 1
+        for threshold in ("min_action_freq", "min_tree_freq"):
+            if threshold in block:
+                block[threshold] = 1
     return config
 
 
@@ -128,5 +132,5 @@ def blocks(block: Any) -> Iterator[dict[str, Any]]:
 
 
 def pipeline(config: Config) -> Language:
-    """Make the pipeline of a config, as `spacy train` does before it initializes it."""
+    """Create the pipeline of a config, as `spacy train` does before it initializes it."""
     return load_model_from_config(config, auto_fill=True)

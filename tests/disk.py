@@ -1,4 +1,4 @@
-"""Files on disk: their contents, and a disk that becomes full."""
+"""Files on disk: their contents, and a simulated full disk."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def tree(path: Path) -> dict[str, bytes]:
-    """Return every file under a path, by its name, with its bytes."""
+    """Return the bytes of every file under a path, by name."""
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     return {file.relative_to(path.parent).as_posix(): file.read_bytes() for file in files}
 

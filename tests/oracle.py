@@ -33,7 +33,7 @@ def char_ids(word, size):
 
 
 class Oracle:
-    """A biLM. `tensors` have the names of a weights file; matrices multiply from the right."""
+    """A biLM. `tensors` have the names of a weights file. Matrices multiply from the right."""
 
     def __init__(self, config, tensors, vocabulary=()):
         self.config = config
@@ -67,7 +67,7 @@ class Oracle:
         return x
 
     def cell(self, x, h, c, layer, direction):
-        """Compute one step of one direction: h (P,) and c (C,) to the next h and c."""
+        """Compute one step of one direction: from h (P,) and c (C,) to the next h and c."""
         t = {
             name.removeprefix(f"lstm.{layer}."): tensor[direction]
             for name, tensor in self.tensors.items()
@@ -83,9 +83,9 @@ class Oracle:
         return h, c
 
     def run(self, words, direction, state, closing=False):
-        """Run one direction over `<S> words </S>`: return the outputs (L, steps, P) by step, and the last state.
+        """Run one direction over `<S> words </S>`. Return the outputs (L, steps, P) by step, and the last state.
 
-        The last word of the sequence is included only if `closing`.
+        The last word of the sequence is processed only if `closing`.
         """
         sequence = ["<S>", *words, "</S>"]
         sequence = sequence[::-1] if direction else sequence
@@ -135,14 +135,14 @@ def full_loss(hidden, targets, weight, bias):
 
 
 def expected_count(word, words, tries):
-    """Return the expected count of a word among the distinct draws after so many tries: 1 - (1 - P(k))^n."""
+    """Return the expected count of a word among distinct draws after a number of tries: 1 - (1 - P(k))^n."""
     p = np.log((word + 2) / (word + 1)) / np.log(words + 1)
     return 1 - (1 - p) ** tries
 
 
 def sampled_loss(hidden, targets, weight, bias, negatives, tries):
-    """Return the sampled softmax loss of each row (M,): its target against the negatives, each logit less the log of
-    its expected count; a negative that is the target does not count."""
+    """Return the sampled softmax loss of each row (M,). The softmax is over its target and the negatives; the logarithm
+    of the expected count is subtracted from each logit. A negative that is the target does not count."""
     losses = []
     for h, target in zip(np.asarray(hidden, np.float64), targets, strict=True):
         classes = [target] + [k for k in negatives if k != target]

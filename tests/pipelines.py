@@ -87,7 +87,7 @@ def step(nlp: Language, optimizer: Optimizer, batch: Any = None, **update: Any) 
 
 
 def awaken(nlp: Language, *taggers: str) -> None:
-    """Give taggers random output weights. spaCy's start with zeros, through which no gradient flows back."""
+    """Give taggers random output weights: spaCy's are zeros at first, so no gradient would reach the layers below."""
     for name in taggers:
         output = nlp.get_pipe(name).model.layers[-1].layers[0]
         shape = output.get_param("W").shape
@@ -140,8 +140,10 @@ def layers(nlp: Language, texts: Iterable[str], **pipe: Any) -> list[np.ndarray]
 
 
 def close(got: np.ndarray, expected: np.ndarray) -> bool:
-    """Return True within the project's bound: 1e-5 times the largest magnitude of each layer (of vectors, of all of
-    them), which counts as at least 1; for float16, one step."""
+    """Return True if all differences are within the project's bound.
+
+    It is 1e-5 times the largest magnitude of each layer, or 1e-5 if that is smaller than 1; for float16, 2**-10 times.
+    """
     if got.shape != expected.shape or not got.size:
         return got.shape == expected.shape
     axes = (1, 2) if got.ndim == 3 else None
@@ -151,7 +153,7 @@ def close(got: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def same(got: np.ndarray, expected: np.ndarray) -> bool:
-    """Return True for equal bits, which float32 promises on a CPU with kernels; without them, within the bound."""
+    """Return True if all bits are equal, as float32 promises on a CPU with kernels. Without kernels, see `close`."""
     if native.processor() is None:
         return close(got, expected)
     return got.shape == expected.shape and got.tobytes() == expected.tobytes()
@@ -163,5 +165,5 @@ def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
 
 
 def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
-    """Check that arrays are of one type and the `same`."""
+    """Check that arrays have one type and are the `same`."""
     assert got.dtype == expected.dtype and same(got, expected)

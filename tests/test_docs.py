@@ -84,19 +84,10 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def completed(block: Block) -> Block:
-    """Return a block with one component of consumers.md under an elmo, as the page says; others as they are."""
-    component = re.match(r"\[components\.(\w+)\]\nfactory = ", block.body)
-    if not component:
-        return block
-    pipeline = f'[nlp]\nlang = "en"\npipeline = ["elmo", "{component[1]}"]\n\n[components]\n\n'
-    return block._replace(body=f'{pipeline}[components.elmo]\nfactory = "elmo"\n\n{block.body}')
-
-
 CONFIGS = [
     pytest.param(block.body, id=f"{page.stem}-{block.line}")
     for page in PAGES
-    for block in map(completed, blocks(page))
+    for block in blocks(page)
     if block.language == "ini" and "[nlp]" in block.body
 ]
 
@@ -114,13 +105,10 @@ def test_every_config_is_listed():
 @pytest.mark.parametrize("excerpt", CONFIGS)
 def test_excerpt_initializes_trains_and_predicts(excerpt, weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    consumers.write_knowledge_base(Path("kb"))
     config = Config().from_str(excerpt, interpolate=False)
     for block in consumers.blocks(config["components"]):
         if block.get("factory") == "elmo" or "bilm" in block:
             block["weights"] = str(weights)
-        if block.get("width") == 512:  # of the bundled biLM
-            block["width"] = 10
     nlp = consumers.pipeline(consumers.make_small(config))
     nlp.initialize(lambda: consumers.examples(nlp))
     annotating = nlp.config["training"]["annotating_components"]
@@ -145,17 +133,6 @@ def raw_text(folder: Path) -> None:
     (folder / "text.txt").write_text("".join(lines[:5]), encoding="utf-8")
 
 
-def probe_files(folder: Path) -> None:
-    """Write a word sense, and the parts of speech of two words."""
-    record = {"tokens": ["The", "bank"], "lemma": [None, "bank"], "pos": [None, "NOUN"]}
-    for name in ("train", "test"):
-        srsly.write_jsonl(folder / f"{name}.jsonl", [record | {"sense": [None, "bank%1:17:01::"]}])
-    rows = ["1\tThe\tthe\tDET\tDT", "2\tbank\tbank\tNOUN\tNN"]
-    sentence = "".join(f"{row}\t_\t0\troot\t_\t_\n" for row in rows) + "\n"
-    for name in ("train", "dev", "test"):
-        (folder / f"{name}.conllu").write_text(sentence)
-
-
 def little_text(folder: Path) -> None:
     """Leave the beginning of every text and labelled set, because the commands read them whole."""
     for path in (folder / "corpus" / "sample").glob("*/*"):
@@ -167,7 +144,6 @@ GIVEN = {
     "README.md": little_text,
     "consumers.md": labelled_files,
     "convert.md": raw_text,
-    "layers.md": probe_files,
     "train.md": labelled_files,
 }
 """A page -> the files that its reader has."""
@@ -262,7 +238,7 @@ def run_config(block: Block) -> None:
     name = re.search(r"Save this as `([\w.]+)`", block.before)
     if name:
         Path(name[1]).write_text(block.body, encoding="utf-8")
-    if "[nlp]" in completed(block).body:
+    if "[nlp]" in block.body:
         return  # test_excerpt_initializes_trains_and_predicts
     config = Config().from_str(f"[nlp]\nlang = 'en'\n[components]\n{block.body}".replace("'", '"'))
     config["nlp"]["pipeline"] = list(config["components"])

@@ -263,10 +263,10 @@ def export(folder: Path, force: bool = False, **content: str) -> None:
 
 
 def test_a_set_of_files_replaces_another(tmp_path):
-    """Earlier files that the new set does not have are removed; other files are kept."""
+    """Earlier files that are not in the new set are removed, if they belonged to the old set; other files are kept."""
     export(tmp_path / "out", weights="1", softmax="1", options="1")
     (tmp_path / "out" / "notes").write_text("mine")
-    with pytest.raises(FileExistsError, match="weights, softmax, options; .*--force"):
+    with pytest.raises(FileExistsError, match="weights, softmax, options. .*--force"):
         export(tmp_path / "out", weights="2")
     export(tmp_path / "out", force=True, weights="2", options="2")
     assert contents(tmp_path / "out") == {"weights": "2", "options": "2", "notes": "mine"}

@@ -1,4 +1,5 @@
-"""Rules of the package that no linter holds: sizes of files and folders, names of modules, light entry points."""
+"""Rules of the package that no linter checks: sizes of files and folders, names of modules, and few imports at
+start."""
 
 import collections
 import configparser

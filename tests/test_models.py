@@ -31,7 +31,7 @@ print(nlp.get_pipe_config("elmo")["weights"])
 
 @pytest.fixture(params=["tiny", *MODELS], ids=lambda of: getattr(of, "name", of))
 def package(request, tmp_path):
-    """A copy of a folder of models/, because pip builds in it, or one as `package` makes it, so that there is one."""
+    """A copy of a folder of models/, because pip builds in it; if there is none, one that `package` makes."""
     if request.param == "tiny":
         # A language that no folder of models/ is of: one may be installed where the tests run.
         card = {"language": "xx", "licence": "CC0 1.0", "tokenizer": "any", "sources": ["a book"]}

@@ -47,7 +47,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def data(tmp_path):
-    """A data folder with the names that the assets have, and something else that is dear to its owner."""
+    """A data folder that has files with the names of the assets, and one other file, which must stay."""
     folder = tmp_path / "data"
     (folder / "ner").mkdir(parents=True)
     for part in ("train", "dev", "test"):

@@ -78,7 +78,7 @@ def test_model():
 
 
 def test_nothing_else():
-    """No section of another name, and no row that the others overlook."""
+    """The page has no other section, and no row that is missing in the code."""
     names = [f"spacy-elmo.{name}" for name in ARCHITECTURES + GETTERS]
     assert set(SECTIONS) == {"elmo", *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]

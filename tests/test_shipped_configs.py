@@ -96,7 +96,7 @@ def test_path_alone(environment, tmp_path, elsewhere):
 @pytest.mark.slow
 @needs_pip
 def test_plain_install(environment, tmp_path, elsewhere):
-    """In the clone, Python imports ./spacy_elmo, so the configs are those beside it."""
+    """In a clone, Python imports ./spacy_elmo and not the installed package, so the configs are those of the clone."""
     one = checkout(tmp_path / "one", "mine")
     environment.pip_install(".", cwd=one)
     expected = names(one)

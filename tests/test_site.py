@@ -82,7 +82,7 @@ def test_every_command_has_a_section(site):
     page = (site / "commands" / "index.html").read_text("utf8")
     for command in ("explore", "search index", "search query", "convert", "probe"):
         assert f"python -m spacy elmo {command}" in page
-    assert "--no-browser" in page and "Port; 0: any free one" in page
+    assert "--no-browser" in page and "Port of the server; 0: any free port" in page
 
 
 def test_every_name_of_the_api_is_on_its_page():

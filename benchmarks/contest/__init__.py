@@ -1,1 +1,1 @@
-"""Networks that take turns on the same sentences, each in a process of its own: the biLM and its rivals."""
+"""A comparison of the biLM and its rivals, which take turns on the same sentences, each in its own process."""

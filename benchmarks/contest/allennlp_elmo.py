@@ -1,10 +1,9 @@
-"""AllenNLP's ELMo modules, as a rival and for tests: the code of the PyPI package, run with the installed torch.
+"""AllenNLP's ELMo, as a rival and for tests. The code is that of the PyPI package, and runs with the installed torch.
 
     pip install --no-deps --target FOLDER allennlp==2.10.1
 
-The package can no longer be installed together with a current torch, but its biLM needs none of the conflicting
-dependencies: only `allennlp.modules`, `allennlp.nn` and its character indexer are imported, and stubs replace what
-these import for other purposes.
+The package cannot be installed together with a current torch, but its biLM does not need the conflicting dependencies.
+Only `allennlp.modules`, `allennlp.nn` and the character indexer are imported; stubs replace their other imports.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _STUBS = (
 
 
 class AllenNLP:
-    """A character biLM in AllenNLP's modules. Sentences are B lists of one word or more.
+    """A character biLM in AllenNLP's modules. Each sentence must have at least one word.
 
     Args:
         net: an `_ElmoBiLm`.
@@ -49,11 +48,11 @@ class AllenNLP:
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, folder: Path, *, trained: bool = False) -> AllenNLP:
-        """Create it with the parameters of one of ours, which it loads from files exported for it.
+        """Create a network with the parameters of a `BiLM`, by exporting them to files that AllenNLP loads.
 
         Args:
             folder: the folder into which pip has installed the package.
-            trained: the parameters require gradients.
+            trained: let the parameters require gradients.
         """
         with TemporaryDirectory() as files:
             export(Weights.from_bilm(bilm), files)
@@ -63,12 +62,12 @@ class AllenNLP:
         return cls(net)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Return (L+1, n, 2P) the layers of each sentence of n words."""
+        """Return for each sentence of n words its layers, (L+1, n, 2P)."""
         stacked = torch.stack(self._forward(sentences))
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return the outputs that predict a next word; see `ReferenceBiLM.contexts`."""
+        """Return the outputs that predict a word; see `ReferenceBiLM.contexts`."""
         forward, backward = self._forward(sentences)[-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]
         return (
@@ -83,7 +82,7 @@ class AllenNLP:
         ids = np.zeros((len(sentences), max(map(len, sentences)), _CHARACTERS), dtype=np.int64)
         for b, words in enumerate(sentences):
             ids[b, : len(words)] = char_ids(words, _CHARACTERS) + 1  # 0 is for padding
-        self.net._elmo_lstm.reset_states()  # otherwise this batch would start with the last one's states
+        self.net._elmo_lstm.reset_states()  # otherwise this batch would start with the states of the last one
         return list(self.net(torch.from_numpy(ids))["activations"])
 
 
@@ -97,7 +96,7 @@ def elmo_module(folder: Path) -> ModuleType:
     root = folder / "allennlp"
     if not root.is_dir():
         raise SystemExit(
-            f"{folder} contains no allennlp: pip install --no-deps --target {folder} allennlp==2.10.1"
+            f"{folder} has no allennlp: run pip install --no-deps --target {folder} allennlp==2.10.1"
         )
     stubs: dict[str, Any] = {name: MagicMock() for name in _STUBS}
     stubs["common"].FromParams = type("FromParams", (), {})

@@ -1,4 +1,5 @@
-"""A contender in a process of its own, which computes on request: its memory is its own, and contenders can take turns.
+"""A contender in its own process, which computes on request. So its memory can be measured, and contenders can take
+turns.
 
 Linux only, because resident memory is read from /proc.
 """
@@ -26,15 +27,15 @@ _BENCHMARKS = Path(__file__).parents[1]
 
 
 class Measurement(TypedDict):
-    """Cost of computing the vectors of some sentences."""
+    """Time and memory for computing the vectors of some sentences."""
 
     seconds: float
     peak: float
-    """The largest memory in MB, less that of the process when it had imported everything."""
+    """The largest memory in MB, minus the memory after all imports."""
 
 
 class ContenderProcess:
-    """The parent's end of a process that runs one contender.
+    """A handle of the parent process for a process that runs one contender.
 
     Args:
         kind, precision, files, allennlp: see `contenders.make`; `files` also contains `sentences.json`.
@@ -58,10 +59,10 @@ class ContenderProcess:
         )
 
     def measure(self, start: int, stop: int, batch: int) -> Measurement:
-        """Run the contender on the sentences from `start` up to `stop`, `batch` at once.
+        """Run the contender on the sentences from `start` to `stop` (not included), in batches of `batch` sentences.
 
         Raises:
-            RuntimeError: the process has ended; it has printed the reason itself.
+            RuntimeError: the process has ended. It has printed the reason.
         """
         assert self._process.stdin and self._process.stdout
         try:
@@ -69,7 +70,9 @@ class ContenderProcess:
         except BrokenPipeError:
             pass  # there will be no answer either
         if not (answer := self._process.stdout.readline()):
-            raise RuntimeError(f"{' '.join(map(str, self._process.args))} has failed: see above")
+            raise RuntimeError(
+                f"{' '.join(map(str, self._process.args))} has failed; its message is above"
+            )
         return json.loads(answer)
 
     def __enter__(self) -> ContenderProcess:
@@ -82,7 +85,7 @@ class ContenderProcess:
 
 
 def main() -> None:
-    """Run the contender: answer each line of JSON with a line of JSON."""
+    """Run the contender. Each input line of JSON is answered by an output line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind")
     parser.add_argument("precision")
@@ -93,15 +96,15 @@ def main() -> None:
     answers, sys.stdout = (
         sys.stdout,
         sys.stderr,
-    )  # so that nothing that a library prints is an answer
+    )  # so that text which a library prints is not taken for an answer
     torch.set_num_threads(args.threads)
-    spacy.blank("en")  # imports everything that is installed for spaCy
+    spacy.blank("en")  # imports all packages that are installed for spaCy
     before = resident()
     contender = make(args.kind, args.precision, args.files, args.allennlp)
     sentences = json.loads((args.files / "sentences.json").read_text("utf8"))
     for line in sys.stdin:
         start, stop, batch = json.loads(line)
-        # The same words are in the caches each time, and the processor's caches are filled again.
+        # Before each measurement, the cache of words has the same words, and the processor's caches are filled.
         contender.clear_cache()
         contender.run(contender.prepare(sentences[-contender.warm_up :], 32))
         prepared = contender.prepare(sentences[start:stop], batch)

@@ -1,4 +1,4 @@
-"""The contenders, which all have the same interface: prepare sentences, then run on them."""
+"""The contenders. All have the same interface: prepare sentences, then run on them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RUNNING_TEXT, A_FEW = 512, 8
 
 
 class Contender(Protocol):
-    """A network, or a pipeline with one, that computes vectors of words."""
+    """Interface of a network, or a pipeline with a network, that computes vectors of words."""
 
     warm_up: int
-    """Number of sentences to run before those that are timed: for a contender with a cache of words, so many that the
-    rest is as the middle of a text."""
+    """Number of sentences to run before the timed sentences. A contender with a cache of words needs many, so that its
+    cache is filled as in the middle of a text."""
 
     def prepare(self, sentences: Sentences, batch: int) -> Any:
-        """Prepare the input of `run`: sentences in order, `batch` of them at once. This is not timed."""
+        """Prepare the input of `run` from sentences, in batches of `batch` sentences. This is not timed."""
 
     def run(self, prepared: Any) -> None:
         """Compute the vectors of all words."""
@@ -46,7 +46,8 @@ class Contender(Protocol):
 
 
 class Network:
-    """The bare biLM: the layers of every word, from the strings of the distinct words of a batch."""
+    """The biLM without a pipeline. It computes the layers of every word from the strings of a batch's distinct
+    words."""
 
     warm_up = RUNNING_TEXT
 
@@ -70,7 +71,7 @@ class Network:
 
 
 class Pipe:
-    """A pipeline on a stream of Docs of one sentence each, which are freed as soon as they are processed."""
+    """A pipeline that processes a stream of Docs of one sentence each. They are freed as soon as they are processed."""
 
     def __init__(self, nlp: Language) -> None:
         self.nlp = nlp
@@ -91,7 +92,7 @@ class Pipe:
 
 
 class Products:
-    """The matrix products of the bare biLM: see `MatrixProducts`."""
+    """The matrix products of the biLM; see `MatrixProducts`."""
 
     warm_up = RUNNING_TEXT
 
@@ -130,7 +131,7 @@ class AllenNLPNetwork:
 
 
 class OnnxRuntime:
-    """onnxruntime with the exported network. It has no cache; the ids of characters are made in advance."""
+    """onnxruntime with the exported network. It has no cache. Character ids are computed in `prepare`, so not timed."""
 
     warm_up = A_FEW
 
@@ -164,8 +165,8 @@ def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) ->
     Args:
         kind: "network", "nlp.pipe", "products", "onnxruntime", "AllenNLP", or the name of a folder of
             `write_transformer`.
-        precision: of its products.
-        files: the folder with `weights.safetensors` and those of the transformers.
+        precision: number type of the matrix products.
+        files: the folder with `weights.safetensors` and with the folders of the transformers.
         allennlp: the folder into which pip has installed AllenNLP.
     """
     weights = files / "weights.safetensors"
@@ -189,6 +190,6 @@ def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) ->
 
 
 def batches(sentences: Sentences, size: int) -> Iterator[Sentences]:
-    """Yield `size` sentences at a time, the last ones fewer."""
+    """Yield batches of `size` sentences. The last batch may have fewer."""
     for start in range(0, len(sentences), size):
         yield sentences[start : start + size]

@@ -51,7 +51,7 @@ def draw(results: list[Result], path: Path) -> None:
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": TITLE,
         "data": {"values": rows},
-        # Not a grid of sizes and threads: Vega moves panels into cells that have no results.
+        # Not a grid of sizes and threads, because Vega would move panels into cells that have no results.
         "facet": {"field": "panel", "type": "nominal", "sort": panels, "title": None},
         "columns": 2,
         "spec": panel,

@@ -1,4 +1,4 @@
-"""The matrix products of a biLM without the rest of it: the floor of its computing time."""
+"""The matrix products of a biLM without its other operations. Their time is a lower bound of the biLM's time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 from spacy_elmo.bilm.words.char_ids import PADDING
-from spacy_elmo.bilm.words.character_cnn import WORDS_PER_BLOCK, Dense
+from spacy_elmo.bilm.words.character_cnn import WORDS_PER_BLOCK
+from spacy_elmo.bilm.words.dense import Dense
 
 Product = tuple[int, Tensor]
-"""Rows of the left matrix, and the right matrix (k, m)."""
+"""Number of rows of the left matrix, and the right matrix (k, m)."""
 
 
 class MatrixProducts:
-    """The products that a character biLM computes for some sentences: in its order, with its matrices and by the same
-    library, on rows that are in the processor's cache. There are no lookups, sums or activations. The products of a
-    word's vector are only computed for the first sentence with this word.
+    """The matrix products that a character biLM computes for some sentences, without lookups, sums or activations.
+
+    They have the order of the biLM, its matrices and its kernels, but their rows are already in the processor's cache.
+    The products of a word's vector are computed only for the first sentence with this word, as with the token cache.
 
     Args:
         bilm: the network whose matrices are multiplied.
@@ -44,11 +46,11 @@ class MatrixProducts:
                 self._matrices[matrix.data_ptr()] = prepack(matrix, precision if low else "float32")
 
     def clear_cache(self) -> None:
-        """Compute the vectors of all words again from now on."""
+        """Forget all words, so that the products of their vectors are computed again."""
         self._cached.clear()
 
     def operands(self, sentences: Sequence[Sequence[str]]) -> list[tuple[Tensor, MatmulWeight]]:
-        """Return both sides of each product; left sides of the same width share their memory."""
+        """Return both sides of each product. Left sides of the same width share their memory."""
         products = list(self.products(sentences))
         most_rows: dict[int, int] = {}
         for rows, matrix in products:
@@ -61,7 +63,7 @@ class MatrixProducts:
         return operands
 
     def products(self, sentences: Sequence[Sequence[str]]) -> Iterator[Product]:
-        """Yield all products for a batch of sentences, in order."""
+        """Yield all products for a batch of sentences, in the order of the biLM."""
         words = {word for sentence in sentences for word in sentence}
         types = words.union(self.bilm.encoder.boundaries) - self._cached
         self._cached |= types

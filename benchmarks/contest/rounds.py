@@ -1,8 +1,8 @@
-"""Rounds in which contenders take turns, each in a process of its own, so that other load affects them alike.
+"""Rounds in which contenders take turns, each in its own process. So other load on the machine affects all of them.
 
-Sentences have similar lengths within a batch, which is the best case of contenders that pad. Before every measurement
-the biLM clears its cache of words and processes the same 512 other sentences: for all batch sizes, the middle of a
-text is timed.
+The sentences of a batch have similar lengths, which is the best case for contenders that pad. Before every measurement
+the biLM clears its cache of words and processes the same 512 other sentences. So for all batch sizes, the times are
+those in the middle of a text.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .transformer import write_transformer
 TRANSFORMERS = {"BERT-base": 12, "BERT, 6 layers": 6}
 """Number of layers of each transformer."""
 TRANSFORMERS_WITH = "small"
-"""The size of biLM with which transformers run: they have one size, so they run once."""
+"""The size of the biLM with which transformers are compared. They have only one size, so they run once."""
 SENTENCES = {"mini": 512, "base": 512, "small": 128, "original": 64}
-"""Least number of sentences of a round, by size: some seconds of work for the slowest contender."""
+"""Least number of sentences of a round for each size. The slowest contender needs some seconds for them."""
 
 
 @dataclass
@@ -45,24 +45,24 @@ class Result:
     side: Side
     batch: int
     speeds: list[float]
-    """Words per second, by round."""
+    """Words per second in each round."""
     peak: float
-    """The largest memory in MB, less that of a process that has imported everything."""
+    """The largest memory in MB, minus the memory after all imports."""
 
     @property
     def speed(self) -> float:
-        """Words per second, the median over the rounds."""
+        """Words per second, as the median over the rounds."""
         return statistics.median(self.speeds)
 
     def times(self, slower: Result) -> float:
-        """Return how many times as fast this one is: the median of the ratios within each round."""
+        """Return how many times as fast this contender is, as the median of the ratios in each round."""
         pairs = zip(self.speeds, slower.speeds, strict=True)
         return statistics.median(fast / slow for fast, slow in pairs)
 
 
 @dataclass
 class Round:
-    """The sentences from `start` up to `stop`, and the number of them in a batch."""
+    """The sentences of a round, from `start` to `stop` (not included), and the number of sentences in a batch."""
 
     batch: int
     start: int
@@ -79,14 +79,14 @@ def compare(
     text: Path,
     allennlp: Path | None,
 ) -> list[Result]:
-    """Measure contenders of one size at all batch sizes.
+    """Measure contenders of one size with all batch sizes.
 
-    A contender whose process fails, such as one that pads 256 sentences and runs out of memory, has no result for that
-    batch size and later ones.
+    If the process of a contender fails, for example because it pads 256 sentences and runs out of memory, it has no
+    result for this batch size and the following ones.
 
     Args:
         sides: the contenders; see `contenders`.
-        text: raw text, a paragraph a line.
+        text: raw text, one paragraph per line.
         allennlp: the folder into which pip has installed AllenNLP.
     """
     plan = _plan(batches, rounds, SENTENCES[size])
@@ -129,7 +129,7 @@ def contenders(size: str, precisions: Sequence[str], *, allennlp: bool) -> Itera
         yield Side("nlp.pipe", precision)
         if precision != "int8":
             yield Side("products", precision)
-    if size != "original":  # whose export has 375 MB
+    if size != "original":  # its export has 375 MB
         yield Side("onnxruntime")
     if allennlp:
         yield Side("AllenNLP")
@@ -148,7 +148,7 @@ def _plan(batches: Sequence[int], rounds: int, minimum: int) -> list[Round]:
 
 
 def _sentences(path: Path, plan: list[Round]) -> list[list[str]]:
-    """Return the sentences of the plan in its order, then those for warming up; a short text is repeated."""
+    """Return the sentences of the plan in its order, then the sentences for warm-up. A short text is repeated."""
     count = plan[-1].stop + RUNNING_TEXT
     distinct = [words for words in read_sentences(path, 40 * count) if words]
     sentences = (distinct * -(-count // len(distinct)))[:count]

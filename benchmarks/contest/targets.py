@@ -1,4 +1,4 @@
-"""The ratios of speeds that the project aims at."""
+"""The ratios of speeds that are the targets of the project."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Target:
-    """The least ratio of the speeds of two contenders, in words per second."""
+    """The least ratio between the speeds of two contenders."""
 
     name: str
     size: str

@@ -37,13 +37,13 @@ class Batch:
 
 
 class Learner(Protocol):
-    """A network that computes layers and is trained."""
+    """Interface of a network that computes layers and is trained."""
 
     def layers(self, batch: Batch) -> list[torch.Tensor]:
-        """Return (L+1, n, 2P) the layers of each sentence."""
+        """Return the layers of each sentence, (L+1, n, 2P)."""
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the mean sampled softmax loss per target, over both directions; a scalar."""
+        """Return the mean sampled softmax loss per target over both directions, a scalar."""
 
     def parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the network without the head."""
@@ -74,7 +74,7 @@ class Ours:
 
 
 class Rival:
-    """Another implementation of the network, with our loss, because AllenNLP's differs."""
+    """Another implementation of the network. It is trained with our loss, because AllenNLP's loss is different."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ def serve(learner: Learner, batch: Batch) -> list[torch.Tensor]:
 
 
 def train(learner: Learner, batch: Batch, head: Head) -> torch.Tensor:
-    """Run forward and backward pass, and return the loss; the gradients replace those of the batch before."""
+    """Run the forward and the backward pass, and return the loss. The gradients of the previous batch are replaced."""
     for parameter in [*learner.parameters(), *head.parameters()]:
         parameter.grad = None
     loss = learner.loss(batch)
@@ -117,7 +117,7 @@ def train(learner: Learner, batch: Batch, head: Head) -> torch.Tensor:
 
 
 def make_batches(sentences: list[list[str]], batch_words: int) -> list[Batch]:
-    """Return batches of sentences of similar length, about `batch_words` words each."""
+    """Return batches of sentences of similar length, each with about `batch_words` words."""
     words = sorted({word for sentence in sentences for word in sentence})
     classes = {word: row for row, word in enumerate(words, FIRST_WORD)}
     sentences = sorted(sentences, key=len)

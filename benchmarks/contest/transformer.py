@@ -1,4 +1,4 @@
-"""A BERT with random weights for spacy-transformers, created locally without any download."""
+"""A BERT with random weights for spacy-transformers, which is created without a download."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def write_transformer(folder: Path, layers: int, words: Iterable[str]) -> None:
-    """Write a random BERT of the base size with `layers` layers: BERT-base has 12, a distilled one 6.
+    """Write a random BERT of the base size with `layers` layers. BERT-base has 12, a distilled BERT has 6.
 
-    Its vocabulary contains the words themselves, which is its best case: each is a single word piece.
+    Its vocabulary contains the words of the text. This is its best case, because each word is a single word piece.
 
     Args:
         folder: a new folder for its files.
-        words: the words of the text. Those beyond the 30,522 pieces of BERT-base become `[UNK]`, which costs the same.
+        words: the words of the text. If there are more than the 30,522 word pieces of BERT-base, the others become
+            `[UNK]`, which takes the same time.
     """
     config = BertConfig(num_hidden_layers=layers)
     pieces = [*_SPECIAL, *sorted(set(words))][: config.vocab_size]
@@ -31,7 +32,7 @@ def write_transformer(folder: Path, layers: int, words: Iterable[str]) -> None:
 
 
 def transformer_pipeline(folder: Path) -> Language:
-    """Create a pipeline of this transformer alone; each Doc is one sequence."""
+    """Create a pipeline with only this transformer. Each Doc is one sequence."""
     nlp = spacy.blank("en")
     model = {
         "@architectures": "spacy-transformers.TransformerModel.v3",

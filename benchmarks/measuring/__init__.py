@@ -1,1 +1,1 @@
-"""The text and the model sizes of the benchmarks, and the memory of a process."""
+"""Shared parts of the benchmarks: text, model sizes, number types, and the memory and processor of a process."""

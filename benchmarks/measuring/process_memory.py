@@ -1,4 +1,4 @@
-"""Resident memory of this process, in MB, from /proc: Linux only."""
+"""Resident memory of this process in MB. Linux only, because it is read from /proc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processor that a benchmark runs on: its name and the instructions that matter here. Linux only, from /proc."""
+"""Name and instructions of the processor that a benchmark runs on. Linux only, because they are read from /proc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTRUCTIONS = {
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
-    """Return the name, the numbers of family and model (x86) and the instructions of the first core."""
+    """Return the name, the family and model numbers (x86) and the instructions of the first core."""
     first_core = cpuinfo.read_text("utf8").split("\n\n")[0]
     entries = dict(re.findall(r"^(.+?)\s*: (.*)$", first_core, re.MULTILINE))
     flags = entries.get("flags", entries.get("Features", "")).split()
@@ -26,6 +26,6 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
 
 
 def file_name(processor: dict[str, Any]) -> str:
-    """Return a name for files about this processor: several have the same name, but not the same family and model."""
+    """Return a name for files about a processor. It has family and model, because processors may have equal names."""
     parts = [processor[part] for part in ("name", "family", "model") if processor[part]]
     return re.sub(r"[^a-z0-9]+", "-", " ".join(parts).lower()).strip("-")

@@ -1,4 +1,4 @@
-"""The sentences that benchmarks run on."""
+"""The sentences that the benchmarks process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SAMPLE = Path(__file__).parents[2] / "corpus" / "sample" / "pretrain-en" / "trai
 
 
 def read_sentences(path: Path, n_words: int) -> list[list[str]]:
-    """Return the first sentences of a text, about `n_words` words in all.
+    """Return the first sentences of a text, with about `n_words` words together.
 
     Args:
-        path: raw text, a paragraph a line.
+        path: raw text, one paragraph per line.
     """
     tokenizer = spacy.blank("en").tokenizer
     sentences: list[list[str]] = []

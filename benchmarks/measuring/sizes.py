@@ -1,4 +1,4 @@
-"""The sizes of biLM that benchmarks measure."""
+"""The sizes of biLMs that the benchmarks measure."""
 
 from spacy_elmo.bilm.config import BiLMConfig
 
@@ -15,6 +15,6 @@ SIZES = {
     ),
     # AllenNLP's elmo_2x1024_128_2048cnn_1xhighway.
     "small": BiLMConfig(dim=1024, projection=128, highways=1),
-    # AllenNLP's elmo_2x4096_512_2048cnn_2xhighway, which is the paper's.
+    # AllenNLP's elmo_2x4096_512_2048cnn_2xhighway, the size of the paper.
     "original": BiLMConfig(),
 }  # fmt: skip

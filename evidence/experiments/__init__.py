@@ -1,1 +1,1 @@
-"""The experiments: their plan, its execution and the report."""
+"""The experiments: their plan, their execution and their report."""

@@ -1,4 +1,4 @@
-"""Bounds of the scores on questions: the agreement of annotated answers, and a baseline without a network.
+"""Bounds for the scores of question answering: the agreement of annotated answers, and a baseline without a network.
 
 python -m experiments.answer_bounds corpus/qa/subjqa-test.spacy
 """
@@ -18,10 +18,11 @@ from tasks.qa.scorer import normal_words, word_f1
 
 
 def agreement(docs: Iterable[Doc]) -> float | None:
-    """Return the mean F1, in percent, of all pairs of answers to one question on one context; None if none has two.
+    """Return the mean F1 in percent between all pairs of answers to the same question on the same context; None if no
+    question has two answers.
 
     Args:
-        docs: a Doc for each row, as `tasks.qa.convert` writes them; equal rows have equal text.
+        docs: Docs of `tasks.qa.convert`, one for each answer. Docs with the same text have the same question.
     """
     answers = defaultdict(list)
     for doc in docs:
@@ -33,14 +34,14 @@ def agreement(docs: Iterable[Doc]) -> float | None:
 
 
 def nearest_sentence(docs: Iterable[Doc]) -> float:
-    """Return the mean F1, in percent, of an answer that is the context sentence with the most words of the question."""
+    """Return the mean F1 in percent if the answer is the sentence with most words of the question."""
     sentencizer = spacy.blank("en").add_pipe("sentencizer")
     scores = []
     for doc in docs:
-        found, place = answer(doc), line_break(doc)
+        found, border = answer(doc), line_break(doc)
         assert found is not None
-        asked = Counter(normal_words(doc[:place].text))
-        sentences = [sentence.text for sentence in sentencizer(doc[place + 1 :].as_doc()).sents]
+        asked = Counter(normal_words(doc[:border].text))
+        sentences = [sentence.text for sentence in sentencizer(doc[border + 1 :].as_doc()).sents]
         nearest = max(sentences, key=lambda text: (Counter(normal_words(text)) & asked).total())
         scores.append(word_f1(nearest, found.text))
     return 100 * statistics.mean(scores)
@@ -52,13 +53,13 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, metavar="CORPUS.spacy")
     path = parser.parse_args().corpus
     if not path.is_file():
-        raise SystemExit(f"{path}: no such corpus; `spacy project run runs` makes it")
+        raise SystemExit(f"There is no corpus {path}; `spacy project run runs` makes it")
     docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
     same = agreement(docs)
     print(
-        f"Answers of other rows to the same question: F1 {'-' if same is None else f'{same:.1f}'}"
+        f"Other annotated answers to the same question: F1 {'-' if same is None else f'{same:.1f}'}"
     )
-    print(f"The sentence that shares most words with the question: F1 {nearest_sentence(docs):.1f}")
+    print(f"Sentence with most words of the question: F1 {nearest_sentence(docs):.1f}")
 
 
 if __name__ == "__main__":

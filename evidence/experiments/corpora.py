@@ -1,4 +1,4 @@
-"""The labelled sets as binary Docs: each converted once, and cut where the plan uses a part of it."""
+"""Labelled data sets as `.spacy` files. Each is converted once, and cut if the plan uses only a part of it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def make(
     processes: int,
     spelling: Spelling = AS_GIVEN,
 ) -> None:
-    """Make the files of corpora, and the whole corpora that they are cut from, if they do not exist yet.
+    """Make the files of corpora that do not exist yet, and the complete corpora that they are cut from.
 
     Args:
-        processes: number of parallel converters.
-        spelling: that of the words in the files. Errors are made before it, so that no variant undoes any by itself.
+        processes: number of converters that run in parallel.
+        spelling: the rule that respells the words of the files. Artificial errors are made first, so that the rule
+            changes them equally for all variants.
 
     Raises:
         OSError: the data folder has no such file.
-        ValueError: a converter refused its file; the message is the converter's.
+        ValueError: a converter cannot convert its file; the message has the output of the converter.
     """
     corpora = [corpus for corpus in dict.fromkeys(corpora) if not corpus.path.exists()]
     entire = dict.fromkeys(corpus._replace(cut=Cut()) for corpus in corpora)
@@ -55,7 +56,7 @@ def make(
 
 
 def absent(plan: Plan, run: Run, data_folder: Path) -> list[Path]:
-    """Return the source files that a run needs and that are missing, unless they were converted before."""
+    """Return the source files that a run needs and that are missing. Files that were already converted do not count."""
     needed = [corpus._replace(cut=Cut()) for corpus in run.corpora if not corpus.path.exists()]
     files = [source(plan, corpus, data_folder) for corpus in needed if not corpus.path.exists()]
     return [file for file in files if not file.is_file()]
@@ -70,20 +71,20 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) 
     path = source(plan, corpus, data_folder)
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path}: no such file; README.md says which files the data folder has (--vars.data)"
+            f"There is no file {path}; README.md lists the files of the data folder (--vars.data)"
         )
     made_in = corpus.path.with_suffix(".folder")
     made_in.parent.mkdir(parents=True, exist_ok=True)
-    # Of a process that was killed.
+    # A process that was killed may have left a partial folder.
     remove_partial(made_in.parent, made_in.name)
     with atomic_folder(made_in) as folder:
         out = folder / corpus.path.name
         dev = source(plan, corpus._replace(part="dev"), data_folder)
-        places = {"source": path, "out": out, "folder": folder, "dev": dev}
+        paths = {"source": path, "out": out, "folder": folder, "dev": dev}
         arguments = list(plan.content["converters"][corpus.data.task])
         if corpus.part == "train":
             arguments += plan.content.get("train_arguments", {}).get(str(corpus.data), [])
-        made = _made([argument.format_map(places) for argument in arguments], folder)
+        made = _made([argument.format_map(paths) for argument in arguments], folder)
         if corpus.noise:
             (folder / "noise").mkdir()
             noisy = folder / "noise" / out.name
@@ -96,27 +97,27 @@ def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) 
 
 
 def _made(arguments: list[str], folder: Path) -> Path:
-    """Return the file that a Python program made in a folder: the name of a converter's output is its own."""
+    """Run a converter and return the file that it has made in a folder. Converters choose the name of their output."""
     command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     made = list(folder.glob("*.spacy"))
     if done.returncode != 0 or len(made) != 1:
         raise ValueError(
-            f"{' '.join(command)}: no file in {folder}\n{(done.stdout + done.stderr).strip()}"
+            f"{' '.join(command)} has made no file in {folder}\n{(done.stdout + done.stderr).strip()}"
         )
     return made[0]
 
 
 def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:
-    """Return some of the Docs, unchanged. A smaller cut is contained in a larger one.
+    """Return some of the Docs, unchanged. A smaller cut is a subset of a larger one.
 
-    They are taken from the serialized form: nothing that a Doc carries can be lost.
+    The Docs are taken from the serialized form, so no annotation can be lost.
     """
     order = list(range(len(docs)))
     random.Random(seed).shuffle(order)
     first = order[: how.limit]
     chosen = first[: math.ceil(len(first) * how.share / 100)]
-    # A DocBin that was read from disk does not say whether it was written with user data.
+    # A DocBin from disk does not store whether it was written with user data.
     part = DocBin(store_user_data=any(data is not None for data in docs.user_data))
     part.attrs, part.strings = docs.attrs, docs.strings
     for field in FIELDS:

@@ -1,4 +1,4 @@
-"""Scores as curves: by the part of the training data (figure 1 of Peters et al. 2018), and by errors in the text."""
+"""Charts of scores against the share of training data (figure 1 of Peters et al. 2018) and against text errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from .results import Result, Results
 
-# Variant -> name and colour, as in `gain_chart`.
+# The name and colour of each variant, as in `gain_chart`.
 _LOOKS = {
     "baseline": ("hash embeddings", "#888888"),
     "vectors": ("with static vectors", "#d95f02"),
@@ -19,9 +19,9 @@ _LOOKS = {
 
 
 def share_chart(results: Results) -> Mapping[str, Any] | None:
-    """Return a Vega-Lite chart of scores by the share of the training data, with a panel for each set.
+    """Return a Vega-Lite chart of scores against the share of the training data, with a panel for each set.
 
-    None: no set has three shares, and two points are no curve.
+    It is None if no set has at least three shares.
     """
     drawn = []
     for task, data in results.sets:
@@ -38,9 +38,9 @@ def share_chart(results: Results) -> Mapping[str, Any] | None:
 
 
 def noise_chart(results: Results) -> Mapping[str, Any] | None:
-    """Return a Vega-Lite chart of scores by the share of words with errors, with a panel for each set.
+    """Return a Vega-Lite chart of scores against the share of words with errors, with a panel for each set.
 
-    None: nothing was scored on such text.
+    It is None if no run was scored on text with errors.
     """
     noisy = {(result.task, result.data) for result in results.noisy}
     clean = [r for r in results.all if (r.task, r.data) in noisy and r.share == 100]

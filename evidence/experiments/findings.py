@@ -12,7 +12,7 @@ from .results import Results, mean
 
 
 def gains(results: Results) -> str:
-    """Return a sentence on the sets where ELMo helps beyond the spread of the seeds; empty if no set has both sides."""
+    """Return sentences on the sets where ELMo helps more than seeds differ; empty if there is nothing to compare."""
     better, worse, mixed, higher, not_higher = [], [], [], [], []
     for task, data in results.sets:
         baseline, elmo = (
@@ -41,10 +41,10 @@ def gains(results: Results) -> str:
 
 
 def progress(runs: Sequence[Run], scored: Container[Path]) -> str:
-    """Return a sentence on how many of the planned runs have scores.
+    """Return a sentence on the number of planned runs that have scores.
 
     Args:
-        scored: the files of scores that are in the report.
+        scored: the files of scores in the report.
     """
     done = sum(all(path in scored for path in run.metrics.values()) for run in runs)
     if done == len(runs):
@@ -54,7 +54,7 @@ def progress(runs: Sequence[Run], scored: Container[Path]) -> str:
 
 
 def rivals(results: Results) -> str:
-    """Return how many sets each rival wins against the baseline and against ELMo; an empty text if none has run."""
+    """Return sentences on the number of sets where each rival beats the baseline and ELMo; empty if none has run."""
     statements = []
     for rival in ("vectors", "pretrain", "elmo_vectors"):
         runs = results.of(variant=rival, share=100)
@@ -84,10 +84,10 @@ def _above(results: Results, one: str, other: str) -> list[str]:
 
 
 def text_read(results: Results, size: Mapping[str, Any]) -> str:
-    """Return a sentence on the raw text that the rivals learned from; an empty one if none has run.
+    """Return sentences on the raw text that the rivals were trained on; empty if none has run.
 
     Args:
-        size: its section of the plan.
+        size: the section of the size in the plan.
     """
     read = []
     if results.of(variant="vectors") or results.of(variant="elmo_vectors"):

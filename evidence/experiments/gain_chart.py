@@ -1,4 +1,4 @@
-"""Chart of the share of the baseline's errors that ELMo and its rivals avoid, by data set, beside the paper's."""
+"""Chart of the share of the baseline's errors that ELMo and its rivals avoid on each data set, and in the paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from .results import Results, fewer_errors, mean
 
 _PAPER = "ELMo in the paper, on other data of the same kind"
-# Variant -> name, colour and shape. Legible to the colour-blind; unfilled marks are not ours.
+# The name, colour and shape of each variant. Colour-blind readers can tell them apart; marks of the paper are unfilled.
 _OURS = {
     "elmo": ("ELMo", "#3b528b", "circle"),
     "elmo_vectors": ("ELMo and static vectors", "#21918c", "triangle-up"),
@@ -16,17 +16,17 @@ _OURS = {
     "pretrain": ("spaCy's pretraining", "#888888", "cross"),
 }
 _LABEL_HEIGHT = 18
-"""Pixels that a row needs, however few marks it has."""
+"""Least height of a row in pixels."""
 VARIANT_NAMES = {variant: name for variant, (name, *_) in _OURS.items()}
-"""Variant -> its name in charts."""
+"""The name of each variant in charts."""
 _LOOKS = [*_OURS.values(), (_PAPER, "#000000", "diamond")]
 
 
 def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str, Any] | None:
-    """Return a Vega-Lite chart with a row of marks for each set; None if only baselines are done.
+    """Return a Vega-Lite chart with a row of marks for each set; None if only baselines have results.
 
     Args:
-        same_kind: set, such as "ner/wnut17" -> the percentage of the same task in the paper.
+        same_kind: for each set, such as "ner/wnut17", the percentage that the paper has for the same task.
     """
     rows = []
     for task, data in results.sets:
@@ -39,10 +39,10 @@ def gain_chart(results: Results, same_kind: Mapping[str, float]) -> Mapping[str,
 
 
 def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return a Vega-Lite chart of gains; None without any.
+    """Return a Vega-Lite chart of gains; None if there are none.
 
     Args:
-        rows: each has `set`, `model`, which is a name of `VARIANT_NAMES` or that of the paper, and `gain` in percent.
+        rows: each has `set`, `model` (a name of `VARIANT_NAMES` or the name of the paper) and `gain` in percent.
     """
     if not rows:
         return None
@@ -76,7 +76,7 @@ def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Non
         "encoding": {
             "x": x,
             "y": {**y, "axis": {"grid": True, "tickBand": "extent", "labelLimit": 320}},
-            # Otherwise equal values would hide each other.
+            # Shifted, because equal values would hide each other.
             "yOffset": {"field": "model", "type": "nominal", "sort": shown},
             "color": colour,
             "shape": shape,
@@ -98,7 +98,7 @@ def chart_of_gains(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Non
 
 
 def _gains(results: Results, task: str, data: str) -> dict[str, float]:
-    """Return percent by model name: the mean of its seeds against the mean of all baselines."""
+    """Return the gain of each model in percent: the mean of its seeds, compared with the mean of all baselines."""
     baseline = results.of(task=task, data=data, variant="baseline", share=100)
     gains = {}
     for variant, name in VARIANT_NAMES.items():

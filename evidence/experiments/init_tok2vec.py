@@ -1,7 +1,8 @@
-"""`evidence.init_tok2vec.v1`: the weights of `spacy pretrain` for the embedding and encoder inside a component.
+"""`evidence.init_tok2vec.v1`: a callback that loads weights of `spacy pretrain` into the embedding and encoder of a
+component.
 
-spaCy's own setting, `[initialize] init_tok2vec`, finds only layers that a model holds under a name, and what the models
-of NER and parsing hold as "tok2vec" has a layer more than was pretrained.
+spaCy's own setting, `[initialize] init_tok2vec`, only finds layers that are named references of a model. In the models
+of NER and parsing, the reference "tok2vec" has one layer more than was pretrained.
 """
 
 from collections.abc import Callable
@@ -18,8 +19,8 @@ def init_tok2vec_v1(component: str, path: str) -> Callable[[Language], Language]
     """Return the callback for `[initialize] after_init`.
 
     Args:
-        component: name of the component with these layers.
-        path: file of weights that `spacy pretrain` has written.
+        component: name of the component with the embedding and encoder.
+        path: file of weights from `spacy pretrain`.
     """
 
     def load(nlp: Language) -> Language:
@@ -31,15 +32,15 @@ def init_tok2vec_v1(component: str, path: str) -> Callable[[Language], Language]
 
 
 def layer_for(weights: bytes, model: Model) -> Model:
-    """Return the layer of a model that has the structure of the saved one.
+    """Return the layer of a model that has the structure of the saved layer.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such layer.
     """
     saved = [node["name"] for node in srsly.msgpack_loads(weights)["nodes"]]
     for layer in model.walk():
         if [node.name for node in layer.walk()] == saved:
             return layer
     raise ValueError(
-        f"{model.name!r} has no layer built as {saved[0]!r} is: were the weights made for another config?"
+        f"{model.name!r} has no layer with the structure of the saved layer {saved[0]!r}: pretrain with this config"
     )

@@ -1,4 +1,4 @@
-"""The learned layer weights of the first pipeline of every task, drawn by `spacy elmo layers`.
+"""Draw the learned layer weights of the first pipeline of every task with `spacy elmo layers`.
 
 python -m experiments.layers plan.yml full
 """
@@ -16,13 +16,13 @@ def pipelines(plan: Plan, size: str) -> list[Path]:
 
     Raises:
         ValueError: the plan has no such size.
-        FileNotFoundError: there are none.
+        FileNotFoundError: there are no trained pipelines.
     """
     kept = (run.folder / "model-best" for run in plan.runs(size) if run.pipeline_kept)
     found = sorted(path for path in kept if path.is_dir())
     if not found:
         raise FileNotFoundError(
-            f"training/{size}: no trained pipeline; `spacy project run runs` makes them"
+            f"training/{size} has no trained pipeline; `spacy project run runs` trains them"
         )
     return found
 

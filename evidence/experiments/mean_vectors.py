@@ -1,4 +1,4 @@
-"""Classification of texts by the mean of their ELMo vectors: softmax regression, without any other network.
+"""Classification of texts by softmax regression on the mean of their ELMo vectors, without any other network.
 
 python -m experiments.mean_vectors corpus/textcat/sst5
 """
@@ -18,11 +18,11 @@ _DOCS_AT_ONCE = 128
 
 
 def accuracy(nlp: Language, train: Sequence[Doc], dev: Sequence[Doc], test: Sequence[Doc]) -> float:
-    """Return the accuracy on `test`, at the epoch that is best on `dev`.
+    """Return the accuracy on `test` at the epoch that is best on `dev`.
 
     Args:
-        nlp: a pipeline with an elmo; the means of its layers are concatenated.
-        train: texts with `cats`, of which the highest is the class. Other classes are never predicted.
+        nlp: a pipeline with an elmo. The means of its layers are concatenated.
+        train: texts with `cats`. The category with the highest value is the class. Other classes are never predicted.
     """
     names = sorted({_label(doc) for doc in train})
 
@@ -43,7 +43,9 @@ def _label(doc: Doc) -> str:
 def main() -> None:
     """Parse the arguments and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", metavar="CORPUS", help="CORPUS-train.spacy, -dev and -test")
+    parser.add_argument(
+        "corpus", metavar="CORPUS", help="start of the names CORPUS-{train,dev,test}.spacy"
+    )
     parser.add_argument("--weights", default="en_base_v1")
     args = parser.parse_args()
     nlp = spacy.blank("en")
@@ -52,7 +54,7 @@ def main() -> None:
     for part in ("train", "dev", "test"):
         path = Path(f"{args.corpus}-{part}.spacy")
         if not path.is_file():
-            raise SystemExit(f"{path}: no such corpus; `spacy project run runs` makes it")
+            raise SystemExit(f"There is no corpus {path}; `spacy project run runs` makes it")
         parts.append(list(DocBin().from_disk(path).get_docs(nlp.vocab)))
     print(f"Accuracy on the test part: {100 * accuracy(nlp, *parts):.1f}")
 

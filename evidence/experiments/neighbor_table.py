@@ -1,4 +1,4 @@
-"""The uses of a word that are nearest to those in the queries, from the file of `spacy elmo neighbors --out`."""
+"""Table of the uses of words that are nearest to the queries, from the file of `spacy elmo neighbors --out`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .tables import Table
 
 
 def neighbor_table(folder: Path) -> Table | None:
-    """Return the nearest use of each sentence's word in each layer; cf. table 4 of the paper. None: no
-    neighbors.json, or no sentence in it."""
+    """Return a table with the nearest use of each query's word in each layer (as table 4 of the paper); None if the
+    folder has no neighbors.json, or if it has no queries."""
     path = folder / "neighbors.json"
     found = json.loads(path.read_text("utf8")) if path.is_file() else {"queries": []}
     if not found["queries"]:

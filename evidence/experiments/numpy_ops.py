@@ -1,7 +1,7 @@
-"""thinc's operations on a CPU with the matrix products of models by numpy's BLAS.
+"""thinc's operations on a CPU, with matrix products by numpy's BLAS instead of BLIS.
 
-On the machine of the committed report BLIS, which thinc uses for them, has a third of the speed of numpy's OpenBLAS
-(40 against 120 GFLOP/s), and products are most of what a run without ELMo costs.
+On the machine of the committed report, BLIS has a third of the speed of numpy's OpenBLAS (40 and 120 GFLOP/s), and
+matrix products take most of the time of a run without ELMo.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from thinc.api import NumpyOps, registry
 
 @registry.ops("evidence.NumpyOps")
 class NumpyBlasOps(NumpyOps):
-    """The operations that thinc uses on a CPU once this module is imported: those named numpy."""
+    """The operations that thinc uses on a CPU after the import of this module, because they have the name "numpy"."""
 
     name = "numpy"
 

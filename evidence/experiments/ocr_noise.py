@@ -1,15 +1,15 @@
-"""Put errors like those of optical character recognition into the words of binary Docs.
+"""Put errors like those of optical character recognition into the words of `.spacy` files.
 
-A word with a letter is chosen with a given probability, the share, and gets one error for every eight characters
-begun: one up to eight, two from nine on. An error is, at a random letter:
+Each word with a letter is changed with a given probability, the share. It gets one error if it has up to eight
+characters, two if it has up to sixteen, and so on. An error changes a random letter:
 
-- 70 %: a letter that looks like it (`CONFUSIONS`, or the same letter without its accent); where there is none,
-  any letter of the file, drawn by its frequency;
-- 15 %: the letter is lost, unless the word has no other character;
+- 70 %: it becomes a letter that looks similar (`CONFUSIONS`, or the same letter without its accent); if there is none,
+  it becomes a letter of the file, drawn by its frequency;
+- 15 %: it is removed, unless the word has no other character;
 - 15 %: a letter of the file is added before it.
 
-Words, spaces and annotations stay aligned: only the characters of the words change. The same file, share and seed give
-the same errors on every machine.
+Only the characters of words change, so spaces and annotations stay aligned. The same file, share and seed give the same
+errors on every machine.
 """
 
 import collections
@@ -35,7 +35,7 @@ _OF_WORDS = (ORTH, NORM, SPACY)
 
 
 class Counts(NamedTuple):
-    """Numbers of what a corruption changed."""
+    """Numbers of words with a letter, and of changed words."""
 
     words: int
     changed: int
@@ -52,29 +52,29 @@ def _confusions() -> dict[str, list[str]]:
 
 
 CONFUSIONS = _confusions()
-"""A character -> the texts that are read in its place, for Latin, Greek and Cyrillic letters."""
+"""For each character the texts that look similar, for Latin, Greek and Cyrillic letters."""
 
 
 def corrupted(word: str, letters: Sequence[str], generator: random.Random) -> str:
-    """Return a word with one error for every eight characters begun.
+    """Return a word with one error for each eight characters or part of them.
 
     Args:
-        word: the word; without a letter it is returned as it is.
-        letters: the letters that may be put in, each as often as it is in the text.
+        word: the word. If it has no letter, it is not changed.
+        letters: the letters that may be inserted, each as often as it occurs in the text.
     """
     for _ in range(1 + max(0, len(word) - 1) // 8):
-        places = [place for place, sign in enumerate(word) if sign.isalpha()]
-        if not places:
+        indices = [index for index, sign in enumerate(word) if sign.isalpha()]
+        if not indices:
             return word
-        place = generator.choice(places)
-        kind, sign = generator.random(), word[place]
+        index = generator.choice(indices)
+        kind, sign = generator.random(), word[index]
         if kind < 0.7:
             new = _look_alike(sign, letters, generator)
         elif kind < 0.85:
             new = "" if len(word) > 1 else sign
         else:
             new = generator.choice(letters) + sign
-        word = word[:place] + new + word[place + 1 :]
+        word = word[:index] + new + word[index + 1 :]
     return word
 
 
@@ -92,24 +92,24 @@ def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
         ValueError: the share is not between 0 and 1, or no word has a letter.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"share {share}: give a number between 0 and 1")
+        raise ValueError(f"The share is {share}, but must be between 0 and 1")
     vocab = spacy.blank("xx").vocab
     docs = list(DocBin(store_user_data=True).from_disk(source).get_docs(vocab))
     letters = sorted(sign for doc in docs for token in doc for sign in token.text if sign.isalpha())
     if not letters:
-        raise ValueError(f"{source}: no word with a letter in it")
+        raise ValueError(f"{source} has no word with a letter")
     generator = random.Random(seed)
     words = changed = 0
     annotations = [attribute for attribute in DocBin().attrs if attribute not in _OF_WORDS]
     noisy = DocBin(store_user_data=True)
     for doc in docs:
         texts = [token.text for token in doc]
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if any(map(str.isalpha, text)):
                 words += 1
                 if generator.random() < share:
-                    texts[place] = corrupted(text, letters, generator)
-                    changed += texts[place] != text
+                    texts[index] = corrupted(text, letters, generator)
+                    changed += texts[index] != text
         known = not doc.has_unknown_spaces
         spaces = [bool(token.whitespace_) for token in doc] if known else None
         copy = Doc(vocab, words=texts, spaces=spaces)

@@ -1,4 +1,4 @@
-"""One picture of what ELMo gains, from the reports of several sizes.
+"""Draw one picture of the gains of ELMo, from the reports of several sizes.
 
 python -m experiments.overview report/gains.png report/base report/la report/grc report/cs report/de
 """
@@ -23,16 +23,16 @@ def read_gains(report: Path) -> list[dict[str, Any]]:
         report: folder of report.md.
 
     Returns:
-        For each set and variant beside the baseline, where both have scores: `set`, with the language of the title
-        of the page, `model` and `gain` in percent.
+        A row for each set and variant if the variant and the baseline have scores: `set`, with the language from the
+        title of the page, `model`, and `gain` in percent.
 
     Raises:
-        OSError, ValueError: there is no such page, or no table of scores in it.
+        OSError, ValueError: there is no such page, or it has no table of scores.
     """
     page = (report / "report.md").read_text("utf8")
     table = page.partition("| task and data | metric | baseline |")
     if not table[1]:
-        raise ValueError(f"{report / 'report.md'}: no table of scores")
+        raise ValueError(f"{report / 'report.md'} has no table of scores")
     language = page.splitlines()[0].removeprefix(f"# {TITLE}").removeprefix(": ") or "English"
     head, _, *lines = (table[1] + table[2]).partition("\n\n")[0].splitlines()
     rows = []
@@ -54,7 +54,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _mean(score: str) -> float:
-    """Return 38.5 of "38.5 ± 0.5 (3)"."""
+    """Return the mean of a cell, such as 38.5 for "38.5 ± 0.5 (3)"."""
     return float(score.split()[0])
 
 

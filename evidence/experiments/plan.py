@@ -21,14 +21,14 @@ class Data(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Data:
-        """Return the set that TASK/NAME names, such as ner/wnut17.
+        """Return the set with the name TASK/NAME, such as ner/wnut17.
 
         Raises:
-            ValueError: it is not of this form.
+            ValueError: the text does not have this form.
         """
         task, slash, name = text.partition("/")
         if not (task and slash and name) or "/" in name:
-            raise ValueError(f"{text!r} is not TASK/NAME, such as ner/wnut17")
+            raise ValueError(f"{text!r} must have the form TASK/NAME, such as ner/wnut17")
         return cls(task, name)
 
     def __str__(self) -> str:
@@ -37,22 +37,22 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """The used part of a corpus: `share` percent of the first `limit` of its shuffled documents."""
+    """The part of a corpus that is used: `share` percent of the first `limit` of its shuffled documents."""
 
     limit: int | None = None
-    """Number of documents; None: all."""
+    """Largest number of documents; None: all."""
     share: int = 100
 
     @property
     def suffix(self) -> str:
-        """The suffix of the name of a cut file; empty for a whole one."""
+        """Suffix for the name of the file; empty if the whole corpus is used."""
         limit = f"-limit{self.limit}" if self.limit is not None else ""
         return limit + (f"-share{self.share}" if self.share != 100 else "")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training, and the scoring of its best step on the test part."""
+    """One training of a pipeline, and the scoring of its best step on test parts."""
 
     size: str
     data: Data
@@ -65,19 +65,19 @@ class Run:
     minutes: float
     """Planned minutes of one core."""
     limits: Mapping[str, int]
-    """Largest number of documents by part; a part that is missing is used whole."""
+    """Largest number of documents of each part. A part that is not in it is used completely."""
     also: tuple[Data, ...]
-    """Further sets whose test parts it is scored on."""
+    """Further sets. The run is also scored on their test parts."""
     noise: tuple[int, ...] = ()
-    """Percent of the words that have an error in further copies of its own test part, which it is scored on, too."""
+    """Percentages of words with an error. For each, the run is also scored on such a copy of its test part."""
     lang: str = "en"
     """Language of the pipeline."""
     weights: str | None = None
-    """The biLM of variants with ELMo: a name or a path; None: that of the task's config."""
+    """The biLM of variants with ELMo, a name or a path; None: the default of the language."""
 
     @property
     def name(self) -> str:
-        """DATASET/TASK_VARIANT-SEED, such as wnut17/ner_elmo-0; with a share, wnut17-10pct/ner_elmo-0."""
+        """DATASET/TASK_VARIANT-SEED, such as wnut17/ner_elmo-0, or with a share wnut17-10pct/ner_elmo-0."""
         return self._name(self.corpus("test"))
 
     def _name(self, test: Corpus) -> str:
@@ -86,49 +86,50 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """The folder of its training."""
+        """The folder of the training."""
         return Path("training", self.size, self.name)
 
     @property
     def pipeline_kept(self) -> bool:
-        """True if its trained pipeline is kept: the figures of learned layer weights need those of the first seed."""
+        """True if the trained pipeline is kept: the charts of learned layer weights need the pipelines of the first
+        seed."""
         return (self.variant, self.seed, self.share) == ("elmo", 0, 100)
 
     @property
     def metrics(self) -> dict[Corpus, Path]:
-        """A file of scores for each test part that it is scored on, first that of the set that it is trained on."""
+        """The files of scores of all test parts. The first is that of the set that the run is trained on."""
         tests = [self.corpus("test", data) for data in (self.data, *self.also)]
         tests += [self.corpus("test")._replace(noise=noise) for noise in self.noise]
         return {test: Path("metrics", self.size, f"{self._name(test)}.json") for test in tests}
 
     def corpus(self, part: str, data: Data | None = None) -> Corpus:
-        """Return a part of the set that it is trained on, or of another that it is scored on."""
+        """Return a part of the set that the run is trained on, or of another set."""
         cut = Cut(self.limits.get(part), self.share if part == "train" else 100)
         return Corpus(data or self.data, part, cut)
 
     @property
     def corpora(self) -> tuple[Corpus, ...]:
-        """All corpora that it uses."""
+        """All corpora that the run uses."""
         return (self.corpus("train"), self.corpus("dev"), *self.metrics)
 
 
 class Corpus(NamedTuple):
-    """A file of binary Docs."""
+    """A `.spacy` file."""
 
     data: Data
     part: str
     cut: Cut = Cut()
     noise: int = 0
-    """Percent of the words that have an error like those of optical character recognition."""
+    """Percentage of words with an error like those of optical character recognition."""
 
     @property
     def noise_suffix(self) -> str:
-        """The suffix of the name of a file with errors; empty for one without."""
+        """Suffix for the name of a file with errors; empty for a file without errors."""
         return f"-noise{self.noise}" if self.noise else ""
 
     @property
     def path(self) -> Path:
-        """The place of the file, whether it exists or not."""
+        """The path of the file, which may not exist yet."""
         folder = Path("corpus", self.data.task)
         name = f"{self.data.name}-{self.part}{self.noise_suffix}{self.cut.suffix}"
         return folder / f"{name}.spacy"
@@ -141,29 +142,29 @@ class Plan:
     path: Path
     content: Mapping[str, Any]
     passed_over: frozenset[str] = frozenset()
-    """Names of the runs that are left out, because their data are missing."""
+    """Names of the runs that are skipped because their data are missing."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:
         """Read a plan.
 
         Raises:
-            OSError, ValueError: there is none, it is not YAML, or a section is missing.
+            OSError, ValueError: the file does not exist, is not YAML, or has not all sections.
         """
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such plan")
+            raise FileNotFoundError(f"There is no plan {path}")
         content = srsly.read_yaml(path)
         sections = ("converters", "sources", "also_scored", "sizes")
         missing = [name for name in sections if name not in content]
         if missing:
             raise ValueError(
-                f"{path}: no {', '.join(missing)} in it; it needs {', '.join(sections)}"
+                f"{path} has no section {', '.join(missing)}; it needs {', '.join(sections)}"
             )
         return cls(path, content)
 
     @property
     def trained_on(self) -> dict[Data, Data]:
-        """The set that is trained on, by the sets that are only scored on."""
+        """For each set that is only scored on, the set of the training."""
         return {
             Data.of(other): Data.of(trained)
             for trained, others in self.content["also_scored"].items()
@@ -172,30 +173,30 @@ class Plan:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Display names of data sets; a set that is not in it is displayed by its name here."""
+        """Display names of data sets. Sets that are missing here are displayed by their own name."""
         return self.content.get("names", {})
 
     def size(self, name: str) -> Mapping[str, Any]:
         """Return the section of a size.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the plan has no such size.
         """
         sizes = self.content["sizes"]
         if name not in sizes:
-            raise ValueError(f"{self.path}: no size {name!r}; it has {', '.join(sizes)}")
+            raise ValueError(f"{self.path} has no size {name!r}; it has {', '.join(sizes)}")
         return sizes[name]
 
     def lang(self, size: str) -> str:
-        """Return the language of a size: English unless its section has another."""
+        """Return the language of a size, by default English."""
         lang: str = self.size(size).get("lang", "en")
         return lang
 
     def runs(self, size: str) -> list[Run]:
-        """Return the runs of a size in the order of the file, each once, without those in `passed_over`.
+        """Return the runs of a size in the order of the file, each once, without the runs in `passed_over`.
 
         Raises:
-            ValueError: an unknown size, variant, task or set.
+            ValueError: a size, variant, task or set is unknown.
         """
         runs_by_name = {run.name: run for run in self._runs(size)}
         return [run for name, run in runs_by_name.items() if name not in self.passed_over]
@@ -204,16 +205,17 @@ class Plan:
         section = self.size(size)
         for group in section["runs"]:
             shares, seeds = group.get("shares", [100]), group["seeds"]
-            # Every run of the first seed before any of the second: an early stop then leaves comparable results.
+            # All runs of the first seed come before those of the second, so that an early stop leaves comparable
+            # results.
             for seed, text, share, variant in itertools.product(
                 seeds, group["data"], shares, group["variants"]
             ):
                 if variant not in VARIANTS:
                     raise ValueError(
-                        f"{self.path}: no variant {variant!r}; there are {', '.join(VARIANTS)}"
+                        f"{self.path}: unknown variant {variant!r}; the variants are {', '.join(VARIANTS)}"
                     )
                 if text not in self.content["sources"]:
-                    raise ValueError(f"{self.path}: {text!r} is not among its sources")
+                    raise ValueError(f"{self.path}: {text!r} is not in the section `sources`")
                 data = Data.of(text)
                 if data.task not in section["tasks"]:
                     raise ValueError(f"{self.path}: size {size} has no task {data.task!r}")
@@ -234,12 +236,12 @@ class Plan:
                 )
 
     def run(self, size: str, name: str) -> Run:
-        """Return the run of a name.
+        """Return the run with a name.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the size has no such run.
         """
         for run in self.runs(size):
             if run.name == name:
                 return run
-        raise ValueError(f"{self.path}: size {size} has no run {name!r}")
+        raise ValueError(f"{self.path}: the size {size} has no run {name!r}")

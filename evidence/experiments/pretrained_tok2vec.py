@@ -1,7 +1,7 @@
-"""spaCy's own pretraining: the weights of a task's embedding and encoder, learned by spelling words in their context.
+"""spaCy's own pretraining of a task's embedding and encoder, which learn to predict the spelling of words in context.
 
-One pass over the text with spaCy's default objective and optimizer. Tasks whose configs have the same embedding and
-encoder can share the weights.
+It is one pass over the text with spaCy's default objective and optimizer. Tasks can share the weights if their configs
+have the same embedding and encoder.
 """
 
 import tempfile
@@ -31,11 +31,11 @@ def tok2vec_digest(task: str) -> str:
 
 
 def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = "en") -> Config:
-    """Return the config of a pipeline with a tok2vec alone, and of its pretraining.
+    """Return the config of a pipeline with only a tok2vec, and of its pretraining.
 
     Args:
-        baseline: the config of the task without ELMo; embedding and encoder are taken from it.
-        raw_text: lines of {"text": ...}.
+        baseline: the config of the task without ELMo, which has the embedding and encoder.
+        raw_text: file with lines of {"text": ...}.
         lang: language of the pipeline.
     """
     pretraining = load_config(DEFAULT_CONFIG_PRETRAIN_PATH)
@@ -43,7 +43,7 @@ def pretraining_config(baseline: Config, task: str, raw_text: Path, lang: str = 
     config["nlp"].update(lang=lang, pipeline=["tok2vec"])
     config["components"] = {"tok2vec": {"factory": "tok2vec", "model": block_of(baseline, task)}}
     config["paths"]["raw_text"] = str(raw_text)
-    # spaCy's 5 is meant for texts; these are lines.
+    # spaCy's default is 5, for longer texts. These texts are single lines.
     config["corpora"]["pretrain"]["min_length"] = 2
     config["pretraining"]["max_epochs"] = 1
     return config.interpolate()
@@ -53,11 +53,11 @@ def train(task: str, raw_text: Path, out: Path, lang: str = "en") -> None:
     """Pretrain and write the weights.
 
     Raises:
-        OSError: there is no such text, or the task has no config.
+        OSError: the text does not exist, or the task has no config.
     """
     if not raw_text.is_file():
-        raise FileNotFoundError(f"{raw_text}: no such file; experiments.run makes it")
-    # The operations of the runs that use these weights; spaCy's `train` sets them, but its `pretrain` does not.
+        raise FileNotFoundError(f"There is no file {raw_text}; experiments.run makes it")
+    # The same operations as in the runs that use these weights. spaCy's `train` sets them, but `pretrain` does not.
     from . import numpy_ops  # noqa: F401
 
     require_cpu()

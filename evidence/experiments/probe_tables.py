@@ -1,4 +1,4 @@
-"""The tables of the probes, from the files of `spacy elmo probe --out`."""
+"""Tables of the probes, from the files of `spacy elmo probe --out`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tables import Table
 
 
 def sense_table(folder: Path) -> Table | None:
-    """Return word senses by layer (table 5 of the paper); None if the folder has no word-sense.json."""
+    """Return the scores of word senses in each layer (table 5 of the paper); None if there is no word-sense.json."""
     found = _read(folder / "word-sense.json")
     if found is None:
         return None
@@ -35,7 +35,8 @@ def sense_table(folder: Path) -> Table | None:
 
 
 def tag_table(folder: Path) -> Table | None:
-    """Return parts of speech by layer (table 6 of the paper); None if the folder has no part-of-speech.json."""
+    """Return the scores of parts of speech in each layer (table 6 of the paper); None if there is no
+    part-of-speech.json."""
     found = _read(folder / "part-of-speech.json")
     if found is None:
         return None

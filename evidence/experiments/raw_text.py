@@ -1,7 +1,7 @@
-"""Raw text for the rivals of ELMo: the files that floret and `spacy pretrain` read.
+"""Raw text for the rivals of ELMo: the input files of floret and `spacy pretrain`.
 
-raw.txt has the lines of the text with their tokens separated by spaces, and raw.jsonl the first of these lines or all,
-for `spacy.JsonlCorpus.v1`, both in the spelling of a biLM.
+raw.txt has the lines of the text with spaces between tokens. raw.jsonl has the first of these lines, or all, for
+`spacy.JsonlCorpus.v1`. Both are respelled like the input of a biLM.
 """
 
 import json
@@ -24,11 +24,11 @@ def tokenized(nlp: Language, source: str, words: int | None) -> Iterator[list[st
     """Yield the tokens of each line of raw text, until there are `words` tokens.
 
     Args:
-        source: a file, a folder or a pattern, as `paths.raw_text` of `spacy elmo pretrain`.
-        words: None: all.
+        source: a file, a folder or a glob pattern, as `paths.raw_text` of `spacy elmo pretrain`.
+        words: number of tokens; None: all.
 
     Raises:
-        OSError, ValueError: no such text, or one that cannot be read.
+        OSError, ValueError: the text does not exist or cannot be read.
     """
     count = 0
     for document in documents(text_files(source), "strict"):
@@ -52,13 +52,13 @@ def write(
     """Write both files to the folder `out`, and return the number of words in the first.
 
     Args:
-        words: largest number of words; None: all.
-        jsonl_words: of raw.jsonl.
+        words: largest number of words in raw.txt; None: all.
+        jsonl_words: largest number of words in raw.jsonl; None: all.
         lang: language of the tokenizer.
-        spelling: that of the words in both files.
+        spelling: the rule that respells the words of both files.
 
     Raises:
-        OSError, ValueError: no such text, or one that cannot be read.
+        OSError, ValueError: the text does not exist or cannot be read.
     """
     count = 0
     out.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def write(
                     jsonl.write(json.dumps({"text": " ".join(line)}, ensure_ascii=False) + "\n")
                 count += len(line)
         if count == 0:
-            raise ValueError(f"{source}: no text in it")
+            raise ValueError(f"{source} has no text")
     return count
 
 

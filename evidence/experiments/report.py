@@ -1,5 +1,6 @@
-"""The report of a size: `report.md` with its pictures, `report.html` that needs nothing else, and `scores.jsonl`, all
-scores behind them, from which the next report goes on.
+"""Write the report of a size: `report.md` with its pictures, `report.html` as a single file, and `scores.jsonl`.
+
+`scores.jsonl` has all scores of the report, so the next report can add to them.
 
 python -m experiments.report plan.yml full
 """
@@ -39,14 +40,14 @@ OTHER_PART = "Ours are test scores; those of the paper's table are of its develo
 
 
 class Figure(NamedTuple):
-    """A picture beside the report."""
+    """A picture in the folder of the report."""
 
     path: Path
     caption: str
 
     @property
     def uri(self) -> str:
-        """Return the picture as a data URI, for a page that needs no other file."""
+        """The picture as a data URI, for a page that needs no other file."""
         return f"data:image/png;base64,{base64.b64encode(self.path.read_bytes()).decode()}"
 
 
@@ -60,7 +61,7 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
 
     def markdown(self) -> str:
-        """Return the section as Markdown; pictures by their names, so they must be in the same folder."""
+        """Return the section as Markdown. Its pictures must be in the same folder as the page."""
         parts = [f"## {self.title}", *self.texts, *(table.markdown() for table in self.tables)]
         parts += [f"![{caption}]({path.name})\n\n*{caption}*" for path, caption in self.figures]
         return "\n\n".join(parts)
@@ -72,9 +73,9 @@ def sections(
     """Return the sections of the report, from all results so far.
 
     Args:
-        size: its section of the plan.
-        paper: the figures of Peters et al. (2018), as in paper.yml; empty beside other languages than theirs.
-        folder: of the report; pictures and the probes' JSON are looked for in it.
+        size: the section of the size in the plan.
+        paper: the results of Peters et al. (2018), from paper.yml; empty for other languages than English.
+        folder: folder of the report, which may have pictures and the JSON files of the probes.
     """
 
     def cited(name: str) -> Table | None:
@@ -137,10 +138,10 @@ def _about_tasks(results: Results, size: Mapping[str, Any]) -> list[str]:
 
 
 def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TITLE) -> None:
-    """Write both forms of the report.
+    """Write the report as Markdown and as HTML.
 
     Args:
-        summary: a sentence on the whole of it.
+        summary: a sentence on the whole report.
     """
     texts = [f"# {title}", summary, *(section.markdown() for section in parts)]
     environment = jinja2.Environment(
@@ -154,15 +155,15 @@ def write(parts: Sequence[Section], folder: Path, summary: str, title: str = TIT
 
 
 def all_results(metrics: Path, planned: Container[Path], earlier: Path) -> dict[Path, Result]:
-    """Return the results of the runs by their files, whether these are still there or only lines of a report.
+    """Return the results of the runs by their files. A file may be gone if the last report has its scores.
 
     Args:
         metrics: the folder metrics/SIZE.
-        planned: the files that count.
-        earlier: `scores.jsonl` of the report so far, if there is one. A file of scores replaces its line.
+        planned: the files of planned runs. Other files are ignored.
+        earlier: `scores.jsonl` of the last report, if there is one. A file of scores replaces its line.
 
     Raises:
-        ValueError: no planned run has a result, or a file is not what a run writes.
+        ValueError: no planned run has a result, or a file was not written by a run.
     """
     results = read_lines(earlier) if earlier.is_file() else []
     if not results or any(metrics.glob("*/*.json")):
@@ -170,7 +171,7 @@ def all_results(metrics: Path, planned: Container[Path], earlier: Path) -> dict[
     by_file = {result.file(metrics): result for result in results}
     of_plan = {file: result for file, result in by_file.items() if file in planned}
     if not of_plan:
-        raise ValueError(f"{metrics}, {earlier}: none of the planned runs is in them")
+        raise ValueError(f"Neither {metrics} nor {earlier} has scores of a planned run")
     return of_plan
 
 

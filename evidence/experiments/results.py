@@ -1,4 +1,4 @@
-"""The scores of the runs that are done."""
+"""The scores of finished runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import srsly
 
 from spacy_elmo.files import atomic_file
 
-# The table of scores knows the metric of each task.
+# This program has the metric of each task.
 _TABLE = Path(__file__).parents[2] / "projects" / "compare" / "score_table.py"
 _SCORE_TABLE = runpy.run_path(str(_TABLE))
 METRIC_NAMES: dict[str, str] = {
@@ -42,16 +42,16 @@ class Result:
     minutes: float
     """Minutes of one core, for training and scoring."""
     documents: int
-    """Documents in training."""
+    """Number of training documents."""
     dev: tuple[tuple[int, float], ...]
     """(step, score in percent) of every evaluation on dev."""
     noise: int = 0
-    """Percent of the words of the test part that have an error."""
+    """Percentage of words with an error in the test part."""
     speed: float | None = None
-    """Words per second of the prediction; None in the scores of reports that did not keep it."""
+    """Words per second in prediction; None in the scores of older reports."""
 
     def file(self, folder: Path) -> Path:
-        """Return the file under metrics/SIZE that a run writes this score to, whether it exists or not."""
+        """Return the file in metrics/SIZE to which a run writes this score. It may not exist."""
         share = f"-{self.share}pct" if self.share != 100 else ""
         noise = f"-noise{self.noise}" if self.noise else ""
         return (
@@ -60,13 +60,13 @@ class Result:
 
 
 def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
-    """Return the results under metrics/SIZE.
+    """Return the results in metrics/SIZE.
 
     Args:
-        planned: the files that count. Files of other plans are ignored.
+        planned: the files of planned runs. Other files are ignored.
 
     Raises:
-        ValueError: there is none, or a file is not what a run writes.
+        ValueError: there are no results, or a file was not written by a run.
     """
     results = []
     for (dataset, task, config), by_seed in _SCORE_TABLE["read_scores"](folder).items():
@@ -96,22 +96,24 @@ def read_results(folder: Path, planned: Container[Path]) -> list[Result]:
 
 
 def record_of(path: Path) -> dict[str, Any]:
-    """Return the record of the run that a file of scores belongs to.
+    """Return the record of the run in a file of scores.
 
     Raises:
-        ValueError: `experiments.training` has not written it.
+        ValueError: the file was not written by `experiments.training`.
     """
     try:
         record: dict[str, Any] | None = json.loads(path.read_text("utf8")).get("run")
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: {error}; remove it to have its run done again") from error
+        raise ValueError(f"{path} is not JSON ({error}); remove it to repeat its run") from error
     if record is None or not {"minutes", "documents", "dev"} <= record.keys():
-        raise ValueError(f'{path}: no whole "run" in it; it is not of experiments.training')
+        raise ValueError(
+            f'{path} has no complete entry "run", so experiments.training has not written it; remove it'
+        )
     return record
 
 
 class Results:
-    """All results, with look-up by their fields. Those on text with errors stand apart."""
+    """All results, with a look-up by their fields. Results on text with errors are separate."""
 
     def __init__(
         self,
@@ -122,8 +124,9 @@ class Results:
         """Store the results.
 
         Args:
-            results: in any order.
-            trained_on: (task, data set) that is only scored on -> the set that was trained on; see `Plan.trained_on`.
+            results: the results, in any order.
+            trained_on: for each (task, data set) that is only scored on, the set of the training; see
+                `Plan.trained_on`.
             names: display names of data sets; see `Plan.names`.
         """
         results = list(results)
@@ -133,7 +136,7 @@ class Results:
         self._trained_on = trained_on or {}
 
     def of(self, **wanted: object) -> list[Result]:
-        """Return the results with these values, such as task="ner", ordered by seed."""
+        """Return the results that have these values, such as task="ner", ordered by seed."""
         found = (
             result
             for result in self.all
@@ -143,18 +146,18 @@ class Results:
 
     @property
     def sets(self) -> list[tuple[str, str]]:
-        """Return (task, data set) of all results, tasks in the order of the table of metrics."""
+        """The pairs (task, data set) of all results, with tasks in the order of `METRIC_NAMES`."""
         order = list(METRIC_NAMES)
         found = {(result.task, result.data) for result in self.all}
         return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1]))
 
     @property
     def trained_sets(self) -> list[tuple[str, str]]:
-        """Return those of `sets` that something was trained on."""
+        """The pairs of `sets` with a training."""
         return [pair for pair in self.sets if pair not in self._trained_on]
 
     def label(self, task: str, data: str) -> str:
-        """Return the label of a set: "ner, WNUT17", or "qa, SubjQA \u2192 XQuAD" where training was on another one."""
+        """Return the label of a set: "ner, WNUT17", or "qa, SubjQA \u2192 XQuAD" if the training was on another set."""
         sets = [data]
         if (task, data) in self._trained_on:
             sets.insert(0, self._trained_on[task, data][1])
@@ -162,21 +165,21 @@ class Results:
         return f"{task}, {shown}"
 
     def label_with_metric(self, task: str, data: str) -> str:
-        """Return the label of a set with its metric: "ner, WNUT17 (F1)"."""
+        """Return the label of a set with its metric, such as "ner, WNUT17 (F1)"."""
         return f"{self.label(task, data)} ({METRIC_NAMES[task]})"
 
 
 def read_lines(path: Path) -> list[Result]:
-    """Return the results of a file that `write_lines` wrote."""
+    """Read the results of a file that `write_lines` has written."""
     lines = srsly.read_jsonl(path)
     return [Result(**{**line, "dev": tuple(map(tuple, line["dev"]))}) for line in lines]
 
 
 def write_lines(results: Iterable[Result], path: Path) -> None:
-    """Write results as lines of JSON, in an order of their own, so that new ones are new lines.
+    """Write results as lines of JSON. They are sorted, so that new results only add lines.
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file, which is replaced if it exists.
     """
     ordered = sorted(
         results,
@@ -192,6 +195,7 @@ def mean(results: Iterable[Result]) -> float:
 
 
 def updates_needed(baseline: Result, elmo: Result) -> tuple[int, int | None]:
-    """Return the step at which the baseline was best on dev, and the first at which ELMo was as good, or None."""
+    """Return the step with the best dev score of the baseline, and the first step at which ELMo reaches this score, or
+    None."""
     best_step, best = max(baseline.dev, key=lambda judged: (judged[1], -judged[0]))
     return best_step, next((step for step, score in elmo.dev if score >= best), None)

@@ -1,4 +1,4 @@
-"""The files that the rivals of ELMo need, made from raw text."""
+"""The files that the rivals of ELMo need. They are made from raw text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Resource(NamedTuple):
     size: str
     lang: str
     task: str | None
-    """The task whose embedding and encoder it is trained for; None: static vectors, which are of no task."""
+    """The task whose embedding and encoder are pretrained; None: static vectors, which all tasks use."""
 
 
 def resources(size: str, task: str) -> Resources:
@@ -37,12 +37,12 @@ def resources(size: str, task: str) -> Resources:
 
 
 def needs_raw_text(run: Run) -> bool:
-    """Return True if a run needs files that are made from raw text."""
+    """Return True if a run needs a file that is made from raw text."""
     return run.variant in ("vectors", "elmo_vectors", "pretrain")
 
 
 def needed(runs: Iterable[Run]) -> list[Resource]:
-    """Return what runs need, each once: tasks with the same embedding and encoder share their weights."""
+    """Return the files that runs need, each once. Tasks with the same embedding and encoder share their weights."""
     by_path: dict[Path, Resource] = {}
     for run in filter(needs_raw_text, runs):
         files, task = resources(run.size, run.data.task), run.data.task
@@ -53,12 +53,12 @@ def needed(runs: Iterable[Run]) -> list[Resource]:
 
 
 def missing(runs: Iterable[Run]) -> list[Resource]:
-    """Return those of `needed` that do not exist yet."""
+    """Return the files of `needed` that do not exist yet."""
     return [resource for resource in needed(runs) if not resource.path.exists()]
 
 
 def planned_minutes(plan: Plan, wanted: list[Resource]) -> float:
-    """Return the planned minutes of one core to make files of one size, with their text."""
+    """Return the planned minutes of one core for the files of one size, including their text."""
     if not wanted:
         return 0.0
     minutes = plan.size(wanted[0].size)["raw_minutes"]
@@ -67,17 +67,17 @@ def planned_minutes(plan: Plan, wanted: list[Resource]) -> float:
 
 
 def absent_text(plan: Plan, size: str, data_folder: Path) -> Path | None:
-    """Return the pattern of the raw text if no file matches it and nothing was made from the text before, else None."""
+    """Return the pattern of the raw text if it is missing; None if a file matches it, or if the texts exist already."""
     pattern = _raw_text(plan, size, data_folder)
     there = glob.glob(str(pattern)) or all(path.exists() for path in _texts(size))
     return None if there else pattern
 
 
 def make_texts(plan: Plan, size: str, data_folder: Path) -> None:
-    """Write the texts that floret and `spacy pretrain` read, if they do not exist.
+    """Write the input texts of floret and `spacy pretrain`, if they do not exist.
 
     Raises:
-        OSError, ValueError: no such text, or one that cannot be read.
+        OSError, ValueError: the raw text does not exist or cannot be read.
     """
     if all(path.exists() for path in _texts(size)):
         return
@@ -96,9 +96,9 @@ def make(resource: Resource) -> str:
     """Make a file from the texts of its size, and return a line about it.
 
     Raises:
-        BlockingIOError: a process of a command that was killed still makes it.
-        OSError: there is no such text.
-        subprocess.CalledProcessError: floret failed; it has printed why.
+        BlockingIOError: a process of a killed command is still making it.
+        OSError: the text does not exist.
+        subprocess.CalledProcessError: floret has failed and printed the reason.
     """
     path, _, lang, task = resource
     text, lines = _texts(resource.size)

@@ -1,6 +1,6 @@
-"""Probe the layers for word senses: `spacy elmo probe word-sense`, with WordNet's first senses where given.
+"""Probe the layers for word senses with `spacy elmo probe word-sense`, and optionally with WordNet's first senses.
 
-Without the labelled text it prints a message and removes OUT.json.
+If the labelled text is missing, the program prints a message and removes OUT.json.
 
 python -m experiments.senses report/full/word-sense.json "" en_base_v1 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """
@@ -16,15 +16,17 @@ def main() -> None:
     """Parse the arguments and call the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, metavar="OUT.json")
-    parser.add_argument("first_senses", metavar="INDEX_SENSE", help="WordNet's; empty: none")
+    parser.add_argument(
+        "first_senses", metavar="INDEX_SENSE", help="WordNet's index.sense; empty: do not use it"
+    )
     parser.add_argument("weights", metavar="WEIGHTS")
-    parser.add_argument("train", metavar="TRAIN", help="a file or a pattern")
+    parser.add_argument("train", metavar="TRAIN", help="a file or a glob pattern")
     parser.add_argument("tests", nargs="+", metavar="TEST")
     args = parser.parse_args()
     missing = [text for text in (args.train, *args.tests) if not glob.glob(text)]
     if missing:
-        print(f"Word senses are passed over: no {', '.join(missing)}")
-        # The report would use the file of an earlier call.
+        print(f"Word senses are skipped: there is no {', '.join(missing)}")
+        # Otherwise the report would use the file of an earlier call.
         args.out.unlink(missing_ok=True)
         return
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""The spelling that all variants of a language read: that of its biLM.
+"""The spelling of the input, which is the same for all variants of a language: that of its biLM.
 
-A biLM makes one word of the spellings that its `[model]` names, such as `via` and `uia`. Hash embeddings and floret
-have no such rule, so labelled sets and raw text get it before anybody reads them: what is compared is the models alone.
+A biLM respells words by the rule in its `[model]`, so that `via` and `uia` are one word. Hash embeddings and floret
+have no such rule. So labelled data and raw text are respelled in advance, and the comparison shows only differences
+between models.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from spacy_elmo.catalogue.weight_names import find_weights
 
 
 def spelling_of(weights: str | None) -> Spelling:
-    """Return the rule of a biLM, given by its name or path; None: words stay as they are.
+    """Return the spelling rule of a biLM.
+
+    Args:
+        weights: name or path of the biLM; None: a rule that changes no word.
 
     Raises:
-        OSError, ValueError: there are no such weights.
+        OSError, ValueError: the weights do not exist or cannot be read.
     """
     return AS_GIVEN if weights is None else Weights.load(find_weights(weights)).config.spelling
 
 
 def spelled(words: Sequence[str], spelling: Spelling) -> Sequence[str]:
-    """Return the words as the rule spells them, a letter and its accents as one code point.
+    """Return the words as the rule spells them, with a letter and its accents as one code point.
 
-    Affixes of hash embeddings and word pieces of floret count code points, so that a rule with NFD would leave them
-    fewer letters. The biLM takes the letters apart again.
+    Affixes of hash embeddings and word pieces of floret have a fixed number of code points, so after a rule with NFD
+    they would have fewer letters. The biLM applies its rule again, which separates letters and accents.
     """
     if not spelling:
         return words
@@ -39,14 +43,14 @@ def spelled(words: Sequence[str], spelling: Spelling) -> Sequence[str]:
 
 
 def respell(docs: DocBin, spelling: Spelling) -> DocBin:
-    """Change the words of Docs, keep their annotation, and return them.
+    """Respell the words of Docs, and return the Docs. Their annotation is kept.
 
-    They are changed in the serialized form: nothing that a Doc carries can be lost. Their spaces count as unknown, as
-    those of an entity set do, so that no tokenizer takes the words of a treebank apart.
+    The serialized form is changed, so no annotation can be lost. Their spaces are marked as unknown, so that no
+    tokenizer splits the words of a treebank again.
     """
     strings = StringStore(docs.strings)
     column = docs.attrs.index(ORTH)
-    # What was read from disk cannot be written to.
+    # Arrays from disk are read-only.
     docs.tokens = [tokens.copy() for tokens in docs.tokens]
     for tokens, flags in zip(docs.tokens, docs.flags, strict=True):
         words = spelled([strings[int(word)] for word in tokens[:, column]], spelling)

@@ -1,4 +1,4 @@
-"""The tables of the report, from results."""
+"""The tables of the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROJECT = Path(__file__).parents[1]
 
 
 class Table(NamedTuple):
-    """Rows of text under names of columns."""
+    """A table of texts with a caption and column names."""
 
     caption: str
     columns: Sequence[str]
@@ -37,12 +37,12 @@ class Table(NamedTuple):
 
     @property
     def numeric(self) -> list[bool]:
-        """Return True for each column that has only numbers; "-" is a missing one."""
+        """True for each column that has only numbers. "-" is a missing number."""
         columns = zip(*self.rows, strict=True)
         return [all(cell[:1] in set("0123456789-") for cell in column) for column in columns]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, numbers aligned to the right."""
+        """Return the table as Markdown, with numbers aligned to the right."""
         alignment = ["---:" if numeric else "---" for numeric in self.numeric]
         lines = [self.columns, alignment, *self.rows]
         escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
@@ -51,9 +51,9 @@ class Table(NamedTuple):
 
 
 def tasks(results: Results) -> Table | None:
-    """Return the scores of each set without and with ELMo, beside those of the rivals (table 1 of the paper).
+    """Return the scores of each set without ELMo, with ELMo and with its rivals (table 1 of the paper).
 
-    None: no baseline is done.
+    It is None if no baseline has a result.
     """
     shown = [name for name in RIVALS if results.of(variant=name, share=100)]
     rows = []
@@ -80,7 +80,7 @@ def tasks(results: Results) -> Table | None:
 
 
 def weighting(results: Results) -> Table | None:
-    """Return the scores by the weighting of the layers (table 2 of the paper); None if no such run is done."""
+    """Return the scores for each weighting of the layers (table 2 of the paper); None if there is no such result."""
     what = (
         "the layers that are read and how they are weighted (λ stands against the loss of the component: that of srl is"
         " the mean over the tokens, that of spaCy's ner a sum, so that λ = 1 is weaker there than in the paper)"
@@ -89,7 +89,8 @@ def weighting(results: Results) -> Table | None:
 
 
 def place(results: Results) -> Table | None:
-    """Return the scores by the place of ELMo (table 3 of the paper); None if no such run is done."""
+    """Return the scores for each position of ELMo in the model (table 3 of the paper); None if there is no such
+    result."""
     what = (
         "the place of ELMo: beside what the window encoder reads or writes. In ner the encoder stands for the paper's"
         " LSTM, so these are its input and output; elsewhere what it writes is read by an LSTM, so that is the paper's"
@@ -105,7 +106,7 @@ def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table 
             name: results.of(task=task, data=data, variant=name, share=100, seed=0)
             for name in variants
         }
-        # elmo and the baseline are in other tables: a row is for what only this one shows.
+        # elmo and the baseline are also in other tables, so a row needs a variant that only this table has.
         if any(by_variant[name] for name in variants if name not in RIVALS):
             own = own_variant(task, _PROJECT)
             if own in by_variant:
@@ -118,7 +119,8 @@ def _first_seed(results: Results, variants: dict[str, str], what: str) -> Table 
 
 
 def shares(results: Results) -> Table | None:
-    """Return the scores by the share of the training data (figure 1 of the paper); None if no such run is done."""
+    """Return the scores for each share of the training data (figure 1 of the paper); None if there is no such
+    result."""
     of_parts = [result for result in results.all if result.share != 100]
     shown = [name for name in RIVALS if any(result.variant == name for result in of_parts)]
     rows = []
@@ -127,7 +129,7 @@ def shares(results: Results) -> Table | None:
         used = sorted({result.share for result in of_set})
         if used == [100]:
             continue
-        # Those of a part of the data are often fewer; all rows have the same.
+        # A small share often has fewer seeds. All rows use only these seeds.
         seeds = {result.seed for result in of_set if result.share == used[0]}
         for share in used:
             scored = [
@@ -150,7 +152,7 @@ def shares(results: Results) -> Table | None:
 
 
 def noise(results: Results) -> Table | None:
-    """Return the scores on text with errors, beside those on the same text without; None if there are none."""
+    """Return the scores on text with errors and on the same text without errors; None if there is no such result."""
     shown = [name for name in RIVALS if any(result.variant == name for result in results.noisy)]
     rows = []
     for task, data in results.sets:
@@ -171,7 +173,8 @@ def noise(results: Results) -> Table | None:
 
 
 def updates(results: Results) -> Table | None:
-    """Return the updates that ELMo needs to be as good on dev as the baseline ever was; None if no pair is done."""
+    """Return the number of updates after which ELMo reaches the best dev score of the baseline; None if no set has
+    both results."""
     rows = []
     for task, data in results.trained_sets:
         pairs = [
@@ -200,7 +203,7 @@ def updates(results: Results) -> Table | None:
 
 
 def minutes(results: Results) -> Table | None:
-    """Return the minutes of the runs and the speed of their pipelines; None if no pair is done."""
+    """Return the minutes of the runs and the speed of their pipelines; None if no set has both results."""
     rows = []
     for task, data in results.trained_sets:
         scored = {
@@ -220,7 +223,8 @@ def minutes(results: Results) -> Table | None:
 
 
 def _median_speed(results: Sequence[Result]) -> str:
-    """Return the median with its two leading digits: other runs at the same time may slow one seed down by half."""
+    """Return the median speed, rounded to two digits, because other runs at the same time may halve the speed of a
+    seed."""
     speeds = [result.speed for result in results if result.speed is not None]
     return f"{float(f'{statistics.median(speeds):.2g}'):,.0f}" if speeds else "-"
 

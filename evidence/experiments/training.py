@@ -1,7 +1,7 @@
 """One run of the plan: train a variant, score its best step on the test parts, and write the scores.
 
-The scores are a file as `spacy evaluate --output` writes it, and "run" in it: minutes of one core, the training
-documents, and the score on dev at each evaluation.
+A file of scores is that of `spacy evaluate --output` with an additional entry "run": the minutes of one core, the
+number of training documents, and the dev score of each evaluation.
 """
 
 import json
@@ -30,9 +30,9 @@ from .rivals import resources
 from .variants import derive, needs_elmo, read_pair
 
 LAYERS = Path("layers")
-"""Folder of the layers of the biLM, which are the same in all runs on a set."""
+"""Folder for the layers of the biLM, which all runs on a set share."""
 EVALUATIONS = 10
-"""Number of evaluations on dev of a run that is shorter than its config."""
+"""Number of evaluations on dev in a run that has fewer steps than its config."""
 
 
 def run_config(run: Run, log: Path) -> Config:
@@ -48,7 +48,7 @@ def run_config(run: Run, log: Path) -> Config:
     config["nlp"]["lang"] = run.lang
     if needs_elmo(run.variant):
         config["components"]["elmo"]["cache_dir"] = str(LAYERS)
-        # By name, so that scores keep which biLM they are of.
+        # Set by name, so that the digest of the config depends on the biLM.
         config["components"]["elmo"]["weights"] = run.weights or default_weights(run.lang)
     if run.steps is not None:
         every = max(1, run.steps // EVALUATIONS)
@@ -63,28 +63,28 @@ def run_config(run: Run, log: Path) -> Config:
 
 
 def config_digest(run: Run) -> str:
-    """Return the digest of the config by which a run would be trained now. Its scores keep the digest of their own
-    config."""
+    """Return the digest of the config with which a run would be trained now. Files of scores contain the digest of the
+    config with which they were made."""
     return _digest(run_config(run, Path()))
 
 
 def _digest(config: Config) -> str:
     trained = config.copy()
-    # Neither the path of the log nor that of the layers changes the training.
+    # The paths of the log and of the layers do not change the training.
     del trained["training"]["logger"]
     trained["components"].get("elmo", {}).pop("cache_dir", None)
     return get_hash(trained)
 
 
 def test_examples(nlp: Language, path: Path) -> list[Example]:
-    """Return the examples of a corpus by the reader of the dev corpus: a task may need annotations."""
+    """Return the examples of a corpus. The reader is that of the dev corpus, because a task may need annotations."""
     reader = Config({"paths": {"dev": str(path)}, "corpora": {"dev": nlp.config["corpora"]["dev"]}})
     reader["corpora"]["dev"]["path"] = str(path)
     return list(registry.resolve(reader)["corpora"]["dev"](nlp))
 
 
 def done(run: Run) -> bool:
-    """Return True if a run is scored, by the config that it would be trained by now.
+    """Return True if a run has scores that were made with its current config.
 
     Raises:
         ValueError: see `record_of`.
@@ -96,21 +96,21 @@ def done(run: Run) -> bool:
 
 
 def carry_out(run: Run) -> float:
-    """Train a run, score it, write the scores, and return its minutes of one core; 0.0 if another process has done it.
+    """Train a run, score it and write the scores. Return its minutes of one core; 0.0 if another process has done it.
 
     Raises:
-        BlockingIOError: another process carries it out.
+        BlockingIOError: another process is doing this run.
         FileNotFoundError: a corpus does not exist.
     """
     for corpus in run.corpora:
         if not corpus.path.is_file():
-            raise FileNotFoundError(f"{corpus.path}: no such corpus; experiments.run makes it")
+            raise FileNotFoundError(f"There is no corpus {corpus.path}; experiments.run makes it")
     for path in (run.folder, *run.metrics.values()):
         path.parent.mkdir(parents=True, exist_ok=True)
     with lock(next(iter(run.metrics.values()))):
         if done(run):
             return 0.0
-        # Of a process that was killed.
+        # A process that was killed may have left a partial folder.
         remove_partial(run.folder.parent, run.folder.name)
         return _train(run)
 
@@ -126,7 +126,7 @@ def _train(run: Run) -> float:
         scores = {test: nlp.evaluate(test_examples(nlp, test.path)) for test in run.metrics}
         minutes = (time.process_time() - began) / 60
         record = {"config": _digest(config), **_record(run, folder / "log.jsonl", minutes)}
-        # All others would be gigabytes that nobody reads.
+        # The other pipelines would take gigabytes, and nothing uses them.
         if not run.pipeline_kept:
             shutil.rmtree(folder / "model-best")
     for test, path in run.metrics.items():

@@ -1,4 +1,4 @@
-"""The variants of a task: each is one of its two configs with the change that its name states, and no other."""
+"""The variants of a task. Each is one of the two configs of the task, with only the change that its name states."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from confection import Config
 from spacy.util import load_config
 
 PLACES = ("input", "output")
-"""The places of ELMo: beside the input of the encoder, beside its output."""
+"""The positions of ELMo: concatenated with the input of the encoder, or with its output."""
 
 
 class Resources(NamedTuple):
-    """The files that some variants need, made from the same raw text."""
+    """The files that some variants need. They are made from the same raw text."""
 
     vectors: Path
-    """A folder that `spacy init vectors` has written."""
+    """Folder from `spacy init vectors`."""
     tok2vec: Path
-    """Weights that `spacy pretrain` wrote for the embedding and encoder of the task."""
+    """File of weights from `spacy pretrain`, for the embedding and encoder of the task."""
 
 
 def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Resources) -> Config:
@@ -29,13 +29,13 @@ def derive(variant: str, task: str, pair: tuple[Config, Config], resources: Reso
     Args:
         variant: one of `VARIANTS`.
         task: the name of the component.
-        pair: its config without ELMo and with it, not interpolated; they are not changed.
+        pair: the configs of the task without ELMo and with it, not interpolated. They are not changed.
 
     Raises:
-        ValueError: no such variant.
+        ValueError: the variant is unknown.
     """
     if variant not in VARIANTS:
-        raise ValueError(f"no variant {variant!r}; there are {', '.join(VARIANTS)}")
+        raise ValueError(f"Unknown variant {variant!r}; the variants are {', '.join(VARIANTS)}")
     config = pair[needs_elmo(variant)].copy()
     VARIANTS[variant](config, task, resources)
     return config
@@ -47,25 +47,25 @@ def needs_elmo(variant: str) -> bool:
 
 
 def config_file(task: str, kind: str, folder: Path = Path()) -> Path:
-    """Return the config of a task: beside its component here or, for spaCy's own tasks, in the repository around it.
+    """Return the config file of a task: in the folder of its component, or for spaCy's own tasks in ../configs.
 
     Args:
-        task: such as ner.
+        task: name of the task, such as ner.
         kind: "baseline" or "elmo".
         folder: the folder of this project.
 
     Raises:
-        FileNotFoundError: neither place has it.
+        FileNotFoundError: there is no such file.
     """
-    places = [
+    paths = [
         folder / "tasks" / task / f"{kind}.cfg",
         folder / ".." / "configs" / f"{task}_{kind}.cfg",
     ]
-    for place in places:
-        if place.is_file():
-            return place
+    for path in paths:
+        if path.is_file():
+            return path
     raise FileNotFoundError(
-        f"no {kind} config of {task}; looked for {' and '.join(map(str, places))}"
+        f"The task {task} has no {kind} config: there is no {' and no '.join(map(str, paths))}"
     )
 
 
@@ -76,7 +76,7 @@ def read_pair(task: str, folder: Path = Path()) -> tuple[Config, Config]:
 
 
 def own_variant(task: str, folder: Path = Path()) -> str:
-    """Return the variant by place that a task's config with ELMo already is, such as elmo_input."""
+    """Return the variant with the same position of ELMo as the task's config with ELMo, such as elmo_input."""
     block = tok2vec_block(read_pair(task, folder)[1], task)
     (place,) = (place for place in PLACES if block[place] is not None)
     return f"elmo_{place}"
@@ -141,4 +141,5 @@ VARIANTS: dict[str, Callable[[Config, str, Resources], None]] = {
     "elmo_l2_1": _listener(l2=1.0),
     "elmo_l2_0001": _listener(l2=0.001),
 }
-"""The change of the config without ELMo or, where the name begins with elmo, with it, by the name of the variant."""
+"""For each variant, the function that changes the config: that with ELMo if the name begins with "elmo", or else that
+without ELMo."""

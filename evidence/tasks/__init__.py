@@ -1,1 +1,1 @@
-"""The paper's tasks that spaCy has no component for. Importing a module registers its parts with spaCy."""
+"""The tasks of the paper for which spaCy has no component. Importing a module registers its functions with spaCy."""

@@ -5,12 +5,12 @@ from torch import Tensor
 
 
 def mask(lengths: Tensor) -> Tensor:
-    """Return (batch, longest) bool: True where a place has a token."""
+    """Return (batch, longest) bool, True for positions with a token."""
     return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
 def attend(similarity: Tensor, values: Tensor, present: Tensor) -> Tensor:
-    """Return, for each token of one sentence, the mean of the other's vectors, weighted by softmax of their similarity.
+    """Return for each token of a sentence the mean vector of the other sentence, weighted by the softmax of similarity.
 
     Args:
         similarity: (batch, n, m).

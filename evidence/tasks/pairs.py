@@ -1,7 +1,7 @@
 """Two texts on one Doc, and their vectors.
 
-The Doc is the one text, a line break, the other. spaCy makes the break a whitespace token, which also ends a sequence
-of elmo, so that the biLM processes both separately.
+The Doc has the first text, a line break and the second text. The line break is a whitespace token, which also ends a
+sequence of elmo, so the biLM processes both texts separately.
 """
 
 from collections.abc import Callable
@@ -13,28 +13,28 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 Pair = tuple[Floats2d, Floats2d]
-"""Vectors of the tokens before the line break, and of those after it."""
+"""Vectors of the tokens before the line break, and of the tokens after it."""
 
 
 def line_break(doc: Doc) -> int:
     """Return the index of the token between the two texts.
 
     Raises:
-        ValueError: there is none, or no token before or after it.
+        ValueError: there is no line break, or no token before or after it.
     """
     breaks = (token.i for token in doc if token.is_space and "\n" in token.text)
-    place = next(breaks, len(doc))
-    if not 0 < place < len(doc) - 1:
+    border = next(breaks, len(doc))
+    if not 0 < border < len(doc) - 1:
         raise ValueError(
-            f"{doc.text[:80]!r} is not two texts: write the one, a line break, the other"
+            f"{doc.text[:80]!r} is not two texts: separate the two texts by a line break"
         )
-    return place
+    return border
 
 
 def pairs(
     vectors: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[Pair]]:
-    """Return a layer that gives the vectors of both texts of each Doc."""
+    """Return a layer that outputs the vectors of both texts of each Doc."""
     return Model("pairs", forward, init=init, layers=[vectors])
 
 
@@ -46,8 +46,8 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Pair]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Pair], Callable[[list[Pair]], list[Doc]]]:
-    """Split the vectors at the line break, whose vector is not used."""
-    places = [line_break(doc) for doc in docs]
+    """Split the vectors at the line break. The vector of the line break is not used."""
+    borders = [line_break(doc) for doc in docs]
     vectors, backprop_vectors = model.layers[0](docs, is_train)
 
     def backprop(d_pairs: list[Pair]) -> list[Doc]:
@@ -57,7 +57,7 @@ def forward(
             d_vectors.append(model.ops.xp.vstack([d_first, gap, d_second]))
         return backprop_vectors(d_vectors)
 
-    return [(x[:at], x[at + 1 :]) for x, at in zip(vectors, places, strict=True)], backprop
+    return [(x[:at], x[at + 1 :]) for x, at in zip(vectors, borders, strict=True)], backprop
 
 
 def padded(
@@ -65,8 +65,8 @@ def padded(
 ) -> tuple[ArgsKwargs, Callable[[ArgsKwargs], list[Pair]]]:
     """Convert pairs to the arguments of a network, and their gradients to pairs.
 
-    The network is called with the first texts, (batch, longest, width), padded, their lengths, (batch,), and both of
-    the second texts.
+    The arguments are the padded first texts, (batch, longest, width), their lengths, (batch,), the padded second texts
+    and their lengths.
     """
     ops = model.ops
     sides = [list(side) for side in zip(*X, strict=True)]

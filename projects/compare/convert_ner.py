@@ -1,10 +1,10 @@
-"""Convert IOB2 text to the binary Docs that `spacy train` reads, a sentence each.
+"""Convert IOB2 text to Docs for `spacy train`, one per sentence.
 
     python convert_ner.py IN.tsv OUT.spacy
 
-A line is a token, a tab and a tag; an empty line ends a sentence. It is the converter of
-`spacy convert --converter ner --n-sents 1`, for files whose empty lines hold a tab, too: the released WNUT17 has such,
-and spaCy's command would join the sentences around them. An I-TYPE that continues no entity begins one.
+A line is a token, a tab and a tag; an empty line ends a sentence. It does the same as
+`spacy convert --converter ner --n-sents 1`, but it also accepts empty lines that contain a tab. The released WNUT17 has
+such lines, and spaCy's command would join the sentences around them. An I-TYPE that continues no entity begins one.
 """
 
 import argparse
@@ -19,7 +19,7 @@ def convert(path: Path, out: Path) -> DocBin:
     """Write the Docs of a file, and return them.
 
     Raises:
-        ValueError: it is not UTF-8, a line has only one column, or there is no sentence.
+        ValueError: the file is not UTF-8, a line has only one column, or there is no sentence.
     """
     try:
         text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf8"), flags=re.MULTILINE)
@@ -27,7 +27,7 @@ def convert(path: Path, out: Path) -> DocBin:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if not len(docs):
-        raise ValueError(f"{path}: no sentence in it; expected lines of token, tab, tag")
+        raise ValueError(f"{path} has no sentence; it needs lines with a token, a tab and a tag")
     out.parent.mkdir(parents=True, exist_ok=True)
     docs.to_disk(out)
     return docs

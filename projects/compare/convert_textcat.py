@@ -1,9 +1,9 @@
-"""Convert labelled texts in JSONL to the binary Docs that `spacy train` reads.
+"""Convert labelled texts in JSONL to Docs for `spacy train`.
 
     python convert_textcat.py IN.jsonl OUT.spacy
 
-A line is {"text": "...", "label": "..."}; other keys are ignored. Every Doc gets all labels of the file: its own with
-1.0, the others with 0.0.
+A line is {"text": "...", "label": "..."}; other keys are ignored. Every Doc gets all labels of the file: its own label
+has the value 1.0, the others have 0.0.
 """
 
 import argparse
@@ -24,7 +24,7 @@ class LabelledText(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of what a conversion wrote."""
+    """Numbers of Docs, tokens and labels that a conversion has written."""
 
     docs: int
     tokens: int
@@ -35,7 +35,7 @@ def read_jsonl(path: Path) -> Iterator[LabelledText]:
     """Read the labelled texts of a file. Empty lines are skipped.
 
     Raises:
-        ValueError: a line is invalid, or there is no text; the message names file and line.
+        ValueError: a line is invalid, or there is no text. The message names the file and the line.
     """
     empty = True
     try:
@@ -45,28 +45,30 @@ def read_jsonl(path: Path) -> Iterator[LabelledText]:
                     yield _parsed(line, f"{path}:{number}")
                     empty = False
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error}); save it as UTF-8 first") from error
+        raise ValueError(f"{path} is not UTF-8 ({error}); save it as UTF-8 first") from error
     if empty:
-        raise ValueError(f'{path}: no text in it; expected lines of {{"text": ..., "label": ...}}')
+        raise ValueError(
+            f'{path} has no text; it needs lines such as {{"text": ..., "label": ...}}'
+        )
 
 
 def _parsed(line: str, where: str) -> LabelledText:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error}): {line.strip()[:80]!r}") from error
+        raise ValueError(f"{where}: {line.strip()[:80]!r} is not JSON ({error})") from error
     for key in ("text", "label"):
         value = record.get(key) if isinstance(record, dict) else None
         if not isinstance(value, str) or not value.strip():
             raise ValueError(
-                f'{where}: expected {{"text": ..., "label": ...}} with two strings that are not empty; '
-                f"{key} is {value!r}"
+                f"{where}: {key} is {value!r}, but a line needs"
+                ' {"text": ..., "label": ...} with two strings that are not empty'
             )
     return LabelledText(record["text"], record["label"])
 
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
-    """Convert one file, tokenized by the blank pipeline of a language, and return counts of what was written."""
+    """Convert one file with the tokenizer of a language, and return the counts."""
     texts = list(read_jsonl(path))
     labels = sorted({label for _, label in texts})
     nlp = spacy.blank(lang)
@@ -74,7 +76,7 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     tokens = 0
     for text, label in texts:
         doc = nlp.make_doc(text)
-        # All labels, because spaCy treats a label that a Doc does not name as unknown, not as absent.
+        # A Doc needs all labels, because spaCy treats a missing label as unknown, not as false.
         doc.cats = {known: float(known == label) for known in labels}
         docs.add(doc)
         tokens += len(doc)

@@ -1,9 +1,9 @@
-"""Static vectors from tokenized text: floret, and the vectors table that spaCy makes of it.
+"""Train static floret vectors on tokenized text, and convert them to a vectors table of spaCy.
 
     python floret_vectors.py TEXT.txt OUT --lang en
 
-The settings are those that spaCy's documentation trains floret vectors with: CBOW, 300 dimensions, two hashes per word
-piece of 4 to 5 characters into 50,000 rows. floret runs OMP_NUM_THREADS threads.
+The settings are those of spaCy's documentation: CBOW, 300 dimensions, 50,000 rows, and two hashes for each word piece
+of 4 to 5 characters. floret uses OMP_NUM_THREADS threads.
 """
 
 import argparse
@@ -15,23 +15,25 @@ from pathlib import Path
 
 
 def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
-    """Train the vectors and write the folder, which appears when it is complete.
+    """Train the vectors and write their folder. It exists only when it is complete.
 
     Args:
         text: file of tokens separated by spaces.
-        out: the folder that `--paths.vectors` names.
+        out: folder of the vectors, for `--paths.vectors`.
 
     Raises:
         ImportError: floret is not installed.
-        OSError: there is no such text.
+        OSError: the text does not exist.
         subprocess.CalledProcessError: spaCy could not read the vectors.
     """
     try:
         import floret
     except ImportError as error:
-        raise ImportError("no floret: python -m pip install floret") from error
+        raise ImportError("floret is not installed: python -m pip install floret") from error
     if not text.is_file():
-        raise FileNotFoundError(f"{text}: no such file of tokenized text")
+        raise FileNotFoundError(
+            f"There is no file {text} with tokenized text; tokenize_text.py writes one"
+        )
     model = floret.train_unsupervised(
         str(text), model="cbow", mode="floret", dim=300, minn=4, maxn=5, hashCount=2, bucket=50_000,
         thread=threads, verbose=1,
@@ -46,7 +48,7 @@ def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
 
 
 def main() -> None:
-    """Parse the arguments and train."""
+    """Parse the arguments and train the vectors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path, metavar="TEXT.txt")
     parser.add_argument("out", type=Path, metavar="OUT")

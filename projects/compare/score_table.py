@@ -2,9 +2,9 @@
 
     python score_table.py metrics
 
-Reads the files of `spacy evaluate --output`, metrics/DATASET/CONFIG-SEED.json, such as metrics/wnut17/ner_elmo-0.json.
-A config's name begins with that of its task. The last column is the share of the errors of TASK_baseline that a config
-avoids, (score - baseline) / (100 - baseline), as Peters et al. (2018, table 1) compare tasks.
+It reads files of `spacy evaluate --output` that are called metrics/DATASET/CONFIG-SEED.json, such as
+metrics/wnut17/ner_elmo-0.json. The name of a config begins with its task. The last column is the share of the errors of
+TASK_baseline that a config avoids, (score - baseline) / (100 - baseline), as in Peters et al. (2018, table 1).
 """
 
 import argparse
@@ -28,7 +28,7 @@ NAME = re.compile(r"(?P<config>(?P<task>[a-z]+)(_\w+)?)-(?P<seed>\d+)")
 METRICS = {
     "ner": Metric("ents_f", "F1"),
     "tagger": Metric("tag_acc", "accuracy"),
-    # Of texts with one label each, the micro-averaged F1 is the accuracy.
+    # If each text has one label, the micro-averaged F1 is the accuracy.
     "textcat": Metric("cats_micro_f", "accuracy"),
     "parser": Metric("dep_las", "LAS"),
     "srl": Metric("srl_f", "F1"),
@@ -36,39 +36,42 @@ METRICS = {
     "qa": Metric("qa_f", "F1"),
     "coref": Metric("coref_f", "average F1"),
 }
-# Dataset, task and config -> seed -> percent.
+# Scores in percent, by (dataset, task, config) and by seed.
 Scores = dict[tuple[str, str, str], dict[int, float]]
 
 
 def read_scores(folder: Path) -> Scores:
-    """Read the task's metric from every file under the folder.
+    """Read the metric of the task from every file in the folder.
 
     Raises:
-        ValueError: there is no file, or one has an unexpected name or lacks the metric.
+        ValueError: there is no file, or a file has a wrong name or no metric.
     """
     scores: Scores = defaultdict(dict)
     for path in sorted(folder.glob("*/*.json")):
         name = NAME.fullmatch(path.stem)
         if name is None or name["task"] not in METRICS:
             raise ValueError(
-                f"{path}: expected a name such as ner_elmo-0.json: config and seed, the config one of"
-                f" {', '.join(METRICS)}"
+                f"{path} must have a name such as ner_elmo-0.json, with a config and a seed; the config begins with one"
+                f" of {', '.join(METRICS)}"
             )
         metric = METRICS[name["task"]].key
         try:
             value = json.loads(path.read_text(encoding="utf-8")).get(metric)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: {error}; remove it, and evaluate again") from error
+            raise ValueError(
+                f"{path} is not JSON ({error}); remove it and evaluate again"
+            ) from error
         if value is None:
-            raise ValueError(f"{path}: no {metric} in it; was the component evaluated?")
+            raise ValueError(f"{path} has no {metric}; evaluate a pipeline with this component")
         scores[path.parent.name, name["task"], name["config"]][int(name["seed"])] = 100 * value
     if not scores:
-        raise ValueError(f"{folder}: no DATASET/CONFIG-SEED.json in it; run the evaluation first")
+        raise ValueError(f"{folder} has no DATASET/CONFIG-SEED.json; run the evaluation first")
     return dict(scores)
 
 
 def table(scores: Scores) -> str:
-    """Return a table with a row per data set and config, with the deviation of a sample (n - 1), none for one seed."""
+    """Return a table with a row for each data set and config. It has the sample standard deviation (n - 1) if there are
+    several seeds."""
     rows = [
         "| data | config | metric | seeds | mean | sd | each | fewer errors |",
         "|---|---|---|---|---:|---:|---|---:|",
@@ -98,7 +101,7 @@ def table(scores: Scores) -> str:
 
 
 def fewer_errors(score: float, baseline: float) -> float | None:
-    """Return the share of the baseline's errors that are gone; None: it made no errors.
+    """Return the share of the baseline's errors that are avoided; None if the baseline makes no errors.
 
     Args:
         score, baseline: percent.

@@ -1,4 +1,4 @@
-"""Tokenize raw text for floret: a line for each line of the text, its tokens separated by spaces.
+"""Tokenize raw text for floret. Each line of text becomes a line of tokens separated by spaces.
 
 python tokenize_text.py "DATA/pretrain-en/train-*" OUT.txt --lang en
 """
@@ -14,10 +14,10 @@ from smart_open import open as open_text
 
 
 def tokenized(pattern: str, lang: str) -> Iterator[str]:
-    """Yield the tokenized lines of all files of a pattern, in the order of their names, without empty ones.
+    """Yield the tokenized lines of all files that match a pattern, sorted by name. Empty lines are skipped.
 
     Args:
-        pattern: of UTF-8 text, also .gz, .xz or .zst.
+        pattern: glob pattern of UTF-8 text files, which may be compressed (.gz, .xz or .zst).
         lang: language of the tokenizer.
 
     Raises:
@@ -25,7 +25,7 @@ def tokenized(pattern: str, lang: str) -> Iterator[str]:
     """
     paths = sorted(glob.glob(pattern))
     if not paths:
-        raise FileNotFoundError(f"{pattern}: no such text")
+        raise FileNotFoundError(f"No file matches {pattern}")
     nlp = spacy.blank(lang)
     for path in paths:
         with open_text(path, "rt", encoding="utf8") as lines:
@@ -36,7 +36,7 @@ def tokenized(pattern: str, lang: str) -> Iterator[str]:
 def main() -> None:
     """Parse the arguments, write the file, and print the number of words."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pattern", metavar="RAW_TEXT", help="a file or a quoted pattern")
+    parser.add_argument("pattern", metavar="RAW_TEXT", help="a file or a quoted glob pattern")
     parser.add_argument("out", type=Path, metavar="OUT.txt")
     parser.add_argument("--lang", default="en", help="language of the text")
     args = parser.parse_args()

@@ -1,56 +1,69 @@
-"""Write the meta.json of a pipeline for its package: the scores on a test part, the licence, and what it learned from.
+"""Write the meta.json of a pipeline for its package: scores on test sets, licences and sources.
 
-    python pipeline_meta.py training/NAME/model-best training/NAME/test.json meta.json \
-        --treebank "UD_Latin-UDante" --licence "CC BY-SA 4.0"
+    python pipeline_meta.py PIPELINE META.json --scores treebank.json names.json \
+        --source UD_English-EWT "CC BY-SA 4.0" --source WikiGold "CC BY 4.0"
 
-`spacy train` leaves the scores on the development part in a pipeline; whoever installs it should read those on a part
-that decided nothing. `spacy package --meta-path` takes the file, and makes the README of the package from it.
+`spacy train` writes the scores on the development set to the pipeline. The package states scores on test sets, which
+were not used for any choice. `spacy package --meta-path` reads the file and makes the README of the package from it.
 """
 
 import argparse
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import srsly
+
 
 def package_meta(
-    meta: Mapping[str, Any], scores: Mapping[str, Any], treebank: str, licence: str
+    meta: Mapping[str, Any], scores: Sequence[Mapping[str, Any]], sources: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the meta of a pipeline with other scores, its licence and its treebank.
+    """Return the meta of a pipeline with the scores on its test sets, its licences and its sources.
 
     Args:
-        meta: as in the pipeline's meta.json; its sources stay.
-        scores: as `spacy evaluate --output` writes them; speed is left out, because it is that of a machine.
-        treebank: name of the treebank, with its source.
-        licence: that of the treebank, which binds the pipeline beside that of the biLM, which is in `meta`.
+        meta: content of the pipeline's meta.json. Its licence and its sources, those of the biLM, are kept.
+        scores: results of `spacy evaluate --output`. A score that one test set does not measure is taken from the next.
+            The speed is left out, because it depends on the machine.
+        sources: the name and the licence of each labelled set.
     """
-    licences = dict.fromkeys(filter(None, [meta.get("license"), licence]))
-    performance = {name: score for name, score in scores.items() if name != "speed"}
-    sources = [*(meta.get("sources") or []), {"name": treebank, "license": licence}]
-    return {**meta, "performance": performance, "license": ", ".join(licences), "sources": sources}
+    performance: dict[str, Any] = {}
+    for measured in scores:
+        for name, score in measured.items():
+            if name != "speed" and performance.get(name) is None:
+                performance[name] = score
+    licences = dict.fromkeys(
+        filter(None, [meta.get("license"), *(licence for _, licence in sources)])
+    )
+    sets = [{"name": name, "license": licence} for name, licence in sources]
+    return {
+        **meta,
+        "performance": performance,
+        "license": ", ".join(licences),
+        "sources": [*(meta.get("sources") or []), *sets],
+    }
 
 
 def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pipeline", type=Path, metavar="PIPELINE")
-    parser.add_argument("scores", type=Path, metavar="SCORES.json")
     parser.add_argument("out", type=Path, metavar="META.json")
-    parser.add_argument("--treebank", required=True, help="its name and source")
-    parser.add_argument("--licence", required=True, help="licence of the treebank")
+    parser.add_argument(
+        "--scores", type=Path, nargs="+", required=True, help="results of spacy evaluate"
+    )
+    parser.add_argument(
+        "--source", nargs=2, action="append", required=True, metavar=("NAME", "LICENCE"),
+        help="a labelled set and its licence",
+    )  # fmt: skip
     args = parser.parse_args()
+    for name, licence in args.source:
+        if not licence:
+            raise SystemExit(f"The licence of {name} is empty: set it, for example to CC BY-SA 4.0")
     try:
-        meta, scores = (
-            json.loads(path.read_text("utf8"))
-            for path in (args.pipeline / "meta.json", args.scores)
-        )
+        meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    if not args.licence:
-        raise SystemExit("--licence is empty: give that of the treebank, such as CC BY-SA 4.0")
-    written = package_meta(meta, scores, args.treebank, args.licence)
-    args.out.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf8")
+    srsly.write_json(args.out, package_meta(meta, scores, args.source))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Analysis of biLMs and of the pipelines that use them: language model, probes, contexts, layer weights, figures."""
+"""Analysis of biLMs and pipelines: language model, probes, words in context, layer weights and charts."""

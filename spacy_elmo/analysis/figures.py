@@ -1,4 +1,4 @@
-"""Charts as PNG files and as self-contained HTML pages, which need no network."""
+"""Writer of charts, as PNG files or as self-contained HTML pages, which need no network."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import vl_convert
 from ..files import atomic_write
 
 Spec: TypeAlias = Mapping[str, Any]
-"""Chart in Vega-Lite, https://vega.github.io/vega-lite/docs, for example the `to_dict()` of an altair chart."""
+"""Vega-Lite chart (https://vega.github.io/vega-lite/docs), such as the result of `to_dict()` of an altair chart."""
 
 FIGURE_SUFFIXES = (".html", ".png")
-"""Suffixes of the files that can be written."""
+"""Supported suffixes of the files of charts."""
 
 _DOTS_PER_UNIT = 2.0
 _STYLE = {
@@ -30,9 +30,9 @@ _STYLE = {
 
 
 def save_figure(spec: Spec, path: Path, *, title: str) -> None:
-    """Write a chart as a picture or as a page, depending on the suffix of the file, which is written atomically.
+    """Write a chart to a file, atomically, as a picture (.png) or as a page (.html).
 
-    The page shows the chart's tooltips, and cannot make requests.
+    The page shows the tooltips of the chart, and cannot make network requests.
 
     Args:
         title: title of the page.
@@ -42,7 +42,7 @@ def save_figure(spec: Spec, path: Path, *, title: str) -> None:
         ValueError: the suffix is not in `FIGURE_SUFFIXES`.
     """
     if path.suffix not in FIGURE_SUFFIXES:
-        raise ValueError(f"{path}: the name of a figure must end in {' or '.join(FIGURE_SUFFIXES)}")
+        raise ValueError(f"{path}: the file name must end in {' or '.join(FIGURE_SUFFIXES)}")
     styled = {**spec, "config": {**_STYLE, **spec.get("config", {})}}
     atomic_write(path, _png(styled) if path.suffix == ".png" else _page(styled, title))
 
@@ -59,5 +59,5 @@ def _page(spec: dict[str, Any], title: str) -> bytes:
 
 @functools.cache
 def _libraries() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; bundling it takes a second or two."""
+    """Return Vega, Vega-Lite and Vega-Embed as one JavaScript text. The first call takes a second or two."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

@@ -1,4 +1,4 @@
-"""The biLM as a language model: log-probabilities of tokens, and substitutes for them."""
+"""Use of a biLM as a language model, for the log-probabilities of tokens and for substitutes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
 
 Context: TypeAlias = Literal["before", "after", "both"]
-"""Words of the sentence that a prediction depends on: those before the token, those after it, or both."""
+"""Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
 class Substitute(NamedTuple):
-    """A word that may replace a token."""
+    """A word that could replace a token."""
 
     word: str
     log_probability: float
-    """Log-probability in nats, over all words of the vocabulary."""
+    """Log-probability of the word in nats, normalized over all words of the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -48,34 +48,38 @@ class TokenScores:
     """Log-probabilities of a Doc's tokens in nats."""
 
     forward: np.ndarray
-    """(n_tokens,) float32, log p of each token given the tokens before it in its sentence; nan for whitespace."""
+    """Log-probability of each token given the tokens before it in its sentence, (n_tokens,) float32; nan for
+    whitespace."""
     backward: np.ndarray
-    """(n_tokens,) float32, log p of each token given the tokens after it in its sentence; nan for whitespace."""
+    """Log-probability of each token given the tokens after it in its sentence, (n_tokens,) float32; nan for
+    whitespace."""
     unknown: np.ndarray
-    """(n_tokens,) bool: the word is not in the vocabulary, and its values are those of `<UNK>`, the class of all such
-    words: they measure how expected some rare word is in this place, not this word."""
+    """True for tokens outside the vocabulary, (n_tokens,) bool. The log-probability of such a token is the
+    log-probability of `<UNK>`, the class of all unknown words. It says how probable any unknown word is, not how
+    probable this word is."""
     closing: np.ndarray
-    """(2, n_sentences) float32, log p of the end of each sentence (`</S>`, forward) and its start (`<S>`, backward)."""
+    """Log-probability of the end of each sentence (`</S>`, forward) and of its start (`<S>`, backward),
+    (2, n_sentences) float32."""
 
 
 class _Prepared(NamedTuple):
-    """Both parts of a language model for inference, packed once."""
+    """A biLM and its head, with weights that are packed for inference."""
 
     counters: list[tuple[int, int]]
-    """Of the parameters when they were packed; see `change_counters`."""
+    """Change counters of the parameters at the time of packing (see `change_counters`)."""
     bilm: BiLM
     head: Head
     opening: Tensor
-    """(2, P) of `opening_states`."""
+    """Outputs of both directions before the first word of a sentence, (2, P); see `opening_states`."""
 
 
 class LanguageModel:
-    """Language model of weights with a head: log-probabilities of tokens, and substitutes for them.
+    """Language model that scores the tokens of Docs and finds substitutes for them.
 
     Args:
         weights: weights with a head.
-        get_spans: function that returns the sentences of Docs, spans that must not overlap. The default is the rule of
-            `elmo` and `prepare`.
+        get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the rule that
+            `elmo` and `prepare` use.
         max_batch_tokens: number of words per batch.
 
     Raises:
@@ -103,16 +107,19 @@ class LanguageModel:
 
     @classmethod
     def from_file(cls, weights: str | Path) -> LanguageModel:
-        """Load the language model of a bundled biLM, by its name, or of a weights file, by its path.
+        """Load a language model from a weights file.
+
+        Args:
+            weights: path of a weights file, or name of a bundled or installed biLM.
 
         Raises:
             OSError: the file does not exist, or cannot be read.
-            ValueError: it is not a weights file, or has no head.
+            ValueError: the file is not a weights file, or has no head.
         """
         return cls(Weights.load(find_weights(str(weights))))
 
     def score(self, doc: Doc) -> TokenScores:
-        """Compute the log-probabilities of the tokens of a Doc, in both directions, under the full softmax.
+        """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax.
 
         Raises:
             ValueError: the spans overlap.
@@ -143,16 +150,13 @@ class LanguageModel:
         return TokenScores(words[0], words[1], unknown, closing)
 
     def substitutes(self, token: Token, n: int = 10) -> list[Substitute]:
-        """Return the n most probable words in the place of a token, best first, without the token itself.
-
-        See `all_substitutes`.
-        """
+        """Return the n most probable words to replace a token, best first. See `all_substitutes`."""
         return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
     def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """Return the n most probable words in the place of a token, which must not be whitespace, for each context.
+        """Return the n most probable words to replace a token, best first, given each context: before, after and both.
 
-        Those for `both` are the result of `substitutes`. See `all_substitutes`.
+        For "both", the words are the same as in `substitutes`. The token must not be whitespace.
         """
         sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
         with plain_inference(self._bilm.device):
@@ -163,11 +167,11 @@ class LanguageModel:
             }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
-        """Return the n most probable words in the place of each token; an empty list for whitespace.
+        """Return the n most probable words to replace each token, best first. Whitespace tokens have no substitutes.
 
-        p(w) is proportional to p(w | words before) p(w | words after) and sums to 1 over all words of the vocabulary
-        but `<S>`, `</S>` and `<UNK>`. So the unigram frequency of a word counts twice: dividing by p(w) would correct
-        that, but a weights file has no counts.
+        The token itself is left out. The probability of a word w is proportional to p(w | words before) p(w | words
+        after). The probabilities of all words except `<S>`, `</S>` and `<UNK>` sum to 1. The product counts the unigram
+        frequency of w twice. A division by p(w) would correct this, but a weights file has no word counts.
 
         Raises:
             ValueError: the spans overlap.
@@ -177,7 +181,7 @@ class LanguageModel:
         positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
         sequences = self._sequences(doc)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
-        # Four blocks of logits exist at a time: two directions, their sum and its log-softmax.
+        # Memory holds four blocks of logits: of the two directions, of their sum and of its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
         with plain_inference(self._bilm.device):
             contexts = self._contexts(sequences, positions)
@@ -192,12 +196,12 @@ class LanguageModel:
         sequences = Sequences.of([doc], self._get_spans)
         if sequences.overlap:
             raise ValueError(
-                "The spans of get_spans overlap, but a token has one score: use a get_spans without overlaps"
+                "The Spans of get_spans overlap, but each token must be in only one. Use a get_spans without overlaps"
             )
         return sequences
 
     def _prepare(self) -> _Prepared:
-        """Return the packed network and head, which are packed again if a parameter has changed."""
+        """Return the packed biLM and head. If a parameter has changed, pack both again."""
         counters = [*change_counters(self._bilm), *change_counters(self._head)]
         ready = self._prepared
         if ready is None or ready.counters != counters:
@@ -207,7 +211,11 @@ class LanguageModel:
         return ready
 
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """Return (2, n, P), the output of each direction at n tokens before it has processed the token."""
+        """Return the output of each direction of the biLM before it reads the token, for n tokens: (2, n, P).
+
+        Args:
+            positions: positions of the tokens in the Doc, (n,).
+        """
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
         spans = np.unique(span_of_token[np.isin(sequences.tokens, positions)])
         is_needed = np.isin(span_of_token, spans)
@@ -234,7 +242,12 @@ class LanguageModel:
         return contexts
 
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the most probable words for each context (directions, m, P), without `excluded` (m,); -1: none."""
+        """Return the n most probable words for each of m contexts.
+
+        Args:
+            contexts: outputs of one or both directions of the biLM, (directions, m, P).
+            excluded: for each context, the row of a word to leave out, (m,); -1: leave out no word.
+        """
         log_probabilities_of = self._prepare().head.log_softmax
         scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
@@ -254,7 +267,12 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return (2, N), the slot of the word that each direction processes after each of N words; -1 at sentence ends."""
+    """Return the slot of the following and of the preceding word for each of N words, (2, N); -1: no such word.
+
+    Args:
+        slots: index of each word in the result of `_contexts`, (N,); -1: the word needs no context.
+        lengths: number of words of each sentence.
+    """
     ends = np.cumsum(lengths)
     following, before = np.roll(slots, -1), np.roll(slots, 1)
     following[ends - 1] = -1

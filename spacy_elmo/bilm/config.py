@@ -1,4 +1,4 @@
-"""The configuration of a biLM, which is also the header of a weights file."""
+"""The configuration of a biLM, which is also stored in the header of a weights file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .words.spelling import Spelling, UnicodeForm
 ACTIVATIONS = ("relu", "tanh")
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
-"""The fields that have another name in the header of a weights file, of format 1."""
+"""Mapping from the names of fields to their names in the header of a weights file, if these names differ."""
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
@@ -26,68 +26,73 @@ _LIMITS: dict[str, float] = {
 
 @dataclass(frozen=True)
 class BiLMConfig:
-    """Hyperparameters that determine the tensors and the arithmetic of a biLM, and nothing else.
+    """Hyperparameters that determine the tensors and the computation of a biLM.
 
-    The defaults are those of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields select
-    the input of the token encoder (V, d and A are numbers other than 0):
+    The defaults are the values of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields
+    select the input of the token encoder (V, d and A are numbers other than 0):
 
         n_words   word_dim   n_symbols   input
-        0         0          0           characters, which are bytes (bilm-tf)
+        0         0          0           bytes as characters (bilm-tf)
         V         0          0           a table of token vectors (bilm-tf without `char_cnn`)
-        V         d          A           a word vector and characters, which are code points (ELMoForManyLangs)
-        V         d          0           the word vector alone (ELMoForManyLangs, `char_dim` 0)
-        0         0          A           the code points alone (ELMoForManyLangs, `word_dim` 0)
+        V         d          A           a word vector, and code points as characters (ELMoForManyLangs)
+        V         d          0           only a word vector (ELMoForManyLangs, `char_dim` 0)
+        0         0          A           only code points as characters (ELMoForManyLangs, `word_dim` 0)
 
     Raises:
-        ValueError: some values are impossible; the message names all of these fields.
+        ValueError: some values are impossible; the message lists them.
     """
 
     dim: int = 4096
     """Number of cells C of each LSTM layer, per direction."""
     projection: int = 512
-    """Width P of a token vector and of each direction's output; a layer of the biLM is 2P wide.
-    Equal to `dim`: the LSTM has no projection matrix (bilm-tf: `projection_dim == dim`); see `square_projections`."""
+    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P equals
+    `dim`, the LSTM has no projection matrix, as in bilm-tf, unless `square_projections` is true."""
     layers: int = 2
     """Number of LSTM layers, L. The output has L + 1 layers: layer 0 is the context-free token vector."""
     cell_clip: float | None = 3.0
     """Limit of the magnitude of cell states, applied before their tanh; null: no limit."""
     proj_clip: float | None = 3.0
-    """Limit of the magnitude of outputs, applied after the projection; null, or no projection: no limit."""
+    """Limit of the magnitude of the outputs, applied after the projection; null: no limit. An LSTM without a projection
+    never limits its outputs."""
     skip: bool = True
-    """Residual connection from each LSTM layer to the next, from the second layer up."""
+    """True: the second and all higher LSTM layers have a residual connection."""
     forget_bias: float = 1.0
-    """Constant added to the forget gate at run time: 1.0 for bilm-tf, whose files contain the bias without it."""
+    """Constant that is added to the bias of the forget gate at run time. It is 1.0 for weights from bilm-tf, because
+    the bias in bilm-tf's files does not include this constant."""
     n_words: int = 0
-    """Number of rows of the word table, which the vocabulary names; 0: no table."""
+    """Number of rows of the table of word vectors, one for each word of the vocabulary; 0: no table."""
     char_dim: int = 16
     """Width of a character vector."""
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """(width in characters, number) of each group of convolution filters, in the order of their concatenation."""
+    """Width in characters and number of filters of each group of convolution filters. The outputs of the groups are
+    concatenated in this order."""
     activation: str = "relu"
     """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
     highways: int = 2
     """Number of highway layers between convolutions and projection."""
     max_characters: int = 50
-    """Number of positions for the characters of a word and its two boundary marks. Further bytes are cut off (bilm-tf
-    `data.py`); so are further code points, also before the word is looked up (ELMoForManyLangs `elmo.py`)."""
+    """Number of positions for the characters of a word and the marks for its start and end. A longer word is cut to its
+    first bytes, as in bilm-tf (`data.py`), or to its first code points, as in ELMoForManyLangs (`elmo.py`).
+    ELMoForManyLangs also looks up the cut word in the word table."""
     word_dim: int = 0
-    """Width of a word vector that is projected, together with the character features if there are any; 0: the rows of
-    the word table are token vectors of width P."""
+    """Width of the word vectors, which the token encoder projects to width P, together with the character features if
+    there are any. 0: the rows of the word table are token vectors of width P, without a projection."""
     n_symbols: int = 0
-    """Number of rows of the table of code points: the alphabet and six marks; 0: characters are bytes."""
+    """Number of rows of the table of code points: one for each character of the alphabet, and six for marks such as the
+    start of a word. 0: characters are bytes."""
     square_projections: bool = False
-    """True: there is a projection even where its input and output have the same width. There bilm-tf creates none,
-    after the filters or in the LSTM; AllenNLP and ELMoForManyLangs always do."""
+    """Whether the network has projections that keep the width, after the convolution filters and in the LSTM: true in
+    AllenNLP and ELMoForManyLangs, false in bilm-tf."""
     unicode_form: UnicodeForm = ""
-    """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted, whatever their form in a
-    text; empty: words stay as they are. See `Spelling`."""
+    """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
+    `Spelling`."""
     replace: tuple[tuple[str, str], ...] = ()
-    """Characters and the text that replaces each, such as `{"v": "u", "j": "i"}` for Latin."""
+    """Characters and their replacements, such as `{"v": "u", "j": "i"}` for Latin."""
 
     def __post_init__(self) -> None:
-        # JSON and config files contain lists: convert them to tuples, so that equal configs compare equal.
+        # JSON and config files contain lists. Convert them to tuples, so that equal configs compare equal.
         if _is_pairs(self.filters):
             object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
         replace = [*self.replace.items()] if isinstance(self.replace, Mapping) else self.replace
@@ -99,7 +104,7 @@ class BiLMConfig:
             if not _is_whole(getattr(self, name), 1)
         ]
         problems += [
-            f"{name} = {clip!r:.60} (must be a positive number, or null for none)"
+            f"{name} = {clip!r:.60} (must be a positive number, or null for no limit)"
             for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
             if clip is not None and not (_is_number(clip) and clip > 0)
         ]
@@ -130,9 +135,9 @@ class BiLMConfig:
         problems = [
             f"{name} = {getattr(self, name)!r:.60} (must be {meaning})"
             for name, meaning in (
-                ("n_words", "0, for characters alone, or the table's rows"),
+                ("n_words", "0 for no word table, or its number of rows"),
                 ("word_dim", "0, or the width of a word vector"),
-                ("n_symbols", "0, for bytes, or the table's rows"),
+                ("n_symbols", "0 for bytes, or the number of rows of the character table"),
             )
             if not _is_whole(getattr(self, name), 0)
         ]
@@ -142,11 +147,11 @@ class BiLMConfig:
             problems.append(f"word_dim = {self.word_dim} (must be 0, because n_words = 0)")
         if self.n_words and self.n_symbols and not self.word_dim:
             problems.append(
-                "word_dim = 0 (must be at least 1, because there are words and symbols)"
+                "word_dim = 0 (must be at least 1, because n_words and n_symbols are not 0)"
             )
         if 0 < self.n_symbols < N_MARKS:
             problems.append(
-                f"n_symbols = {self.n_symbols} (must be 0, or at least {N_MARKS}: the marks)"
+                f"n_symbols = {self.n_symbols} (must be 0, or at least {N_MARKS}, the number of marks)"
             )
         return problems
 
@@ -156,7 +161,9 @@ class BiLMConfig:
         if not _is_pairs(self.replace) or not all(
             isinstance(text, str) for pair in self.replace for text in pair
         ):
-            return [f"replace = {self.replace!r:.60} (must be characters, each with a text)"]
+            return [
+                f"replace = {self.replace!r:.60} (must be pairs of a character and its replacement)"
+            ]
         try:
             Spelling(self.unicode_form, self.replace)
         except ValueError as error:
@@ -182,7 +189,7 @@ class BiLMConfig:
         problems = []
         if self.activation not in ACTIVATIONS:
             problems.append(
-                f"activation = {self.activation!r:.60} (known: {', '.join(ACTIVATIONS)})"
+                f"activation = {self.activation!r:.60} (must be one of {', '.join(ACTIVATIONS)})"
             )
         if not _is_whole(self.char_dim, 1):
             problems.append(
@@ -192,12 +199,13 @@ class BiLMConfig:
             problems.append(f"highways = {self.highways!r:.60} (must be a whole number, 0 or more)")
         if not _is_pairs(self.filters) or not self.filters:
             problems.append(
-                f"filters = {self.filters!r:.60} (must be pairs of characters and number, at least one)"
+                f"filters = {self.filters!r:.60} (must be at least one pair of a width and a number)"
             )
             return problems
         widest = self.max_characters if _is_whole(self.max_characters, 1) else math.inf
         problems += [
-            f"filters: ({width!r:.60}, {number!r:.60}) (width must be 1..{widest}, number at least 1, both whole)"
+            f"filters: ({width!r:.60}, {number!r:.60}) (the width must be a whole number from 1 to {widest}, the number"
+            " a whole number, at least 1)"
             for width, number in self.filters
             if not (_is_whole(width, 1) and width <= widest and _is_whole(number, 1))
         ]
@@ -210,18 +218,24 @@ class BiLMConfig:
 
     @property
     def has_lexicon(self) -> bool:
-        """True if the token encoder is that of ELMoForManyLangs: a word vector, code points, or both, projected."""
+        """True if the network has the token encoder of ELMoForManyLangs, which projects a word vector, the features of
+        code points, or both."""
         return bool(self.word_dim or self.n_symbols)
 
     @property
     def spelling(self) -> Spelling:
-        """The rule by which words become input and classes."""
+        """The rule that changes the spelling of words before they are encoded, or looked up as softmax classes."""
         return Spelling(self.unicode_form, self.replace)
 
     @property
     def n_filters(self) -> int:
-        """Width of the concatenated convolutions, before the projection."""
+        """Width of the concatenated outputs of all convolution filters, before the projection."""
         return sum(number for _, number in self.filters)
+
+    def differences(self, other: BiLMConfig) -> list[tuple[str, Any, Any]]:
+        """Return the fields in which two configurations differ, as (name, value in `self`, value in `other`)."""
+        others = vars(other)
+        return [(n, value, others[n]) for n, value in vars(self).items() if value != others[n]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
@@ -232,20 +246,20 @@ class BiLMConfig:
         """Create a configuration from the result of `to_dict`.
 
         Raises:
-            ValueError: a field does not exist (a typo, or a file of a newer version).
+            ValueError: a field is unknown, because of a typo or because a newer version wrote the file.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(set(fields) - set(known)):
-            raise ValueError(f"Unknown biLM fields {unknown}; known: {', '.join(known)}")
+            raise ValueError(f"Unknown biLM fields {unknown}; known fields are {', '.join(known)}")
         return cls(**fields)
 
     def to_header(self) -> dict[str, Any]:
-        """Return the fields as JSON types, by their names in the header of a weights file."""
+        """Return the fields as JSON types, under their names in the header of a weights file."""
         return {_HEADER_NAMES.get(name, name): value for name, value in self.to_dict().items()}
 
     @classmethod
     def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the header of a weights file. Fields that it leaves out have their default.
+        """Create a configuration from the header of a weights file. Fields that the header lacks get their default.
 
         Raises:
             ValueError: see `from_dict`.
@@ -259,7 +273,7 @@ def _is_whole(value: object, minimum: int) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, int):  # of any size, which math.isfinite does not accept
+    if isinstance(value, int):  # math.isfinite raises an error for very large ones
         return not isinstance(value, bool)
     return isinstance(value, float) and math.isfinite(value)
 

@@ -1,4 +1,4 @@
-"""The softmax head of the language model, shared by both directions: its losses and its log-probabilities."""
+"""The softmax head of the language model, shared by both directions, with its losses and log-probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .kernels.prepacked import MatmulWeight, convert
 from .kernels.softmax_terms import row_products, softmax_terms
 from .kernels.weight_gradient import weight_gradient
 
-# A block of logits is at most this large: 16 MB, which caches hold and the allocator keeps.
+# Largest number of logits in a block: 16 MB, which fit into caches, and which the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
 _ROWS_PER_BLOCK = 1024
 
@@ -25,49 +25,50 @@ _ROWS_PER_BLOCK = 1024
 class Head(nn.Module):
     """Softmax over the vocabulary: logits = h W^T + b, with W and b shared by both directions (bilm-tf `training.py`).
 
-    The gradients of the sampled loss are sparse: a step touches the rows of its targets and its negatives.
+    The gradients of the sampled loss are sparse: they have only the rows of the targets and the negatives.
 
     Args:
-        words: V, the size of the vocabulary, in the order of falling frequency (the sampler counts on it).
+        words: V, the size of the vocabulary. The sampled loss requires a vocabulary that is sorted by decreasing
+            frequency.
         width: P, the width of one direction's output.
     """
 
     def __init__(self, words: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(words, width))
-        # A column, so that its sparse gradient has rows as the weight's has.
+        # A column, so that its sparse gradient has rows like the gradient of the weight.
         self.bias = nn.Parameter(torch.empty(words, 1))
         self._packed: MatmulWeight | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does: W normal with variance 1 / width, b 0."""
+        """Initialize the parameters as bilm-tf does: W from a normal distribution with variance 1 / width, b with 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
 
     @torch.no_grad()
     def prepare_for_inference(self) -> Head:
-        """Return the same head for inference alone, with its matrix packed once; it may ignore later parameter
-        changes."""
+        """Return a copy of the head that can only predict, and possibly ignores later changes of the parameters."""
         other = copy.copy(self)
         other._packed = convert(self.weight.t(), torch.float32)
         return other
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows for which the full softmax is computed at a time."""
+        """The number of rows for which the full softmax is computed at once."""
         return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
     def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
-        """Return the sum over rows of the sampled softmax loss of one direction (Jean et al. 2015; TensorFlow's
+        """Return the sampled softmax loss of one direction, summed over rows (Jean et al. 2015; TensorFlow's
         `sampled_softmax_loss`).
 
-        The softmax of a row is over its own target and S negatives, the same for all rows; the log of its
-        expected count is subtracted from each logit, and a negative that is the row's target is left out.
+        The softmax of a row is computed over its target and S negatives. All rows share the negatives, but a row leaves
+        out a negative that equals its target. The logarithm of the expected count of a word in the sample is subtracted
+        from the logit of the word.
 
         Args:
             hidden: (M, P) float.
-            targets: (M,) vocabulary rows.
+            targets: (M,) the vocabulary index of each target word.
             negatives: the sample, shared by all rows.
         """
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
@@ -81,11 +82,12 @@ class Head(nn.Module):
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return (M,) the cross-entropy of each row under the full softmax, in nats; in blocks, to bound the memory.
+        """Return the cross-entropy of each row under the full softmax, (M,), in nats. Rows are processed in blocks,
+        which bounds the memory.
 
         Args:
             hidden: (M, P) float.
-            targets: (M,) vocabulary rows.
+            targets: (M,) the vocabulary index of each target word.
         """
         rows = self.rows_per_block
         matrix = self._packed or convert(self.weight.detach().t(), matmul_dtype(hidden))
@@ -98,7 +100,8 @@ class Head(nn.Module):
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
-        """Return (M, V) the log-probability of every word for each row of `hidden` (M, P), in nats, for a small M."""
+        """Return the log-probabilities of all words, (M, V) in nats, for a few rows of the top layer's output, (M,
+        P)."""
         weight = self.weight.t()
         logits = matmul(hidden, weight) if self._packed is None else self._packed(hidden)
         return log_softmax(logits.float() + self.bias[:, 0])
@@ -110,11 +113,12 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Log of the sum of e^logit in each row, where logits = h W^T + b; those at `hits`, (n, 2) rows and columns, are
-    left out. `matrix` is W^T, converted.
+    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. `matrix` is the converted W^T. The sum
+    leaves out the logits at `hits`, (n, 2) pairs of row and column.
 
-    Autograd would process (M, S) numbers some ten times. This overwrites the logits with their exponentials, and
-    the backward pass multiplies by these unscaled: the scale of each row is applied to `hidden` instead.
+    Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their
+    exponentials, and the backward pass multiplies by the exponentials. It applies the scale of each row to `hidden`,
+    not to the exponentials.
     """
 
     @staticmethod
@@ -143,17 +147,18 @@ class _LogSumExp(torch.autograd.Function):
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
             if scaled.dtype == torch.float32:
                 dweight = weight_gradient(exponentials, scaled)
-            else:  # fewer bits do here, and torch has the processor's instructions for matrices
+            else:  # lower precision is enough here, and torch uses the processor's matrix instructions
                 dweight = (exponentials.t() @ scaled).to(hidden.dtype)
             dhidden = matmul(exponentials, weight.to(scaled.dtype)).to(hidden.dtype) * scale
         return dhidden, dweight[:, :-1], dweight[:, -1], None, None
 
 
 class Negatives:
-    """A sample of S distinct vocabulary rows, drawn log-uniformly: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
+    """The negative words of a sampled softmax: S distinct vocabulary rows, drawn log-uniformly.
 
-    The rule is that of TensorFlow's `log_uniform_candidate_sampler(unique=True)`: rows are drawn until there are S
-    different ones, and the number of tries n gives each row's expected count, 1 - (1 - P(k))^n.
+    The probability of row k is P(k) = log((k + 2) / (k + 1)) / log(V + 1). Rows are drawn until S of them are
+    different, as by TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After n draws, the expected count of row
+    k is 1 - (1 - P(k))^n.
 
     Args:
         words: V.
@@ -167,43 +172,43 @@ class Negatives:
     def __init__(self, words: int, number: int, random: np.random.Generator) -> None:
         if not 1 <= number <= words:
             raise ValueError(
-                f"{number} negatives from a vocabulary of {words} words: 1 to {words} are possible"
+                f"Cannot draw {number} negatives from a vocabulary of {words} words: choose 1 to {words}"
             )
         self._words = words
         rows, self.tries = _draw(words, number, random)
-        """The number of draws, n, until there were S different rows."""
+        """Number n of draws that gave S different rows."""
         self.rows = torch.from_numpy(rows)
-        """(S,) int64, the rows."""
+        """The vocabulary rows of the sample, (S,) int64."""
         self._sorted, self._order = self.rows.sort()
         self.log_counts = self.log_count(self.rows)
-        """(S,) the log of the expected count of each."""
+        """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Return (n, 2) the pairs of a target (0 to M - 1) and a negative (0 to S - 1) that are the same row."""
+        """Return the index pairs (n, 2) of a target (0 to M - 1) and a negative (0 to S - 1) that are the same word."""
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
         hits = torch.nonzero(self._sorted[positions] == on_cpu)[:, 0]
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the log of the expected count of any rows in this sample: float32, of their shape."""
+        """Return the logarithm of the expected count of any rows in such a sample, float32, in the shape of `rows`."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Return (S,) distinct rows of a vocabulary of `words`, and how many draws they took."""
+    """Draw S distinct rows of a vocabulary of `words` words. Return the rows, (S,), and the number of draws."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
-        # Rounding can lift the largest random numbers to the row after the last.
+        # Rounding can turn the largest random numbers into the row after the last.
         drawn = np.concatenate([drawn, np.minimum(more, words - 1)])
-        # The first time that each row was drawn; the S-th smallest of these is where TensorFlow would stop.
+        # `first` is the first draw of each row. TensorFlow would stop at the S-th smallest of these.
         rows, first = np.unique(drawn, return_index=True)
         if len(rows) >= number:
             kept = np.argsort(first)[:number]
             return rows[kept], int(first[kept[-1]]) + 1
         if len(drawn) > 200 * number:
-            # S is nearly V: drawing until the rarest words have come would take too long.
+            # S is nearly V, so drawing until the rarest words appear would take too long.
             rest = random.permutation(np.setdiff1d(np.arange(words), rows))
             return np.concatenate([rows, rest[: number - len(rows)]]), len(drawn)

@@ -19,12 +19,13 @@ from .words.spelling import Spelling
 
 @dataclass(frozen=True)
 class LogProbabilities:
-    """Natural logarithms of the probabilities of N words in B sentences, by direction: forward, backward."""
+    """Natural logarithms of the probabilities of N words in B sentences, forward and backward."""
 
     words: np.ndarray
-    """(2, N) float32, of each word given the words before it in its sentence, and given those after it."""
+    """Log-probability of each word, (2, N) float32: given the words before it in its sentence, and given the words
+    after it."""
     closing: np.ndarray
-    """(2, B) float32, of the closing boundary of each sentence: `</S>` forward, `<S>` backward."""
+    """Log-probability of the closing boundary of each sentence, (2, B) float32: `</S>` forward, `<S>` backward."""
 
 
 def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
@@ -36,23 +37,23 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
     head = weights.build_head()
     if head is None:
         raise ValueError(
-            "These weights have no head, the softmax that predicts the next word: most files of other programs come"
-            " without. A bundled biLM has one, and so has the model-best.safetensors of a pretraining run"
+            "These weights have no head, the softmax that predicts the next word. Most files of other programs have"
+            " none. Use a bundled biLM, or model-best.safetensors of a pretraining run"
         )
     if missing := [word for word in (BOS, EOS, UNK) if word not in weights.vocabulary]:
-        raise ValueError(f"The vocabulary of the head lacks {', '.join(missing)}")
+        raise ValueError(f"The vocabulary of the head has no {', '.join(missing)}")
     return weights.build_bilm(), head
 
 
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return (K + 2,) the softmax row of each of K words (unknown words: that of `<UNK>`), then of `<S>` and `</S>`.
+    """Return the softmax rows of K words, then of `<S>` and `</S>`: (K + 2,). Unknown words get the row of `<UNK>`.
 
     Args:
         words: K distinct words.
         vocabulary_rows: row of each word of the vocabulary.
-        spelling: the rule of the biLM, by which the words of the vocabulary are spelled.
+        spelling: the spelling rule of the biLM. The words of the vocabulary follow it already.
     """
     unk = vocabulary_rows[UNK]
     return np.array(
@@ -71,20 +72,21 @@ def log_probabilities(
     *,
     max_words: int,
 ) -> LogProbabilities:
-    """Score every word of a batch, and every sentence's end, under the full softmax.
+    """Compute the log-probability of every word and every closing boundary of a batch under the full softmax.
 
     Args:
-        token_ids: (K, ...) of the distinct words (`BiLM.token_ids`).
+        token_ids: (K, ...) token ids of the distinct words (`BiLM.token_ids`).
         classes: (K + 2,) rows of the head, from `softmax_classes`.
         words: (N,) row of `token_ids` for every word, sentence after sentence.
-        lengths: words of each of the B sentences; 0 is allowed.
-        max_words: about how many words are processed at a time; a longer sentence is streamed, exactly.
+        lengths: number of words of each of the B sentences; 0 is allowed.
+        max_words: approximate number of words that are processed at once. Longer sentences are processed in chunks,
+            with the same result.
     """
     targets, starts, ends = _targets(classes, words, lengths)
     sentence = np.repeat(np.arange(len(ends)), ends - starts)
-    # The target that each direction predicts when it has processed a word.
+    # The index of the target that each direction predicts after a word.
     following = np.arange(len(words)) + sentence + np.array([[1], [0]])
-    # The target that each direction predicts from the opening boundary: the first one, or the last one.
+    # The index of the target that each direction predicts after its opening boundary: the first, or the last.
     opening = np.stack([starts, ends]) + np.arange(len(ends))
     scores = np.empty(targets.shape, dtype=np.float32)
     opening_scores = head.log_softmax(opening_states(bilm)).cpu().numpy()
@@ -96,8 +98,8 @@ def log_probabilities(
             columns = following[direction, chunk.words[direction]]
             chunk_targets = torch.from_numpy(targets[direction, columns]).to(hidden.device)
             scores[direction, columns] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
-    # Forward, the closing boundary is a sentence's last target; backward, its first. There the other direction predicts
-    # from its opening boundary.
+    # The closing boundary is the last target of a sentence forward, and the first one backward. The target at this
+    # index is the one that the other direction predicts after its opening boundary.
     return LogProbabilities(
         words=np.stack([np.delete(scores[0], opening[1]), np.delete(scores[1], opening[0])]),
         closing=np.stack([scores[0, opening[1]], scores[1, opening[0]]]),
@@ -107,10 +109,10 @@ def log_probabilities(
 def _targets(
     classes: np.ndarray, words: np.ndarray, lengths: Lengths
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (2, N + B) classes to predict, and (B,) offsets of each sentence's first word and of its end.
+    """Return the classes to predict, (2, N + B), and the offsets of each sentence's start (B,) and end (B,).
 
-    A sentence of n words has n + 1 targets in each direction: forward `w1 .. wn </S>`; backward, in the order of the
-    text, `<S> w1 .. wn`.
+    A sentence of n words has n + 1 targets in each direction. In the order of the text, these are `w1 .. wn </S>`
+    forward and `<S> w1 .. wn` backward.
     """
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.append(0, ends)[:-1]
@@ -122,6 +124,6 @@ def _targets(
 
 @torch.no_grad()
 def opening_states(bilm: BiLM) -> Tensor:
-    """Return (2, P) the top layer's output of each direction at the opening boundary, the same for every sentence."""
+    """Return the output of the top layer after the opening boundary, (2, P). It is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

@@ -17,10 +17,10 @@ from .matmul_precision import Precision
 
 
 class LSTMLayer(nn.Module):
-    """One LSTM layer, both directions: direction 0 runs forward, direction 1 backward.
+    """One LSTM layer in both directions. Direction 0 runs forward, direction 1 backward.
 
-    Parameters hold the two directions along their first dimension and multiply from the right; gates are in
-    TensorFlow's order i, j, f, o. The formulas are those of `kernels/plain_lstm.py`.
+    The first dimension of each parameter is the direction. Matrices multiply from the right; gates are in TensorFlow's
+    order i, j, f, o. The formulas are in `kernels/plain_lstm.py`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -37,8 +37,8 @@ class LSTMLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as TensorFlow (and therefore bilm-tf) does by default: Glorot over the whole kernel [x ; h],
-        bias 0."""
+        """Initialize the parameters as bilm-tf does, by TensorFlow's defaults: Glorot for [W_x ; W_h], 0 for the
+        bias."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -53,16 +53,16 @@ class LSTMLayer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run both directions over packed sequences (see `Packing`).
 
-        Under `torch.autocast` the matrix products take its type; states, gates and sums stay as they are.
+        Under `torch.autocast` the matrix products have the type of autocast; states, gates and sums keep their type.
 
         Args:
             x: (2, M, P) input of each direction.
-            batch_sizes: sequences that have each step; they sum to M.
+            batch_sizes: number of sequences at each step; the sum is M.
             h, c: (2, B, P) and (2, B, C), the state before the first step, by rank. Not changed.
 
         Returns:
-            (2, M, P) the outputs, and the state after each sequence's last step. No gradient flows
-            out of a returned state, as in bilm-tf and AllenNLP.
+            (2, M, P) the outputs, and the state after the last step of each sequence. No gradient flows out of a
+            returned state, as in bilm-tf and AllenNLP.
         """
         device = x.device.type
         autocast = torch.is_autocast_enabled(device)
@@ -88,7 +88,9 @@ class LSTMLayer(nn.Module):
             return _run_directions(x, directions, batch_sizes, h, c)
 
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return the layer with its matrices converted and prepacked once; it may ignore later parameter changes.
+        """Return a copy of the layer that can only predict, with converted and prepacked matrices.
+
+        The copy possibly ignores later changes of the parameters.
 
         Raises:
             ValueError: see `prepacked.check_precision`.
@@ -105,7 +107,7 @@ class LSTMLayer(nn.Module):
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
     def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
-        """Yield input, recurrent, bias plus forget bias, and projection, each as a pair: forward, backward."""
+        """Yield W_x, W_h, the bias (with the forget bias added) and W_p, each as a pair (forward, backward)."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
@@ -135,7 +137,7 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLayer(nn.Module):
-    """An `LSTMLayer` for inference alone: it has no parameters, and its outputs have no graph."""
+    """An `LSTMLayer` that can only predict: it has no parameters, and its outputs have no autograd graph."""
 
     def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()
@@ -145,7 +147,7 @@ class InferenceLayer(nn.Module):
     def forward(
         self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run both directions like `LSTMLayer.forward`, but always in the layer's own precision, under autocast too."""
+        """Run both directions like `LSTMLayer.forward`, but in the precision of the layer, even under autocast."""
         with torch.autocast(x.device.type, enabled=False):
             return _run_directions(x, self._directions, batch_sizes, h, c)
 
@@ -157,7 +159,7 @@ def _run_directions(
     h: Tensor,
     c: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    # One direction after the other, so that its matrices stay in the processor's cache.
+    # One direction after the other, so that the matrices of a direction stay in the processor's cache.
     return _stack_directions(
         [
             direction.run(x_, h_, c_, batch_sizes)

@@ -1,4 +1,4 @@
-"""The biLM: token encoder, two stacks of LSTM layers, and the layers of all words of a batch."""
+"""The biLM: a token encoder and two stacks of LSTM layers, which compute the layers of all words of a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .kernels.instructions import warn_if_emulated
 from .lstm import LSTMLayer
 from .matmul_precision import Precision
 from .packing import Lengths, Packing
-from .words.character_cnn import prepack_dense
+from .words.dense import prepack_dense
 from .words.token_cache import TokenCache
 from .words.token_encoder import WordEncoder, token_encoder
 
@@ -27,10 +27,10 @@ class BiLMOutput:
     """Layers and states of a batch of B sentences with N words."""
 
     layers: Tensor
-    """(L+1, N, 2P), sentence after sentence, boundaries left out. Layer 0 is the token vector twice;
-    layer l is [forward_l ; backward_l]."""
+    """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is the token vector
+    twice; layer l is [forward_l ; backward_l]."""
     state: tuple[Tensor, Tensor]
-    """h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, sentences in the order given."""
+    """States h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, in the order of the sentences."""
 
 
 @dataclass
@@ -38,34 +38,34 @@ class PackedOutput:
     """Inputs and outputs of both directions of the LSTM, in packed order (see `Packing`)."""
 
     tokens: Tensor
-    """(K + 2, P) vectors of the batch's distinct words, then of `<S>` and `</S>`."""
+    """Vectors of the batch's distinct words, then of `<S>` and `</S>`, (K + 2, P)."""
     sequence: np.ndarray
-    """(N + 2B,) row of `tokens` at every place of the concatenated sequences `<S> w1 .. wn </S>`."""
+    """Row of `tokens` for every position of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
     packing: Packing
     outputs: list[Tensor]
-    """(2, M, P) for each LSTM layer, residual included."""
+    """Output of each LSTM layer, including its residual connection, (2, M, P)."""
     state: tuple[Tensor, Tensor]
     """The same as `BiLMOutput.state`."""
 
 
 @dataclass
 class PackedChunk:
-    """Layers of some steps of both directions, boundaries left out: m packed rows."""
+    """Layers of some steps of both directions, as m packed rows without boundaries."""
 
     words: np.ndarray
-    """(2, m) which of the batch's N words each direction processes at each row."""
+    """Indices of the words that each direction processes at these rows, (2, m). Index i is word i of the batch."""
     layers: list[Tensor]
-    """Layers 0 to L at these rows, (2, m, P) each: a half of the vector of each of these words."""
+    """Layers 0 to L at these rows, each (2, m, P). Each direction computes half of the vector of a word."""
 
 
 class BiLM(nn.Module):
-    """The network of Peters et al. 2018, by the numerics of bilm-tf `model.py`; see `reference.py` for its formulas.
+    """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`; `reference.py` lists them.
 
-    It holds no state: its outputs depend on its arguments alone. A new one is random, drawn from torch's
-    global generator by bilm-tf's rules.
+    The network keeps no state between calls: its outputs depend only on the arguments. A new network has random
+    parameters, which are drawn from torch's global generator by the rules of bilm-tf.
 
     Args:
-        config: the shape. A model with a word table or an alphabet also needs `set_vocabulary`.
+        config: the hyperparameters. A model with a word table or an alphabet also needs `set_vocabulary`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -76,13 +76,13 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
-        """Return the same network for inference alone. It cannot be trained, and may ignore later parameter changes.
+        """Return a copy of the network that can only predict, and possibly ignores later changes of the parameters.
 
-        The matrices are converted and prepacked once, and on a CPU the vectors of recently used words are cached.
+        Its matrices are converted and prepacked once. On a CPU the vectors of recently used words are cached.
 
         Args:
-            precision: number type of the matrix products. Sums, gates and states stay float32; so does the token
-                encoder, but with "bfloat16" on a CPU the products of its dense layers, most of its time, are bfloat16.
+            precision: number type of the matrix products. Sums, gates and states are always float32. The token encoder
+                is float32 too, except for the products of its dense layers with "bfloat16" on a CPU.
 
         Raises:
             ValueError: the device does not support the precision.
@@ -90,7 +90,7 @@ class BiLM(nn.Module):
         warn_if_emulated(precision, self.device)
         other = copy.copy(self)
         encoder: Any = self.encoder
-        # A word table needs no cache, and with a GPU the cache would have to wait for every lookup on the CPU.
+        # A word table needs no cache. On a GPU, the cache would wait for a lookup on the CPU in every call.
         if self.device.type == "cpu" and not isinstance(encoder, WordEncoder):
             low = precision == "bfloat16"
             encoder = prepack_dense(encoder, "bfloat16" if low else "float32")
@@ -109,12 +109,12 @@ class BiLM(nn.Module):
             self.encoder.clear()
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
-        """Name the rows of the tables of words and of characters; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters of the tables' rows; see `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token encoder's input for K words, spelled by the rule of the configuration: (K, ...) integers,
-        such as character ids."""
+        """Return the token encoder's input for K words: (K, ...) integers, such as character ids. The spelling rule of
+        the configuration is applied to the words first."""
         return self.encoder.ids(self.config.spelling(words))
 
     def forward(
@@ -147,17 +147,17 @@ class BiLM(nn.Module):
         """Run both directions over a batch of sentences.
 
         Args:
-            token_ids: (K, ...) of the distinct words (`token_ids`), each of which is encoded once.
+            token_ids: (K, ...) token ids of the distinct words (`token_ids`). Each word is encoded once.
             words: (N,) row of `token_ids` for every word, sentence after sentence.
-            lengths: words of each of the B sentences; 0 is allowed.
-            state: h (L, 2, B, P) and c (L, 2, B, C) before the first boundary; None: zeros.
-            closing: process the closing boundaries too (see `Packing`).
+            lengths: number of words of each of the B sentences; 0 is allowed.
+            state: h (L, 2, B, P) and c (L, 2, B, C) before the opening boundary; None: zeros.
+            closing: also process the closing boundaries (see `Packing.of`).
             dropout: share of each LSTM layer's input that is set to zero (bilm-tf `training.py`).
         """
         tokens = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
         sequence = _sequences(words, lengths, len(token_ids))
-        # Not tokens[...]: with several threads its backward pass sums in another order each time.
+        # Not tokens[...], because with several threads its backward pass adds in another order each time.
         x = nn.functional.embedding(self._index(sequence[packing.positions]), tokens)
         h, c = self._initial_state(state, packing)
         outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
@@ -174,14 +174,17 @@ class BiLM(nn.Module):
         *,
         state: tuple[Tensor, Tensor] | None = None,
     ) -> Iterator[PackedChunk]:
-        """Compute the layers of every word of a batch, a few steps at a time, each direction from its own end.
+        """Compute the layers of every word of a batch in chunks of steps.
 
-        Every chunk starts with the final states of the one before, so a sentence of any length takes the memory of a
-        chunk, and its layers are exact. No gradient flows out of a state: to train, take one chunk.
+        The forward direction starts with the first words of the sentences, the backward direction with their last
+        words.
+
+        Every chunk starts with the final states of the previous chunk, so the layers are exact. The memory does not
+        grow with the length of a sentence. No gradient flows out of a state, so training needs a single chunk.
 
         Args:
-            token_ids, words, lengths, state: see `forward_packed`; each word is encoded once a chunk.
-            max_words: about how many words each direction processes in a chunk; it takes one step at least.
+            token_ids, words, lengths, state: see `forward_packed`; each word is encoded once per chunk.
+            max_words: approximate number of words that each direction processes in a chunk, at least one step.
         """
         ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
@@ -202,7 +205,7 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Token ids and word rows are passed from the CPU."""
+        """The device of the parameters. Token ids and word indices are passed on the CPU, even for a GPU."""
         return next(self.parameters()).device
 
     def _index(self, rows: np.ndarray) -> Tensor:
@@ -219,7 +222,7 @@ class BiLM(nn.Module):
         c: list[Tensor],
         dropout: float = 0.0,
     ) -> list[Tensor]:
-        """Return the outputs of the LSTM layers for packed rows, and update `h` and `c`, a state for each layer."""
+        """Return the outputs of the LSTM layers for packed rows. Update `h` and `c`, the states of the layers."""
         outputs = []
         for level, layer in enumerate(self.lstm):
             x = nn.functional.dropout(x, dropout, training=dropout > 0)
@@ -242,8 +245,11 @@ class BiLM(nn.Module):
 
 @contextlib.contextmanager
 def plain_inference(device: torch.device) -> Iterator[None]:
-    """Compute without a graph, in the network's own precision. The inference mode or autocast of the caller would
-    round the vectors that a prepared network caches, or make them unusable outside."""
+    """Create a context for prediction, without gradients, autocast and inference mode.
+
+    A network that is prepared for inference caches word vectors. Autocast would round them, and vectors from inference
+    mode could not be used outside it.
+    """
     with (
         torch.inference_mode(False),
         torch.no_grad(),

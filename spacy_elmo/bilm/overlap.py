@@ -1,4 +1,4 @@
-"""Tokens that several spans contain: the mean of their vectors."""
+"""The mean of the vectors that a token gets in several overlapping spans."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import Tensor
 
 
 def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
-    """Write the mean of the vectors of each token. Differentiable.
+    """Write the mean of the vectors of each token to `target`. Differentiable.
 
     The vectors of a token are added in their order, so the mean depends on no other token.
 
     Args:
-        target: (layers, T, W), of which the rows of tokens without a vector are left alone.
+        target: (layers, T, W). The rows of tokens without a vector are not changed.
         vectors: (layers, N, W).
         tokens: (N,) the token of each vector, 0 to T - 1.
     """

@@ -1,4 +1,4 @@
-"""The biLM of Peters et al. (2018) in its plainest form: read this file first, and `model.py` for the fast network.
+"""The biLM of Peters et al. (2018) in its simplest form. Read this file first; `model.py` is the fast network.
 
 For a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and layers j = 1 .. L:
 
@@ -9,11 +9,11 @@ For a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and lay
     R_k = [x_k ; x_k], [→h_k,1 ; ←h_k,1], .., [→h_k,L ; ←h_k,L]     the L + 1 layers of a word; section 3.2
     log p(t_k | t_0 .. t_k-1) = log softmax(W →h_k-1,L + b)[t_k]     section 3.1, and likewise backward; see `head.py`
 
-The code is plain torch: padded batches, every token through the character CNN at all positions, a loop over time steps,
-autograd. A test compares it with `model.py`, and the benchmarks measure the difference in speed.
+The code is plain torch, with padded batches, the character CNN at all positions of every token, a loop over time steps,
+and autograd. A test compares it with `model.py`, and the benchmarks measure the difference in speed.
 
-In shapes, B is the number of sentences, T the length of the longest with its two boundaries, P the projection and C the
-number of cells.
+In shapes, B is the number of sentences, T the length of the longest sentence with its two boundaries, P the width of
+the projection and C the number of cells.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .words.char_ids import BOS, EOS, PADDING, char_ids
 
 
 class ReferenceBiLM:
-    """The slow equivalent of a `BiLM` whose characters are bytes.
+    """The slow equivalent of a `BiLM` with bytes as characters.
 
     Args:
         config: the hyperparameters.
@@ -43,22 +43,23 @@ class ReferenceBiLM:
     def __init__(self, config: BiLMConfig, parameters: Mapping[str, Tensor]) -> None:
         if config.n_words or config.n_symbols:
             raise ValueError(
-                f"n_words = {config.n_words}, n_symbols = {config.n_symbols}: the reference implements byte characters"
-                " alone (both 0); use BiLM"
+                f"n_words = {config.n_words}, n_symbols = {config.n_symbols}: ReferenceBiLM implements only bytes as"
+                " characters, for which both are 0. Use BiLM"
             )
         self.config = config
         self.parameters = parameters
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Return (L+1, n, 2P) the layers R_1 .. R_n of each sentence of n words."""
+        """Return the layers R_1 .. R_n of each sentence of n words, (L+1, n, 2P)."""
         tokens, outputs = self._forward(sentences)
         stacked = torch.stack([torch.cat([tokens, tokens], 2), *outputs])
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return (M, P) for each direction: the top layer's outputs that predict a next word, sentence after sentence.
+        """Return the outputs of the top layer that predict a word, sentence after sentence, (M, P) for each direction.
 
-        Forward, these are the outputs at all places but `</S>`; backward, at all but `<S>`.
+        The forward direction predicts at all positions except `</S>`, the backward direction at all positions except
+        `<S>`.
         """
         forward, backward = self._forward(sentences)[1][-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]
@@ -76,7 +77,7 @@ class ReferenceBiLM:
         for b, words in enumerate(sequences):
             ids[b, : len(words)] = char_ids(self.config.spelling(words), size)
         tokens = self._encode(torch.from_numpy(ids).flatten(0, 1)).unflatten(0, ids.shape[:2])
-        # Reversed within its true length: step t of a sequence becomes length - 1 - t; padding stays at the end.
+        # A sequence is reversed within its true length: step t becomes length - 1 - t, and padding stays at the end.
         steps = torch.arange(longest)
         mirror = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
         forward = self._stack(tokens, direction=0)
@@ -105,7 +106,7 @@ class ReferenceBiLM:
         return x @ self.parameters[f"{name}.weight"] + self.parameters[f"{name}.bias"]
 
     def _stack(self, x: Tensor, direction: int) -> list[Tensor]:
-        """Run the LSTM layers of one direction, from the left: (B, T, P) -> L times (B, T, P)."""
+        """Run the LSTM layers of one direction over x from left to right: (B, T, P) -> L outputs (B, T, P)."""
         outputs = []
         for level in range(self.config.layers):
             y = self._lstm(x, level, direction)

@@ -1,4 +1,4 @@
-"""Digests of what networks compute in float32, which are the same on every machine with the kernels in C."""
+"""Digests of the float32 results of small networks, which are the same on every machine with the C kernels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NETWORKS = {
 
 
 def texts() -> dict[str, list[list[str]]]:
-    """Return sentences by their kind."""
+    """Return the sentences of the self-test for each kind of text, such as "long" or "odd bytes"."""
     random = np.random.default_rng(0)
     words = ["".join(random.choice(list(_LETTERS), n)) for n in random.integers(1, 12, 60)]
     return {
@@ -68,13 +68,13 @@ def texts() -> dict[str, list[list[str]]]:
 
 
 def network(name: str) -> tuple[BiLM, Head]:
-    """Build one of `NETWORKS` and a head, with parameters that are the same everywhere."""
+    """Build the network of this name in `NETWORKS`, and a head. Their parameters are the same on every machine."""
     config = NETWORKS[name]
     bilm, head = BiLM(config), Head(50, config.projection)
     random = np.random.default_rng(1)
     for module in (bilm, head):
         _fill(module, random)
-    # A table has the boundaries, the word for unknown words, and some of the words of the texts.
+    # A table has the boundaries, the word for unknown words, and some words of the texts.
     marks: dict[type, list[str]] = {
         WordEncoder: [BOS, EOS, UNK],
         LexiconEncoder: [*BOUNDARIES, "<oov>"],
@@ -88,7 +88,7 @@ def network(name: str) -> tuple[BiLM, Head]:
 def _fill(module: nn.Module, random: np.random.Generator) -> None:
     for parameter in module.parameters():
         whole = random.integers(-(1 << 12), 1 << 12, tuple(parameter.shape)).astype(np.float32)
-        # A power of two, so that no number is rounded: the matrices of large networks have smaller numbers.
+        # The numbers of large matrices are smaller. The scale is a power of two, so no number is rounded.
         scale = 2.0 ** -round(np.log2(max(parameter.shape[-2:]) ** 0.5) - 1)
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(whole / (1 << 12) * scale))
@@ -104,12 +104,13 @@ def layers_of(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def digest(numbers: np.ndarray) -> str:
-    """Return the xxh3_128 of float32 numbers, little-endian."""
+    """Return the xxh3_128 digest of the little-endian bytes of float32 numbers."""
     return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(numbers, dtype="<f4").tobytes())
 
 
 def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
-    """Return the digests of a network's layers by the kind of text; with a head, also of log-probabilities."""
+    """Return a digest of a network's layers for each kind of text. With a head, also return digests of
+    log-probabilities and losses."""
     found = {}
     for kind, sentences in texts().items():
         layers = layers_of(bilm, sentences)
@@ -124,7 +125,7 @@ def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
 
 
 def spans() -> list[range]:
-    """Return overlapping spans of the long text, which is `texts()["long"]`: up to six contain a word."""
+    """Return overlapping spans of the sentence `texts()["long"]`. Up to six spans contain the same word."""
     return [range(start, min(start + 40, 150)) for start in range(0, 150, 9)] + [range(150)]
 
 
@@ -137,20 +138,20 @@ def _layers_of_spans(bilm: BiLM) -> np.ndarray:
 
 
 def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name and the digests of each of `NETWORKS`."""
+    """Yield the name and the digests of each network in `NETWORKS`."""
     for name in NETWORKS:
         bilm, head = network(name)
         yield name, digests(bilm.prepare_for_inference("float32"), head)
 
 
 def golden() -> dict[str, dict[str, str]]:
-    """Read the digests of `GOLDEN`, by network and kind of text."""
+    """Read the digests in the file `GOLDEN`, by network and kind of text."""
     expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
     return expected
 
 
 def differences(name: str, found: dict[str, str]) -> list[str]:
-    """Return the kinds of text for which a network's digests are not those of `GOLDEN`.
+    """Return the kinds of text for which the digest of a network differs from the digest in `GOLDEN`.
 
     Raises:
         KeyError: the file has no network of this name.

@@ -1,4 +1,4 @@
-"""The mean start state of a biLM that was trained with its state carried from sentence to sentence."""
+"""The mean start state of a biLM, for models that were trained with the state carried from sentence to sentence."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torch import Tensor
 
 from .model import BiLM
 
-# Texts that are processed side by side, so that a step is a product of matrices.
+# Number of texts that are processed in parallel, so that a step multiplies matrices.
 _STREAMS = 16
-# Sentences of each text after which its initial state of zeros no longer matters.
+# Number of first sentences of each text that are skipped, because their states depend on the initial zeros.
 BURN_IN = 3
 
 
 @dataclass(frozen=True)
 class StartState:
-    """The state of both directions before the opening boundary, the same for every sentence."""
+    """The state of both directions before the opening boundary, which is the same for every sentence."""
 
     h: Tensor
-    """(L, 2, P)"""
+    """Output of each layer and direction, (L, 2, P)."""
     c: Tensor
-    """(L, 2, C)"""
+    """Cell state of each layer and direction, (L, 2, C)."""
 
     def to(self, dtype: torch.dtype) -> StartState:
-        """Convert to another number type."""
+        """Return the state in another number type."""
         return StartState(self.h.to(dtype), self.c.to(dtype))
 
     def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the state argument of `BiLM.forward` for a batch of B sentences, in float32: h (L, 2, B, P) and
-        c (L, 2, B, C)."""
+        """Return the argument `state` of `BiLM.forward` for a batch of B sentences: h (L, 2, B, P) and c (L, 2, B, C)
+        in float32."""
         h, c = (
             t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
             for t in (self.h, self.c)
@@ -42,17 +42,15 @@ class StartState:
 
 @torch.no_grad()
 def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
-    """Compute the mean state before a sentence, when the state is carried from each sentence to the next.
+    """Compute the mean start state of a sentence, if each sentence starts with the final state of the previous one.
 
-    The sentences are divided into up to 16 texts, which are processed side by side as bilm-tf and AllenNLP process a
-    batch: each direction takes every sentence with both of its boundaries, the backward one from its end, and starts
-    the next sentence with the state after the one before. The mean of h and the mean of c, for each layer and
-    direction, are taken over these states; every sentence counts once, except the first three of each text, whose
-    states may depend on the initial zeros. The result depends on the arguments alone. The mean of clipped values is
-    within the clips.
+    The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP process a
+    batch. Each direction processes every sentence with both boundaries, and starts the next sentence with the state
+    after the previous one. The result is the mean of these states for each layer and direction. The first three
+    sentences of each text are left out, because their states still depend on the initial zeros.
 
-    The second boundary is included because bilm-tf and AllenNLP include it wherever they compute vectors, and carry the
-    state on from there. (bilm-tf's trainer leaves it out.)
+    The closing boundary is processed because bilm-tf and AllenNLP process it whenever they compute vectors. (bilm-tf's
+    trainer does not.)
 
     Args:
         bilm: in evaluation mode, as `Weights.build_bilm` returns it.
@@ -63,7 +61,7 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
     """
     if len(sentences) <= BURN_IN:
         raise ValueError(
-            f"too few sentences for a start state: {len(sentences)}, of which the first {BURN_IN} are skipped. Give a"
+            f"too few sentences for a start state: {len(sentences)}, of which the first {BURN_IN} are skipped. Use a"
             " text of some hundreds of sentences"
         )
     total_h, total_c = (
@@ -80,7 +78,8 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """Split the sentences into consecutive texts, longer ones first, each with at least one sentence that counts."""
+    """Split the sentences into consecutive texts, longer texts first. Each text has at least one sentence after the
+    first three, which are left out."""
     texts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
     starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
     return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
@@ -89,7 +88,11 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield h (L, 2, B, P) and c (L, 2, B, C) after the first sentence of B texts, after the second, and so on."""
+    """Yield the states of B texts after the first sentence of each text, after the second, and so on.
+
+    Yields:
+        h (L, 2, B, P) and c (L, 2, B, C).
+    """
     state = None
     for step in range(len(texts[0])):
         batch = [text[step] for text in texts if step < len(text)]

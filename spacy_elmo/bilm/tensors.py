@@ -1,5 +1,4 @@
-"""Tensors of large networks without memory that nobody needs: declared without values, read into place, and checked
-without a mask."""
+"""Memory-saving functions for the tensors of large networks: declare tensors without values, read them, check them."""
 
 from __future__ import annotations
 
@@ -17,21 +16,21 @@ from torch.overrides import TorchFunctionMode
 _DTYPE_NAMES = {
     "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
 }  # fmt: skip
-"""The types that a weights file contains, by their names in its header."""
+"""Mapping from the names of number types in the header of a weights file to torch's number types."""
 
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Build modules inside this context without memory for their parameters and without drawing random numbers."""
+    """Create a context in which new modules get no memory for their parameters and draw no random numbers."""
     with torch.device("meta"), _SkipInitialization():
         yield
 
 
 class _SkipInitialization(TorchFunctionMode):
-    """Mode in which the functions that initialize parameters do nothing.
+    """A torch function mode in which the functions that initialize parameters do nothing.
 
-    On the meta device there is nothing to write, and for some of these functions torch would import its whole compiler
-    to find that out: 800 modules, 2 seconds.
+    On the meta device there are no values to write. Some of these functions would nevertheless make torch import its
+    whole compiler: 800 modules, 2 seconds.
     """
 
     def __torch_function__(
@@ -48,23 +47,24 @@ class _SkipInitialization(TorchFunctionMode):
 
 
 def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
-    """Read the tensors into memory of their own, so that later changes of the file do not affect them.
+    """Read tensors into new memory, so that later changes of the file do not affect them.
 
-    The tensors of safetensors are views of the mapped file, and copying them would take the memory of the file twice.
+    safetensors would return views of the memory-mapped file. With copies of the views, the file would be in memory
+    twice.
 
     Args:
-        file: positioned at its start.
+        file: the weights file, positioned at its start.
         layout: the same file opened by safetensors, which has validated its header.
 
     Raises:
-        EOFError: the file has become shorter since.
+        EOFError: the file has become shorter since safetensors opened it.
     """
     tensors = {}
     size = int.from_bytes(file.read(8), "little")
     entries = json.loads(file.read(size))
     entries.pop("__metadata__", None)
     for name, entry in entries.items():
-        # Not `empty_like(get_tensor(...))` alone: a view of the file takes longer than reading a small tensor.
+        # `empty_like(layout.get_tensor(name))` would be simpler, but is slower than reading a small tensor.
         dtype = _DTYPE_NAMES.get(entry["dtype"]) or layout.get_tensor(name).dtype
         tensors[name] = torch.empty(entry["shape"], dtype=dtype)
         file.seek(8 + size + entry["data_offsets"][0])
@@ -75,10 +75,10 @@ def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """Return the bytes of a contiguous tensor on the CPU, which share its memory."""
+    """Return the bytes of a contiguous CPU tensor, as a view of its memory."""
     return tensor.view(-1).view(torch.uint8).numpy().data
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. Any NaN is both extremes."""
+    """Return True if all values are finite. Only the minimum and maximum are checked: both are NaN if any value is."""
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())

@@ -1,4 +1,4 @@
-"""The weights file: safetensors with the configuration in its header, and one strict check when it is loaded."""
+"""The weights file: a safetensors file with the configuration in its header, which is strictly checked at loading."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DIGEST = "digest"
-"""Entry of the header with the digest of all other entries and of the tensors."""
+"""Entry of the header that contains the digest of all other entries and of the tensors."""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -37,15 +37,15 @@ class Weights:
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
-    """Tensors under the names of `BiLM.state_dict()`; those of a head, if there is one, are named `head.*`."""
+    """Tensors by their names in `BiLM.state_dict()`. The tensors of a head are named `head.*`."""
     vocabulary: list[str] = field(default_factory=list)
-    """Words of the rows of the word table and of the head, in their order; empty if there are neither."""
+    """The word of each row of the word table and of the head; empty if the file has neither."""
     card: dict[str, Any] = field(default_factory=dict)
-    """Facts for users: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
+    """Information for users: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
     alphabet: str = ""
-    """Characters of the rows of a code point table after the marks; empty where characters are bytes."""
+    """The characters of the table of code points, after the rows of its marks; empty if characters are bytes."""
     start_state: StartState | None = None
-    """The state before each sentence with the option `start = "warm"`; None: that option is not available."""
+    """The state before each sentence for the option `start = "warm"`; None: this option cannot be used."""
 
     @classmethod
     def from_bilm(
@@ -58,7 +58,7 @@ class Weights:
         start_state: StartState | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """Copy the weights of a network, in `dtype`, to the CPU."""
+        """Copy the weights of a network to the CPU, in the number type `dtype`."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
@@ -70,10 +70,10 @@ class Weights:
         return cls(bilm.config, tensors, list(vocabulary), dict(card or {}), alphabet, start_state)
 
     def build_bilm(self) -> BiLM:
-        """Build a network with these weights, in float32, evaluation mode, on the CPU.
+        """Build a network with these weights in float32 and evaluation mode, on the CPU.
 
-        Its parameters share the memory of tensors that are float32, because a copy would double the memory of loading:
-        training the network changes them.
+        The parameters share memory with the float32 tensors of this object, because copies would double the memory of
+        loading. So if you train the network, these tensors change.
         """
         with on_meta_device():
             bilm = BiLM(self.config)
@@ -83,7 +83,7 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the next-word head, in float32; None if the file has none."""
+        """Build the head in float32. Return None if the file has no head."""
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
@@ -94,7 +94,7 @@ class Weights:
         return head
 
     def without_head(self) -> Weights:
-        """Return the same biLM without its head. A model with a word table keeps its vocabulary."""
+        """Return the weights without the head. A model with a word table keeps its vocabulary."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
@@ -104,9 +104,10 @@ class Weights:
         """Summarize the content in JSON types.
 
         Returns:
-            `layers` and `width` of `doc._.elmo_layers`; `dtype`, of the tensors; `parameters`, of the biLM; `tensors`,
-            parameters by group; `head`, True if there is one; `vocabulary`, the number of words of the head or of the
-            word table; `alphabet`, the number of characters; `config`; `card`.
+            `layers` and `width` of `doc._.elmo_layers`; `dtype`, the number types of the tensors; `parameters`, the
+                number of parameters of the biLM; `tensors`, the number of parameters in each group; `head`, True if
+                there is a head; `vocabulary`, the number of words of the head or the word table; `alphabet`, the number
+                of characters; `config`; and `card`.
         """
         groups: dict[str, int] = {}
         for name, tensor in sorted(self.tensors.items()):
@@ -134,13 +135,13 @@ class Weights:
         tensors = self._file_tensors()
         if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:
             raise ValueError(
-                f"Weights that are not finite cannot be loaded, so they are not written: {', '.join(diverged[:5])}"
-                f" ({len(diverged)} of {len(tensors)} tensors). Training has diverged, or the numbers are too large for"
-                " their type"
+                f"The weights are not written, because {len(diverged)} of {len(tensors)} tensors are not finite:"
+                f" {', '.join(diverged[:5])}. Their training has diverged, or their numbers are too large for the"
+                " number type"
             )
         if self.vocabulary:
             if broken := [word for word in self.vocabulary if "\n" in word]:
-                raise ValueError(f"Words with a newline cannot be in a vocabulary: {broken[:10]}")
+                raise ValueError(f"Words of a vocabulary must not contain a newline: {broken[:10]}")
             tensors[_VOCABULARY] = _as_bytes("\n".join(self.vocabulary))
         if self.alphabet:
             tensors[_ALPHABET] = _as_bytes(self.alphabet)
@@ -154,10 +155,10 @@ class Weights:
         return safetensors.torch.save(tensors, header)
 
     def save(self, path: str | Path) -> None:
-        """Write the file atomically: a reader finds the whole file or none of it, also after a crash.
+        """Write the weights file atomically: even after a crash, there is never an incomplete file.
 
         Raises:
-            OSError: the disk is full or not writable; an earlier file of that name is unchanged.
+            OSError: the disk is full or not writable. An existing file of this name is unchanged.
             ValueError: see `to_bytes`.
         """
         atomic_write(path, self.to_bytes())
@@ -168,17 +169,17 @@ class Weights:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not a weights file, is truncated, its tensors do not fit its header (names each tensor
-                that is missing, unexpected, or of wrong shape or type), or its content has changed since it was
-                written.
+            ValueError: the file is no weights file or is truncated; its tensors do not match its header (the message
+                lists tensors that are missing, unexpected, or of wrong shape or type); or its content has changed since
+                it was written.
         """
         path = Path(path)
         if path.is_dir():
             raise IsADirectoryError(
-                f"{path} is a directory; a weights file is one .safetensors file"
+                f"{path} is a directory, but a weights file is one .safetensors file: name the file in it"
             )
         try:
-            # Opened here first, because safetensors raises errors of its own for a missing or unreadable file.
+            # Opened here first, so that a missing or unreadable file raises an OSError, not an error of safetensors.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
                 header, tensors = layout.metadata() or {}, read_tensors(file, layout)
         except (safetensors.SafetensorError, EOFError) as error:
@@ -187,7 +188,7 @@ class Weights:
 
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
-        """Read the card alone, from the header of a weights file.
+        """Read only the card, from the header of a weights file.
 
         Raises:
             OSError, ValueError: see `load`.
@@ -212,7 +213,7 @@ class Weights:
         except safetensors.SafetensorError as error:
             raise ValueError(_unreadable("weights", error)) from error
         for name in tensors:
-            # Aligned like the tensors of a file; one at a time, to save memory.
+            # Copied to aligned memory, like the tensors of a file. One at a time, to save memory.
             tensors[name] = tensors[name].clone()
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
@@ -224,8 +225,8 @@ class Weights:
     ) -> Weights:
         if header.get("format") != FORMAT:
             raise ValueError(
-                f"{source}: format {header.get('format')!r} in the header, expected {FORMAT!r}. Files of other"
-                " programs are converted by `python -m spacy elmo convert`."
+                f"{source}: the header has format {header.get('format')!r}, expected {FORMAT!r}. Convert files of other"
+                " programs with `python -m spacy elmo convert`"
             )
         file_tensors = dict(tensors)
         try:
@@ -244,17 +245,17 @@ class Weights:
         weights = cls(config, tensors, vocabulary, card, alphabet or "", start_state)
         if problems := weights._problems():
             raise ValueError(
-                f"{source}: the tensors do not fit the header:\n  " + "\n  ".join(problems)
+                f"{source}: the tensors do not match the header:\n  " + "\n  ".join(problems)
             )
         if header.get(_DIGEST) != _digest(header, file_tensors):
             raise ValueError(
-                f"{source} is damaged: it has changed since it was written (its digest is another). Restore it from a"
+                f"{source} is damaged: its digest shows that it has changed since it was written. Restore it from a"
                 " copy"
             )
         return weights
 
     def _problems(self) -> list[str]:
-        # Before the network is built: a damaged header may claim a billion layers.
+        # Checked before the network is built, because a damaged header may claim a billion layers.
         if self.config.layers + self.config.highways > len(self.tensors):
             return [
                 f"layers = {self.config.layers}, highways = {self.config.highways}:"
@@ -296,7 +297,7 @@ class Weights:
         return sorted(problems)
 
     def _file_tensors(self) -> dict[str, Tensor]:
-        """Return the float tensors of the file: those of `tensors`, and the start state."""
+        """Return the float tensors of the file: `tensors` and the start state."""
         if self.start_state is None:
             return dict(self.tensors)
         return {**self.tensors, _START_H: self.start_state.h, _START_C: self.start_state.c}
@@ -315,8 +316,8 @@ class Weights:
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """Return the digest of a weights file: of the entries of its header, and the names, types, shapes and bytes of its
-    tensors."""
+    """Return the digest of a weights file, over the entries of the header, and over the names, number types, shapes and
+    bytes of the tensors."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [
         (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())
@@ -338,4 +339,4 @@ def _as_text(name: str, tensor: Tensor | None) -> str | None:
 
 
 def _unreadable(source: str, error: Exception) -> str:
-    return f"{source}: not a readable weights file, or truncated ({error})"
+    return f"{source} is not a readable weights file, or it is truncated ({error})"

@@ -1,1 +1,4 @@
-"""Weights by name: bundled, installed and public ones, of which the last are only downloaded on a user's request."""
+"""Search for weights by name: bundled, installed and public weights.
+
+Public weights are downloaded only if the user asks for it.
+"""

@@ -1,6 +1,6 @@
-"""Downloads into the cache, on request only; a file appears whole or not at all.
+"""Atomic download of files to the cache folder, only if the user asks for it.
 
-The checksum of the first download is kept beside the file, as `.NAME.sha256`, and later downloads are compared with it.
+The checksum of the first download is stored in the same folder, as `.NAME.sha256`, to check later downloads.
 """
 
 from __future__ import annotations
@@ -25,43 +25,49 @@ _CHUNK_BYTES = 1 << 20
 
 
 class _Interrupted(Exception):
-    """Failure of the network; no OSError, which in `atomic_file` is one of writing the file."""
+    """Failure of the network. It is no OSError, because `atomic_file` would report an OSError as a failed write."""
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the platform's cache folder."""
+    """Return the folder for downloads.
+
+    It is the value of the environment variable SPACY_ELMO_CACHE. Default: the cache folder of the operating system.
+
+    Raises:
+        ValueError: the variable is not set, and the library for the default is not installed.
+    """
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
     try:
         import platformdirs
     except ImportError as error:
         raise ValueError(
-            f"Downloads need `pip install spacy-elmo[download]`, or the folder for them: {CACHE_VARIABLE}"
+            f"Downloads need another library: pip install spacy-elmo[download]. Or set the environment variable"
+            f" {CACHE_VARIABLE} to the folder for downloads"
         ) from error
     return Path(platformdirs.user_cache_dir("spacy-elmo"))
 
 
 def folder_of(url: str) -> str:
-    """Return a folder name for a file that is not in the catalogue; files of the same name from other addresses get
-    other folders."""
+    """Return a folder name for a file that is not in the catalogue. Different URLs get different folder names."""
     return Digest(url.encode()).hexdigest()[:16]
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
-    """Return the path of a file in the cache, after downloading it if it is missing.
+    """Download a file to the cache if it is missing, and return its path.
 
-    A download is written under another name and renamed when it is complete and its checksum, if one is known, agrees;
-    several processes may do this at once. An existing file with another checksum is replaced.
+    A file is first downloaded under another name. It is renamed when it is complete and its checksum, if one is known,
+    is correct. So several processes can download the same file. An existing file with another checksum is replaced.
 
     Args:
-        folder: the folder of the file, created if it does not exist.
+        folder: folder to download the file to, created if it does not exist.
         progress: show a progress bar on standard error.
 
     Raises:
-        OSError: the server does not answer, refuses, ends the transfer early or sends nothing for 30 seconds, or the
-            folder is not writable.
-        ValueError: the checksum differs from the known one, or from that of the first download; or the content has
-            more than 64 GiB.
+        OSError: the server does not answer, refuses the request, ends the transfer early or sends nothing for 30
+            seconds; or the folder is not writable.
+        ValueError: the checksum differs from the known checksum, or from the checksum of the first download; or the
+            file has more than 64 GiB.
     """
     path = folder / file.name
     expected = file.sha256 or first_checksum(path)
@@ -82,7 +88,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
 
 
 def first_checksum(path: Path) -> str | None:
-    """Return the SHA-256 of the first download of a file of the cache; None: it was never downloaded."""
+    """Return the stored SHA-256 of the first download of a file; None if the file was never downloaded."""
     try:
         return _checksum_file(path).read_text("ascii").strip()
     except FileNotFoundError:
@@ -90,21 +96,21 @@ def first_checksum(path: Path) -> str | None:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     return file_digest(path, hashlib.sha256())
 
 
 def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
-    """Write the content of an address to a file, and return its SHA-256.
+    """Write the content of a URL to a file, and return its SHA-256.
 
-    The bytes are counted after decompression, which the server may ask for and which can multiply them.
+    The limit of the size applies to decompressed bytes, because compressed data could expand to any size.
     """
     digest, size = hashlib.sha256(), 0
     for chunk in _chunks(url, progress):
         size += len(chunk)
         if size > MAX_BYTES:
             raise ValueError(
-                f"{url} has more than {MAX_BYTES:,} bytes, too many for a model; nothing was kept"
+                f"{url} has more than {MAX_BYTES:,} bytes, the limit for a model, so nothing was saved"
             )
         target.write(chunk)
         digest.update(chunk)
@@ -112,10 +118,10 @@ def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
 
 
 def _chunks(url: str, progress: bool) -> Iterator[bytes]:
-    """Yield the content of an address.
+    """Yield the content of a URL in chunks.
 
     Raises:
-        _Interrupted: it could not be downloaded.
+        _Interrupted: the download failed.
     """
     try:
         with requests.get(url, stream=True, timeout=_SECONDS_OF_SILENCE) as response:
@@ -127,17 +133,15 @@ def _chunks(url: str, progress: bool) -> Iterator[bytes]:
                     yield chunk
                     bar.update(len(chunk))
     except requests.RequestException as error:
-        raise _Interrupted(
-            f"{url} could not be downloaded, and nothing was kept: {error}"
-        ) from error
+        raise _Interrupted(f"Could not download {url}, so nothing was saved: {error}") from error
 
 
 def _mismatch(file: RemoteFile, path: Path, expected: str, sha256: str) -> str:
     if file.sha256 is not None:
-        return f"{file.url}: expected the SHA-256 {expected} but got {sha256}; nothing was kept"
+        return f"{file.url}: expected the SHA-256 {expected}, but got {sha256}. Nothing was saved"
     return (
-        f"{file.url} is another file than at the first download: SHA-256 {sha256}, and it was {expected}. Nothing was"
-        f" kept. If its authors say that they have replaced it, delete {_checksum_file(path)}"
+        f"{file.url} has changed since the first download: its SHA-256 is {sha256}, and was {expected}. Nothing was"
+        f" saved. If the authors have announced the change, delete {_checksum_file(path)}, and download it again"
     )
 
 

@@ -1,7 +1,7 @@
-"""The catalogue of public models, by name (models.json).
+"""Catalogue of public models, by name (models.json).
 
-URLs and licences are copied from the authors' pages (`source`); `licence` may be "not stated". The files have not
-been downloaded for verification: a missing checksum is unknown, and a host may no longer exist.
+URLs and licences are copied from the pages of the authors (`source`). If such a page names no licence, `licence` is
+"not stated". No URL was verified by a download. So some checksums are missing, and some hosts possibly no longer exist.
 """
 
 from __future__ import annotations
@@ -21,47 +21,49 @@ FILE = Path(__file__).with_name("models.json")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that can be downloaded.
+    """A file that can be downloaded from a URL.
 
     Raises:
-        ValueError: the URL is not http(s), or contains no file name; or the checksum is not a SHA-256.
+        ValueError: the URL is not http(s) or contains no file name, or the checksum is not a SHA-256.
     """
 
     url: str
     sha256: str | None = None
-    """Its checksum in hexadecimal digits, if it is known."""
+    """SHA-256 of the file in hexadecimal digits; None: unknown."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} is not a URL of the form https://host/file")
+            raise ValueError(f"{self.url!r} is not a URL, such as https://host/file")
         if self.name in ("", ".", ".."):
             raise ValueError(
-                f"{self.url!r} contains no file name: its path ends in {parts.path[-3:]!r}"
+                f"The URL {self.url!r} contains no file name: its path ends with {parts.path[-3:]!r}"
             )
         if self.sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.sha256):
-            raise ValueError(f"{self.sha256!r} is not a SHA-256, which has 64 hexadecimal digits")
+            raise ValueError(
+                f"{self.sha256!r} (`--sha256`) is not a SHA-256, which has 64 hexadecimal digits"
+            )
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
+        """Name of the file, the last part of the URL."""
         return PurePosixPath(urlsplit(self.url).path).name
 
 
 @dataclass(frozen=True)
 class PublicModel:
-    """A public model of the catalogue."""
+    """Entry of a public model in the catalogue."""
 
     name: str
     languages: tuple[str, ...]
-    """Language codes of ISO 639; empty for data that is not natural language."""
+    """Language codes (ISO 639); empty if the training data are not natural language."""
     format: str
-    """The format's name in `python -m spacy elmo convert`."""
+    """Name of the format, as in `python -m spacy elmo convert FORMAT`."""
     parameters: int | None
     licence: str
     about: str
     source: str
-    """The page with this information."""
+    """URL of the page of the authors from which this entry is copied."""
     files: tuple[RemoteFile, ...]
 
 
@@ -71,17 +73,17 @@ def known_models() -> dict[str, PublicModel]:
 
 
 def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
-    """Return a model by its name.
+    """Return the public model with a name.
 
     Raises:
-        ValueError: no model has this name; suggests similar names.
+        ValueError: there is no model with this name. The message suggests similar names.
     """
     if name in models:
         return models[name]
     similar = ", ".join(difflib.get_close_matches(name, models))
     raise ValueError(
-        f"No model {name!r} in the catalogue" + (f"; similar: {similar}" if similar else "")
-        + ". `download` without a name lists all models; the URL of a file can be given instead."
+        f"There is no public model {name!r}." + (f" Similar names are {similar}." if similar else "")
+        + " Run `download` without a name to list all models, or give the URL of a file"
     )  # fmt: skip
 
 

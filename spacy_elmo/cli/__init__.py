@@ -1,8 +1,8 @@
-"""The commands under `python -m spacy elmo`.
+"""Implementation of the commands under `python -m spacy elmo`.
 
-spaCy imports this module at every `python -m spacy ...`, also for its own commands. So it is light (a command imports
-torch and the rest of the package inside its function), and it must not fail: an error here would break all of spaCy's
-commands.
+spaCy imports this module for every `python -m spacy ...`, also for its own commands. So the import must be fast: each
+command imports torch and the rest of the package inside its function. The import must also never fail, because an error
+would break all commands of spaCy.
 """
 
 import typer

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, each declared once."""
+"""Definitions of the arguments and options that several commands share."""
 
 from enum import Enum
 from pathlib import Path
@@ -26,7 +26,7 @@ PipelineArgument = Annotated[
     str,
     typer.Argument(
         metavar="PIPELINE_OR_WEIGHTS",
-        help="Pipeline with an elmo, weights file (.safetensors), or name of a bundled or installed biLM",
+        help="Pipeline with an elmo component, weights file (.safetensors), or name of a bundled or installed biLM",
     ),
 ]
 WeightsArgument = Annotated[
@@ -40,28 +40,43 @@ CorpusArgument = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="File, directory or glob pattern: text, .jsonl or .conllu (.gz, .xz, .zst), .spacy",
+        help="Corpus: file, folder or glob pattern. Plain text, .jsonl, .conllu (also as .gz, .xz, .zst) or .spacy",
     ),
 ]
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="Pretraining config (.cfg)")]
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="Config file for pretraining (.cfg)")
+]
 FigureFilesOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--out", "-o", help="Picture (.png), page (.html) or data (.json) to write; repeatable"
+        "--out",
+        "-o",
+        help="File to write: picture (.png), web page (.html) or data (.json). Can be repeated",
     ),
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option("--lang", help="Language, instead of that of the weights' card"),
+    typer.Option("--lang", help="Language code, such as en. Default: the language of the weights"),
 ]
 TokenizerOption = Annotated[
     str | None,
-    typer.Option("--lang", help="Language of the tokenizer, instead of the weights' tokenizer"),
+    typer.Option(
+        "--lang",
+        help="Language code of spaCy's tokenizer to use. Default: the tokenizer of the weights",
+    ),
 ]
 TokenizedOption = Annotated[
     bool,
-    typer.Option("--tokenized", help="The text is words separated by spaces, a sentence per line"),
+    typer.Option(
+        "--tokenized",
+        help="The text is already tokenized: one sentence per line, words separated by spaces",
+    ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show a progress bar")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar")]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID, or -1 for the CPU")]
-CodeOption = Annotated[Path | None, typer.Option("--code", "-c", help="Python file to import")]
+CodeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--code", "-c", help="Python file to import first, for example with registered functions"
+    ),
+]

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert`: the weights of another program to a weights file."""
+"""`python -m spacy elmo convert`: convert the weights of another program to a weights file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import DTypeChoice, QuietOption
 from .errors import report_errors
-from .output_files import check_output_file
 from .progress import stage_bar
 from .terminal import file_size
 
@@ -28,12 +28,12 @@ class ModelFormat(str, Enum):
 
 def convert_cli(
     format: Annotated[
-        ModelFormat, typer.Argument(metavar="FORMAT", help="Format of IN; auto detects it")
+        ModelFormat, typer.Argument(metavar="FORMAT", help="Format of IN, or auto to detect it")
     ],
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="IN", help="Folder, archive (.zip, .tar.gz), or a file of the model"
+            metavar="IN", help="Model to convert: folder, archive (.zip, .tar.gz) or file"
         ),
     ],
     out_file: Annotated[
@@ -41,68 +41,69 @@ def convert_cli(
     ],
     options: Annotated[
         Path | None,
-        typer.Option(help="Options file, if IN has none or several; not of many-langs"),
+        typer.Option(help="Options file, if IN contains none or several (not for many-langs)"),
     ] = None,
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            help="Words of the word table or the softmax, one per line, if IN has none or several;"
-            " of bilm-hdf5 and bilm-tf"
+            help="Vocabulary file, one word per line, if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
         ),
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Weights file, if IN has several; of bilm-hdf5")
+        Path | None, typer.Option(help="Weights file, if IN contains several (only for bilm-hdf5)")
     ] = None,
     softmax: Annotated[
         Path | None,
-        typer.Option(help="File of the softmax, if IN has none or several; of bilm-hdf5"),
+        typer.Option(help="Softmax file, if IN contains none or several (only for bilm-hdf5)"),
     ] = None,
     token_vectors: Annotated[
         Path | None,
         typer.Option(
-            help="File with the vectors of the vocabulary's words, instead of characters; of bilm-hdf5"
+            help="File with a vector for each word of the vocabulary, used instead of characters (only for bilm-hdf5)"
         ),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(help="Prefix of the names of the ELMo's parameters; of allennlp")
+        str | None,
+        typer.Option(help="Prefix of the ELMo's parameter names in the model (only for allennlp)"),
     ] = None,
     accept: Annotated[
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model that normalizes its layers, or whose options are missing; of allennlp",
+            help="Convert a model even if it normalizes its layers or its options are missing (only for allennlp)",
         ),
     ] = False,
     dtype: Annotated[
-        DTypeChoice, typer.Option(help="Type of the stored tensors")
+        DTypeChoice, typer.Option(help="Number type of the weights in OUT_FILE")
     ] = DTypeChoice.float32,
     warm: Annotated[
         Path | None,
         typer.Option(
             metavar="TEXT",
-            help='Text to estimate the state of start = "warm" on, a sentence per line, words separated by spaces',
+            help='Text from which the start state for start = "warm" is estimated: one sentence per line, words'
+            " separated by spaces",
         ),
     ] = None,
     lang: Annotated[
         str | None,
         typer.Option(
             metavar="CODE",
-            help="Language of the model, which no format contains; stored in its card",
+            help="Language code of the model, stored in OUT_FILE. No format records the language",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Convert weights of other programs to a weights file.
+    """Convert a model of another ELMo program to a weights file.
 
-    FORMAT is auto, or bilm-hdf5 (options.json and HDF5 weights of bilm-tf or AllenNLP), many-langs (ELMoForManyLangs:
-    encoder.pkl, token_embedder.pkl and its dictionaries), allennlp (the ELMo in a trained AllenNLP model: its archive,
-    its folder, or a state dict), or bilm-tf (a TensorFlow checkpoint of bilm-tf, with its softmax).
+    The formats are auto (detect the format), bilm-hdf5 (options.json and HDF5 weights of bilm-tf or AllenNLP),
+    many-langs (encoder.pkl, token_embedder.pkl and dictionaries of ELMoForManyLangs), allennlp (the ELMo in a trained
+    AllenNLP model: archive, folder or state dict) and bilm-tf (a TensorFlow checkpoint of bilm-tf, with its softmax).
     """
     with report_errors():
         from ..converters.api import read_model
 
-        check_output_file(out_file, "OUT_FILE", force=force)
+        check_output_file(out_file, force=force)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
             conversion = read_model(
                 source,

@@ -1,4 +1,4 @@
-"""The table of a prepared corpus, which `prepare` and `pretrain` show."""
+"""Table with the statistics of a prepared corpus, for `prepare` and `pretrain`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print the sizes of a corpus, and what a run with this config and these initial weights would see of it."""
+    """Print the size of a prepared corpus, and the shares of unknown words, cut words and cut sentences.
+
+    Args:
+        config: config of the pretraining run, which determines the vocabulary and the limits of the lengths.
+        initial: initial weights of the run (`paths.init`); None: random weights.
+    """
     from ..pretraining.report.statistics import statistics
 
     stats = statistics(config, corpus, initial)
@@ -26,7 +31,7 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
         (
             "vocabulary",
             f"{stats.vocab_size:,}, covers {stats.covered:.1%} of the training words and"
-            f" {stats.held_out_covered:.1%} of the held-out ones",
+            f" {stats.held_out_covered:.1%} of the held-out words",
         ),
         (
             "cut words",
@@ -40,11 +45,15 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
     if dropped := corpus.dropped.words:
         share = dropped / (dropped + len(corpus.train.ids))
         rows.append(
-            ("dropped repeats", f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words")
+            (
+                "dropped duplicates",
+                f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words",
+            )
         )
     msg.table(rows)
     if stats.covered == 1 and stats.held_out_covered < 1 and initial is None:
         msg.warn(
-            "Every training word is in the vocabulary, so <UNK> is never seen, and the held-out words outside it will"
-            f" have a high perplexity: set training.vocab_size below {len(corpus.types) - 3:,}, the number of types"
+            "The vocabulary contains every training word, so the model never learns <UNK>. Unknown words in the"
+            " held-out text will have a very high perplexity. To avoid this, set training.vocab_size below"
+            f" {len(corpus.types) - 3:,}, the number of types"
         )

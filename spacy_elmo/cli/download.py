@@ -1,4 +1,4 @@
-"""`python -m spacy elmo download`: public models into the cache."""
+"""`python -m spacy elmo download`: list public models, and download them to the cache."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ if TYPE_CHECKING:
 def download_cli(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Model of the catalogue, or URL of a file"),
+        typer.Argument(metavar="NAME", help="Name of a listed model, or URL of a file"),
     ] = None,
     lang: Annotated[
-        str | None, typer.Option("--lang", help="List the models of this language only")
+        str | None, typer.Option("--lang", help="List only models of this language (code)")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", help="Folder to use instead of the cache (SPACY_ELMO_CACHE)"),
+        typer.Option(
+            "--dir",
+            help="Folder to download to. Default: the environment variable SPACY_ELMO_CACHE, or the user's cache",
+        ),
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(help="Expected checksum of the file at a URL")
+        str | None, typer.Option(help="Expected SHA-256 of the file, if NAME is a URL")
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """List public models, or download one.
 
-    After a download, the command that converts the model is shown.
-
-    Without NAME, the models of the catalogue are listed. A file that is in the cache is not downloaded again.
+    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model to the
+    cache, and shows the command that converts the model. A file that is already in the cache is not downloaded again.
     """
     with report_errors():
         from ..catalogue.download import cache_folder, folder_of
@@ -52,7 +54,7 @@ def download_cli(
             _show_models(models.values(), lang)
             return
         if lang is not None:
-            raise ValueError("--lang is for the list of models, which is shown without NAME")
+            raise ValueError("--lang filters the list of models. Use it without NAME")
         if "://" in name:
             target = (folder or cache_folder()) / folder_of(name)
             _fetch([RemoteFile(name, sha256)], target, ["auto"], quiet=quiet)
@@ -60,7 +62,7 @@ def download_cli(
         model = find_model(name, models)
         if sha256 is not None:
             raise ValueError(
-                f"--sha256 is for a URL; {name} is a model of {len(model.files)} files"
+                f"--sha256 can only be used with the URL of a file. {name} is the name of a listed model"
             )
         msg.info(f"{model.about}. Licence: {model.licence} ({model.source})")
         languages = ["--lang", model.languages[0]] if len(model.languages) == 1 else []
@@ -69,11 +71,11 @@ def download_cli(
 
 
 def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
-    """Print the models by licence; those that differ in their language only share a row."""
+    """Print a table of public models for each licence. Models that differ only in their language share a row."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(
-            f"No model of the language {lang!r} in the catalogue; without --lang, all are listed"
+            f"There is no public model for --lang {lang}. Leave out --lang to list all models"
         )
     by_licence: dict[str, dict[tuple[str, ...], list[PublicModel]]] = {}
     for model in listed:
@@ -91,13 +93,13 @@ def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
                 codes = " ".join(code for model in similar for code in model.languages)
                 typer.echo(textwrap.fill(f"{name}: {codes}", 98, subsequent_indent="    "))
     msg.info(
-        "URLs and licences are those of the authors, and are not verified. Any other model can be downloaded by its"
-        " URL: download https://host/model.zip"
+        "The URLs and licences were copied from the authors' pages and not verified. To download a model that is not"
+        " listed, give its URL: python -m spacy elmo download https://host/model.zip"
     )
 
 
 def _name_pattern(model: PublicModel) -> str:
-    """Return the name with CODE for its language, if that is its last part: many-langs-CODE."""
+    """Return the name of a model. If the name ends with the language code, replace it by CODE: many-langs-CODE."""
     (*first, last) = model.name.split("-")
     return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
 
@@ -116,15 +118,15 @@ def _fetch(
         is_first = first_checksum(folder / file.name) is None
         paths.append(fetch(file, folder, progress=sys.stderr.isatty() and not quiet))
         size = paths[-1].stat().st_size
-        status = "as expected" if file.sha256 else "as at the first download"
+        status = "as expected" if file.sha256 else "same as at the first download"
         if is_first and not file.sha256:
-            status = "kept to compare later downloads with"
+            status = "recorded, to check later downloads"
             msg.warn(
-                f"No checksum of {file.name} is published: nothing shows that it is the authors' file"
+                f"No published checksum of {file.name} is known, so this download could not be verified"
             )
-        typer.echo(f"{paths[-1]} ({file_size(size)})\n  sha256 {sha256_of(paths[-1])}, {status}")
+        typer.echo(f"{paths[-1]} ({file_size(size)})\n  SHA-256 {sha256_of(paths[-1])}, {status}")
     source = folder if len(paths) > 1 else paths[0]
     format, *options = conversion
     command = f"python -m spacy elmo convert {format}".split()
-    msg.good("Convert it with:")
+    msg.good("Downloaded. Convert the model with this command:")
     typer.echo(shlex.join([*command, str(source), "OUT_FILE", *options]))

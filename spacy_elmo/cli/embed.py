@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`: the vectors of a corpus on disk."""
+"""`python -m spacy elmo embed`: write the vectors of a corpus to disk."""
 
 from __future__ import annotations
 
@@ -61,24 +61,32 @@ def embed_cli(
     text: CorpusArgument,
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder to create; for hdf5 and parquet, file to write"),
+        typer.Argument(
+            metavar="OUT", help="Folder to create; with --format hdf5 or parquet, file to write"
+        ),
     ],
     file_format: Annotated[
         FormatChoice, typer.Option("--format", help="File format of the vectors")
     ] = FormatChoice.safetensors,
     layers: Annotated[
-        LayersChoice, typer.Option(help="All layers, their average, or the last one")
+        LayersChoice, typer.Option(help="Write all layers, their average, or the top layer")
     ] = LayersChoice.all,
     dtype: Annotated[
         DTypeChoice, typer.Option(help="Number type of the vectors")
     ] = DTypeChoice.float32,
     pooling: Annotated[
-        PoolingChoice | None, typer.Option(help="Write one vector per item, over its tokens")
+        PoolingChoice | None,
+        typer.Option(
+            help="Write one vector per item: the mean or maximum of its tokens. Default: one per token"
+        ),
     ] = None,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the vectors in OUT, and compute the rest")
+        bool,
+        typer.Option(
+            "--resume", help="Continue an interrupted run: keep the vectors in OUT, add the rest"
+        ),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Replace the vectors in OUT")
@@ -88,15 +96,16 @@ def embed_cli(
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="This process, or a Ray cluster with a process per core (per GPU with -g 0)"
+            help="here: compute in this process; ray: on a Ray cluster, with one process per core (per GPU with -g 0)"
         ),
     ] = EngineChoice.here,
     code: CodeOption = None,
 ) -> None:
-    """Write the vectors of a corpus to disk. Its items, which are lines, records, Docs or sentences, are numbered.
+    """Write the vectors of a corpus to disk.
 
-    In Python, spacy_elmo.open_vectors(OUT)[7] is (layers, n_tokens, width) of item 7. The layout of hdf5
-    is that of `allennlp elmo`, with a dataset "7". --resume continues an interrupted run, with the same result.
+    The items of the corpus (lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
+    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5 file has the
+    layout of `allennlp elmo`: item 7 is the dataset "7".
     """
     with report_errors():
         import_code(code)
@@ -115,7 +124,7 @@ def embed_cli(
                 engine=compute, resume=resume, force=force,
             )  # fmt: skip
             items, words = _compute(shards, bar)
-    msg.info(f"Computed: {items:,} items of {words:,} tokens")
+    msg.info(f"Computed: {items:,} items with {words:,} tokens")
     msg.good(f"Vectors: {out}")
 
 
@@ -127,12 +136,14 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     try:
         from ..embedding.on_ray import embed_on_ray
     except ImportError as error:
-        raise ValueError(f"--engine ray needs `pip install spacy-elmo[ray]` ({error})") from error
+        raise ValueError(
+            f"--engine ray needs Ray: pip install spacy-elmo[ray] ({error})"
+        ) from error
     return functools.partial(embed_on_ray, gpu=gpu, code=code)
 
 
 def _compute(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> tuple[int, int]:
-    """Compute the shards, with their rate beside the bar; return the numbers of their items and tokens."""
+    """Compute all shards, show the speed in a progress bar, and return the numbers of items and of tokens."""
     items = words = 0
     start = time.monotonic()
     for shard in shards:

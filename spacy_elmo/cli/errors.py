@@ -1,4 +1,4 @@
-"""The error contract of all commands: bad input becomes one message and exit code 1."""
+"""Error handling of all commands: invalid input gives one message and exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from .terminal import printable
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn exceptions of bad input (ValueError) and of files (OSError) into one message and exit code 1.
+    """Turn a ValueError (invalid input) or an OSError (an error of a file) into one message and exit code 1.
 
-    Any other exception is a bug and keeps its traceback.
+    Any other exception is a bug, so its traceback is shown.
     """
     try:
         yield
     except (ValueError, OSError) as error:
-        # wasabi would join the lines of a list, so only the first line is given to it.
+        # wasabi joins lines, which would spoil a list. So it prints only the first one.
         first, _, rest = str(error).strip().partition("\n")
         msg.fail(printable(first))
         for line in rest.splitlines():

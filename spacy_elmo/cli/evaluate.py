@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import report_errors
 from .output_files import write_json
@@ -27,13 +28,13 @@ _HEADER = (
 def evaluate_cli(
     source: WeightsArgument,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="File, directory or glob pattern of held-out text")
+        str, typer.Argument(metavar="TEXT", help="Held-out text: file, folder or glob pattern")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="JSON file for the results")
+        Path | None, typer.Option("--output", "-o", help="JSON file to write the results to")
     ] = None,
     by_file: Annotated[
-        bool, typer.Option("--by-file", help="Show the results of each file of TEXT as well")
+        bool, typer.Option("--by-file", help="Also show the results of each file of TEXT")
     ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
@@ -42,10 +43,12 @@ def evaluate_cli(
 ) -> None:
     """Compute the perplexity of a biLM on held-out text.
 
-    It is the perplexity under the full softmax, forward, backward and mean; lower is better.
+    The perplexity is computed with the full softmax. Lower is better.
 
-    Targets are the words and the end of each sentence. A word outside the vocabulary counts as <UNK>, one class: only
-    models with the same vocabulary are comparable. The last three columns are without <UNK> targets.
+    The model predicts each word and the end of each sentence from the words before (forward), and each word and the
+    start of each sentence from the words after (backward). All words outside the vocabulary count as one class, <UNK>,
+    so compare only models with the same vocabulary. The column "No <UNK>" and the columns to its right do not count the
+    <UNK> targets.
     """
     with report_errors():
         from ..bilm.weights import Weights
@@ -56,8 +59,8 @@ def evaluate_cli(
 
         weights = Weights.load(find_weights(source))
         settings = tokenizer_settings(weights.card, lang, tokenized)
-        if output is not None and not output.parent.is_dir():
-            raise FileNotFoundError(f"{output.parent}, the folder of --output, does not exist")
+        if output is not None:
+            check_output_file(output, force=True)
         size = len(weights.vocabulary)
         total, files, sources = NOTHING, {}, text_files(text)
         with reading_bar(lambda: sources, quiet=quiet):
@@ -66,7 +69,7 @@ def evaluate_cli(
                 if by_file and tally.targets:
                     files[str(file)] = tally.perplexity(size)
         if not total.targets:
-            raise ValueError(f"The text of {text!r} has no sentences; there is nothing to score")
+            raise ValueError(f"TEXT {text!r} contains no sentence, so there is nothing to evaluate")
         result = total.perplexity(size)
         if output is not None:
             metrics = dataclasses.asdict(result)
@@ -75,7 +78,7 @@ def evaluate_cli(
             write_json(output, metrics)
     rows = [_row(Path(name).name, p) for name, p in files.items()] + [_row("All", result)]
     msg.table(rows, header=_HEADER, divider=True, aligns=["l"] + ["r"] * (len(_HEADER) - 1))
-    msg.info(f"Vocabulary: {size:,} classes. Targets are per direction")
+    msg.info(f"Vocabulary: {size:,} classes. The number of targets is per direction")
     if output is not None:
         msg.good(f"Saved: {output}")
 

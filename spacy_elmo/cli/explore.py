@@ -1,4 +1,4 @@
-"""`python -m spacy elmo explore`: a page in the browser that shows a biLM at work."""
+"""`python -m spacy elmo explore`: open a web page that shows the vectors and predictions of a biLM."""
 
 from __future__ import annotations
 
@@ -25,38 +25,42 @@ def explore_cli(
         str,
         typer.Argument(
             metavar="CORPUS",
-            help="Folder made by `search index --unit word`; or text, see `search index`, for which one is made",
+            help="Index made by `search index --unit word`; or a corpus (file, folder or glob pattern), which is then"
+            " indexed first",
         ),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one")] = 8017,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server; 0: any free port")
+    ] = 8017,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, and open no browser")
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser")
     ] = False,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Open a page that shows a biLM at work.
+    """Open a web page that shows what a biLM computes for a word.
 
-    Type a sentence, and choose a word. The page shows the nearest uses of the word in the corpus by layer, a map of its
-    uses, words of similar spelling, what the language model expects in its place, and the surprise of each word. The
-    server is reachable from this machine alone; Ctrl-C ends it.
+    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
+    word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
+    that the language model predicts in this context, and the surprise of each word. Only this machine can reach the
+    server. Ctrl-C ends the server.
     """
     with report_errors():
         try:
             from ..explore.server import make_server
         except ImportError as error:
             raise ValueError(
-                f"explore needs `pip install spacy-elmo[explore]` ({error})"
+                f"explore needs more packages: pip install spacy-elmo[explore] ({error})"
             ) from error
         from ..explore.explorer import Explorer
 
-        signal.signal(signal.SIGTERM, _interrupt)  # so that the index of a text is removed
+        signal.signal(signal.SIGTERM, _interrupt)  # so a temporary index is removed
         with _index(source, corpus, lang=lang, tokenized=tokenized, quiet=quiet) as folder:
             explorer = Explorer.load(source, folder)
             with contextlib.closing(make_server(explorer, port)) as server:
                 address = f"http://{server.effective_host}:{server.effective_port}/"
-                msg.good(f"Explore: {address} (Ctrl-C ends it)")
+                msg.good(f"Open {address} in a browser. Press Ctrl-C to end the server")
                 if not no_browser:
                     webbrowser.open(address)
                 server.run()  # until a KeyboardInterrupt
@@ -70,19 +74,20 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _index(
     source: str, corpus: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> Iterator[Path]:
-    """Yield the folder of the corpus's index; one that is made here is removed in the end."""
+    """Yield the folder of a word index. If `corpus` is a text and not an index, make a temporary index of the text."""
     from ..search.index_files import is_index
 
     if is_index(Path(corpus)):
         if lang is not None or tokenized:
             raise ValueError(
-                f"{corpus} is an index: --lang and --tokenized were set when it was made"
+                f"{corpus} is an index, which already has a tokenizer. Use --lang and --tokenized only with text"
             )
         yield Path(corpus)
         return
     with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
         make_word_index(Path(folder), source, corpus, lang=lang, tokenized=tokenized, quiet=quiet)
         msg.info(
-            f"To keep this index: python -m spacy elmo search index {source} {corpus} FOLDER --unit word"
+            "This index is temporary. To make one that you can use again:"
+            f" python -m spacy elmo search index {source} {corpus} FOLDER --unit word"
         )
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export`: a weights file to the files of another program."""
+"""`python -m spacy elmo export`: convert a weights file to the format of another program."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ class ExportChoice(str, Enum):
 
 
 def export_cli(
-    format: Annotated[ExportChoice, typer.Argument(metavar="FORMAT", help="Format of OUT")],
+    format: Annotated[
+        ExportChoice,
+        typer.Argument(metavar="FORMAT", help="Format to write: bilm-hdf5, allennlp or onnx"),
+    ],
     source: WeightsArgument,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder to write to; for onnx, the file (.onnx)")
+        Path, typer.Argument(metavar="OUT", help="Folder to write; for onnx, file to write (.onnx)")
     ],
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an earlier export")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a weights file as the files of other programs.
+    """Write a weights file in the format of another program.
 
-    FORMAT is bilm-hdf5 (the files of bilm-tf and AllenNLP: options.json and weights.hdf5; with a head, its softmax and
-    vocabulary), allennlp (the state dict of AllenNLP's Elmo: weights.th and options.json), or onnx (the network as one
-    file, which runs without Python).
+    bilm-hdf5 writes options.json and weights.hdf5 for bilm-tf and AllenNLP. If the weights have a softmax, it also
+    writes the softmax and the vocabulary. allennlp writes options.json and weights.th, a state dict of AllenNLP's Elmo.
+    onnx writes the network to one file, which runs without Python.
     """
     with report_errors():
         from ..bilm.weights import Weights

@@ -1,4 +1,4 @@
-"""The help of `python -m spacy elmo`: its commands in groups."""
+"""Help text of `python -m spacy elmo`, which lists the commands in groups."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Commands listed by their `rich_help_panel`, which spaCy's app, without rich, would ignore."""
+    """Typer group with a help text that lists the commands by `rich_help_panel`, which spaCy's app would ignore."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group of commands, in the order in which the groups first appear."""
+        """Write one section of the help text per group of commands, in the order of the first command of each group."""
         sections: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo info`: the contents and the origin of a weights file."""
+"""`python -m spacy elmo info`: show the contents and the origin of a weights file."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from .terminal import file_size, printable
 
 _UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
-"""Entries of the card that every user needs."""
+"""Fields of the card that are always shown, because every user needs them."""
 
 
 def info_cli(
     source: WeightsArgument,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Show the architecture and the whole card as well")
+        bool, typer.Option("--all", help="Also show the architecture and all metadata")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all information as JSON")] = False,
     self_test: Annotated[
         bool,
-        typer.Option(help="Check that this machine computes the same float32 numbers as others"),
+        typer.Option(
+            help="Check that this machine computes the same float32 numbers as other machines"
+        ),
     ] = False,
 ) -> None:
     """Show the size, the origin and the checksum of a weights file.
 
-    The file is validated as when it is loaded.
+    The command also checks that the file is valid.
     """
     if self_test:
         _self_test(source)
@@ -58,14 +60,17 @@ def info_cli(
     _table("Weights", _file_rows(info))
     _table("Use", [*_use_rows(info, card), ("kernels", active_kernels())])
     if not show_all:
-        msg.info("--all shows the architecture and the whole card")
+        msg.info("Use --all to see the architecture and all metadata")
         return
     _table("Architecture", _architecture_rows(info))
-    _table("Card", [row for row in _card_rows(card) if row[0] not in _USE])
+    _table("Metadata", [row for row in _card_rows(card) if row[0] not in _USE])
 
 
 def _self_test(source: str) -> None:
-    """Compute small networks and, where its digests are known, the biLM of a name or file."""
+    """Check that small networks have the same outputs on this machine as on other machines.
+
+    If the expected digests of the biLM `source` are known, check the outputs of this biLM as well.
+    """
     with report_errors():
         from ..bilm import self_test
         from ..bilm.kernels.native import active_kernels
@@ -82,12 +87,16 @@ def _self_test(source: str) -> None:
         name: kinds for name in found if (kinds := self_test.differences(name, found[name]))
     }
     for name, kinds in different.items():
-        msg.fail(f"{name}: other numbers for {', '.join(kinds)}")
+        msg.fail(f"Network {name}: different numbers for these test sentences: {', '.join(kinds)}")
     if not known:
-        msg.info(f"{printable(path.stem)} itself was not compared: its digests are not known")
+        msg.info(
+            f"{printable(path.stem)} itself was not tested, because its expected numbers are not known"
+        )
     if different:
-        msg.fail("This machine computes other float32 numbers", exits=1)
-    msg.good(f"{len(found)} networks have the same float32 numbers as on other machines")
+        msg.fail("This machine computes different float32 numbers than other machines", exits=1)
+    msg.good(
+        f"In {len(found)} networks, this machine computes the same float32 numbers as other machines"
+    )
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
@@ -101,7 +110,7 @@ def _file_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("file", info["file"]),
         (
             "size",
-            f"{file_size(info['bytes'])}, {info['parameters']:,} parameters without a head,"
+            f"{file_size(info['bytes'])}, {info['parameters']:,} parameters without the head,"
             f" {', '.join(info['dtype'])}",
         ),
         ("sha256", info["sha256"]),
@@ -110,10 +119,10 @@ def _file_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[str, str]]:
     last = info["layers"] - 1
-    head = f"yes, of {info['vocabulary']:,} words: evaluate, score and fine-tuning can use it"
+    head = f"softmax over {info['vocabulary']:,} words, for evaluate, score and fine-tuning"
     rows = [
-        ("vectors", f"{info['width']} numbers in each of the layers 0 to {last}"),
-        ("head", head if info["head"] else "no"),
+        ("vectors", f"{info['width']} numbers per token in each of the layers 0 to {last}"),
+        ("head", head if info["head"] else "none (evaluate and score need one)"),
         ("origin", _origin(card)),
     ]
     perplexity = card.get("perplexity")
@@ -133,14 +142,14 @@ def _origin(card: Mapping[str, Any]) -> str:
 def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("bytes", f"{info['bytes']:,}"),
-        ("parameters", f"{info['parameters']:,}, without a head"),
+        ("parameters", f"{info['parameters']:,}, without the head"),
     ]
     rows += [(f"  {group}", f"{number:,}") for group, number in info["tensors"].items()]
     return rows + [(name, _format(value)) for name, value in info["config"].items()]
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the entries of a card; nested entries have names such as `perplexity.mean`."""
+    """Yield the name and the value of each field of a card. Nested fields have names such as `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")

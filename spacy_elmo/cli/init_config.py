@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-config`: the config of a pipeline with elmo, for `spacy train` or `spacy assemble`."""
+"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or `spacy assemble`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from ..files import atomic_file
+from ..files import atomic_file, check_output_file
 from .errors import report_errors
-from .output_files import check_output_file
 from .terminal import printable
 
 if TYPE_CHECKING:
@@ -35,45 +34,55 @@ def init_config_cli(
         typer.Argument(metavar="CONFIG", help="Config file to write, or - for standard output"),
     ] = Path(_STANDARD_OUTPUT),
     lang: Annotated[
-        str | None, typer.Option("--lang", "-l", help="Language; by default that of the weights")
+        str | None,
+        typer.Option(
+            "--lang", "-l", help="Language code, such as en. Default: the language of the weights"
+        ),
     ] = None,
     pipeline: Annotated[
         str,
-        typer.Option("--pipeline", "-p", help="Components to train after elmo: tagger,ner"),
+        typer.Option(
+            "--pipeline", "-p", help="Components to train on top of elmo, separated by commas"
+        ),
     ] = "",
     optimize: Annotated[
         OptimizeChoice | None,
         typer.Option(
             "--optimize",
             "-o",
-            help="ELMo alone, or beside an embedding of each component's own; by default efficiency",
+            help="Input of each component. efficiency: only ELMo; accuracy: ELMo and an embedding and encoder of its"
+            " own. Default: efficiency",
         ),
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(help="Static vectors for the embedding of accuracy: pipeline or folder"),
+        typer.Option(
+            help="Pipeline (package name or folder) with static vectors, for --optimize accuracy"
+        ),
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
             "--weights",
             "-w",
-            help="Weights file or name of a biLM; by default the biLM of the language",
+            help="Weights file, or name of a bundled or installed biLM. Default: the biLM for the language",
         ),
     ] = None,
     shipped: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="Copy a shipped config instead")
+        str | None,
+        typer.Option("--from", metavar="NAME", help="Copy a shipped config (see --list) unchanged"),
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
-    """Write a config: elmo, and components that listen to it.
+    """Write the config of a pipeline that contains elmo.
 
-    With --pipeline it is complete for spacy train. Without, elmo is the only component: spacy assemble CONFIG DIR makes
-    the pipeline, with the weights, and spacy package DIR OUT a package of it.
+    With --pipeline, the config has components that use the vectors of elmo, and is ready for spacy train. Without
+    --pipeline, elmo is the only component: spacy assemble CONFIG DIR saves the pipeline with the weights in DIR, and
+    spacy package DIR OUT packages the saved pipeline.
 
-    With accuracy, each component is that of a shipped config, which puts ELMo beside an embedding and under an encoder,
-    as the paper does; with efficiency it reads the vectors of elmo alone.
+    With --optimize accuracy, each component concatenates the ELMo vectors with its own embedding, and encodes both, as
+    in Peters et al. (2018). With --optimize efficiency, the ELMo vectors are the only input of each component.
     """
     with report_errors():
         if show_list:
@@ -81,12 +90,13 @@ def init_config_cli(
             return
         to_file = str(config_path) != _STANDARD_OUTPUT
         if to_file:
-            check_output_file(config_path, "CONFIG", force=force)
+            check_output_file(config_path, force=force)
         if shipped is not None:
             if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(
-                    "--from copies a config as it is; change its settings where it is used, for example with"
-                    " --nlp.lang de --components.elmo.weights PATH"
+                    "--from copies a shipped config unchanged, so it excludes --lang, --pipeline, --optimize, --vectors"
+                    " and --weights. Override its settings when you use it, for example: spacy train CONFIG --nlp.lang"
+                    " de --components.elmo.weights PATH"
                 )
             text = _shipped(shipped)
         else:
@@ -116,12 +126,14 @@ def _shipped(name: str) -> str:
 
     configs = shipped_configs()
     if name not in configs:
-        raise ValueError(f"No shipped config is called {name!r}. There are {', '.join(configs)}")
+        raise ValueError(
+            f"--from {name}: there is no shipped config of this name. Choose one of {', '.join(configs)}"
+        )
     return configs[name].read_text(encoding="utf8").rstrip("\n") + "\n"
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Return a pipeline with elmo, and print warnings to standard error, because standard output may be the config."""
+    """Create a pipeline with elmo, and print warnings to standard error, because standard output is for the config."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 
@@ -134,7 +146,7 @@ def _blank(weights: str | None, lang: str | None) -> Language:
 def _config(
     nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
 ) -> str:
-    """Return the text of the config of a pipeline with further components."""
+    """Add components to a pipeline with elmo, and return the config of the pipeline as text."""
     from spacy.util import load_config_from_str
 
     from ..pipeline.training_config import add_listening
@@ -142,19 +154,20 @@ def _config(
     accurate = optimize == OptimizeChoice.accuracy
     if vectors is not None and not (accurate and names):
         raise ValueError(
-            "--vectors are read beside ELMo by a component's embedding: add --pipeline NAMES --optimize accuracy"
+            "--vectors adds static vectors to the embedding of each component. It needs --pipeline NAMES and"
+            " --optimize accuracy"
         )
     add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
     config = nlp.config
     if vectors is not None:
         folder = Path(vectors)
         config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors
-    # Parsed again, because spaCy orders the sections of what it has parsed.
+    # Parse it again, because spaCy puts the sections in order only when it parses a config.
     return load_config_from_str(config.to_str()).to_str() + "\n"
 
 
 def _next(config_path: Path, *, train: bool) -> str:
-    """Return the command that uses the config."""
+    """Return the next command for the user, with the path of the config."""
     path = shlex.quote(str(config_path))
     if train:
         return f"python -m spacy train {path} --paths.train train.spacy --paths.dev dev.spacy --output training"

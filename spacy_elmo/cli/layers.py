@@ -1,4 +1,4 @@
-"""`python -m spacy elmo layers`: the layer weights that a trained pipeline has learned."""
+"""`python -m spacy elmo layers`: show the layer weights that trained pipelines have learned."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ def layers_cli(
 ) -> None:
     """Show the layer weights that trained pipelines have learned.
 
-    These are the weights of the biLM's layers in every listener, as in figure 2 of Peters et al. (2018).
+    Each listener computes a weighted sum of the layers of the biLM, with its own layer weights, as in figure 2 of
+    Peters et al. (2018).
 
-    Layer 0 depends on the word alone. The weights are softmax(s) and sum to 1; γ scales the mix.
+    Layer 0 depends only on the word, not on its context. The weights are softmax(s), so they sum to 1. γ scales the
+    weighted sum.
     """
     with report_errors():
         import_code(code)

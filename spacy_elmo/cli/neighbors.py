@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`: occurrences of a word with similar contexts, and a map of all its occurrences."""
+"""`python -m spacy elmo neighbors`: find occurrences of a word in similar contexts, and draw a map of them all."""
 
 from __future__ import annotations
 
@@ -38,37 +38,42 @@ def neighbors_cli(
     source: PipelineArgument,
     text: CorpusArgument,
     word: Annotated[
-        str, typer.Argument(metavar="WORD", help="Word in any case; in annotated text, the lemma")
+        str,
+        typer.Argument(
+            metavar="WORD",
+            help="Word to find, in upper or lower case; in text with annotated senses, the lemma",
+        ),
     ],
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", "-q", help="Sentence with the word; repeatable"),
+        typer.Option("--query", "-q", help="Sentence that contains WORD. Can be repeated"),
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors of each query")] = 3,
     layers: Annotated[
-        LayersChoice, typer.Option(help="Each layer by itself, their average, or the last one")
+        LayersChoice,
+        typer.Option(help="Vectors to compare: each layer, their average, or the top layer"),
     ] = LayersChoice.all,
     out: FigureFilesOption = None,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
     gpu_id: GpuOption = -1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show a progress bar")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find a word's nearest neighbors in context, or map its uses.
+    """Find similar occurrences of a word, or draw a map of all.
 
-    The neighbors are those of table 4 of Peters et al. (2018).
+    For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
+    Peters et al. (2018).
 
-    For each sentence of --query, the table shows the occurrences of the word in the text with the most similar vectors.
-    --out draws all occurrences as points, colored by sense if the text is annotated (.jsonl with "tokens" and
-    "sense"), and those of the queries as their numbers.
+    --out draws a map with a point for each occurrence and a number for each query. If the text has annotated senses
+    (.jsonl with "tokens" and "sense"), the points are colored by sense.
     """
     with report_errors():
         import_code(code)
         files = check_figure_files(out)
         if not query and not files:
             raise ValueError(
-                "Nothing to show: use --query SENTENCE for neighbors, --out FILE for a map, or both"
+                "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
             )
         use_gpu(gpu_id)
         from ..analysis.contexts.neighbors import nearest
@@ -106,8 +111,8 @@ def _show(corpus: Occurrences, queries: Occurrences, neighbors: list[list[list[N
         header = ("Vectors", "Cosine", "Nearest in the text", "Sense")
         msg.table(rows, header=header, aligns=("l", "r", "l", "l"), max_col=_MAX_COLUMN)
     senses = Counter(o.sense for o in corpus.items if o.sense is not None)
-    annotated = f", in {len(senses)} senses" if senses else ""
-    msg.info(f"Occurrences: {len(corpus.items):,}{annotated}")
+    annotated = f", annotated with {len(senses)} senses" if senses else ""
+    msg.info(f"Occurrences in the text: {len(corpus.items):,}{annotated}")
 
 
 def _save(

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo package`: a weights file becomes a small Python package that pip installs."""
+"""`python -m spacy elmo package`: create a Python package from a weights file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .terminal import file_size
 def package_cli(
     source: WeightsArgument,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT_DIR", help="Folder in which the package's folder is made")
+        Path, typer.Argument(metavar="OUT_DIR", help="Folder in which to create the package")
     ],
     name: Annotated[
         str,
         typer.Option(
             "--name",
             "-n",
-            help="What users write as weights, with the model's version: la_elmo_mini_v1",
+            help="Name by which users load the weights. It must end with the model's version, for example"
+            " la_elmo_mini_v1",
         ),
     ],
     version: Annotated[
@@ -31,30 +32,34 @@ def package_cli(
         typer.Option(
             "--version",
             "-v",
-            help="Version of the package; by default that of the name: 1.0.0 for v1",
+            help="Version of the package. Default: 1.0.0 for a name that ends in _v1",
         ),
     ] = None,
     lang: LanguageOption = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", help="Licence, instead of that of the weights' card")
+        str | None, typer.Option("--licence", help="Licence. Default: the licence of the weights")
     ] = None,
     card: Annotated[
         Path | None,
         typer.Option(
-            "--card", help="JSON object with more fields of the card: licence, author, sources"
+            "--card",
+            help="JSON file with an object whose fields are added to the card, such as licence, author and sources",
         ),
     ] = None,
     head: Annotated[
         bool,
-        typer.Option("--head", help="Also write NAME_with_head.safetensors, to train it further"),
+        typer.Option(
+            "--head",
+            help="Also write NAME_with_head.safetensors: weights and softmax, for further training",
+        ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", "-f", help="Replace an earlier package")
+        bool, typer.Option("--force", "-f", help="Overwrite an earlier package")
     ] = False,
 ) -> None:
-    """Make a Python package of weights.
+    """Create a Python package from a weights file.
 
-    Once it is installed, `weights = NAME` loads them.
+    After you have installed the package with pip, elmo loads the weights by their name: weights = "NAME".
     """
     from ..bilm.weights import Weights
     from ..catalogue.weight_names import find_weights

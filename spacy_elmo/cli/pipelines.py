@@ -1,4 +1,4 @@
-"""The pipeline of a command, on the device that the command line names."""
+"""Functions that load the pipeline of a command and choose its device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def use_gpu(gpu_id: int) -> None:
-    """Make spaCy use a GPU; -1 leaves it on the CPU.
+    """Make spaCy use the GPU with this number, or the CPU if `gpu_id` is -1.
 
     Raises:
         ValueError: the GPU cannot be used.
@@ -25,7 +25,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Load a pipeline, or make one around weights, and print the warnings; see `corpora.pipelines.load_pipeline`."""
+    """Load a pipeline, or create one for weights, and print warnings; see `corpora.pipelines.load_pipeline`."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

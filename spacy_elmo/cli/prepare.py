@@ -1,4 +1,4 @@
-"""`python -m spacy elmo prepare`: raw text to a prepared corpus."""
+"""`python -m spacy elmo prepare`: tokenize raw text into a prepared corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def prepare_cli(
     ctx: typer.Context,
     config_path: ConfigArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to create")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder to create for the prepared corpus")
+    ],
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Replace the prepared corpus in OUT")
     ] = False,
@@ -34,9 +36,10 @@ def prepare_cli(
 ) -> None:
     """Tokenize raw text once for many pretraining runs.
 
-    A run names the prepared corpus in its setting paths.corpus.
+    To use the prepared corpus in a run, set paths.corpus to OUT.
 
-    If CONFIG limits the run, a few steps of training estimate its duration and memory, on the GPU or CPU of --gpu-id.
+    If CONFIG sets an end of the run (such as training.max_steps), the command then trains a few steps to estimate the
+    duration and memory of the run.
     """
     with report_errors():
         import_code(code)
@@ -46,7 +49,7 @@ def prepare_cli(
         from ..pretraining.training.initial_weights import read_initial_weights
 
         config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
-        # The initial weights are checked before hours of tokenizing, not after.
+        # Check the initial weights now, not after hours of tokenizing.
         config, initial = read_initial_weights(config)
         torch_device = device(gpu_id)
         texts = config.paths.text_files()
@@ -60,8 +63,8 @@ def prepare_cli(
             from ..pretraining.estimate import estimate
             from ..pretraining.training.allocation import reuse_memory
 
-            reuse_memory()  # as pretrain does
-            msg.info(f"Trying a few steps of training, on {torch_device}")
+            reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
+            msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")
             _show_estimate(estimate(config, corpus, torch_device, initial), len(corpus.train.ids))
 
 
@@ -76,9 +79,7 @@ def _show_estimate(estimated: Estimate, words: int) -> None:
             run += f" for {estimated.words:,} words"
         rows.append(("the run, without evaluations", run))
     if estimated.memory is not None:
-        rows.append(
-            ("memory", f"{estimated.memory / 1e9:.1f} GB, the peak so far, including preparation")
-        )
+        rows.append(("peak memory", f"{estimated.memory / 1e9:.1f} GB, including the preparation"))
     msg.table(rows)
 
 

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo pretrain`: raw text to a weights file."""
+"""`python -m spacy elmo pretrain`: train a biLM on raw text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from .progress import reading_bar
 from .settings import config_overrides
 
 if TYPE_CHECKING:
-    from ..pretraining.run import PretrainingStopped, Stage
+    from ..pretraining.run import Stage
     from ..pretraining.training.log import Progress
+    from ..pretraining.training.loop import PretrainingStopped
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -32,7 +33,9 @@ _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
 def pretrain_cli(
     ctx: typer.Context,
     config_path: ConfigArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the run")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder for the weights, log and checkpoint")
+    ],
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the run in OUT")] = False,
     gpu_id: GpuOption = -1,
@@ -40,23 +43,27 @@ def pretrain_cli(
         str | None,
         typer.Option(
             "--init",
-            help="Initial weights: a weights file, or name of a bundled biLM (sets paths.init)",
+            help="Initial weights: weights file, or name of a bundled or installed biLM. Same as --paths.init",
         ),
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Train a biLM on raw text. Settings can be overridden: --training.max_steps 1000
+    """Train a biLM on raw text.
 
-    OUT receives model-best.safetensors and model-last.safetensors, log.jsonl, report.html, config.cfg and
-    checkpoint/.
-    The loss is that of the training softmax; the perplexity is of held-out text under the full softmax.
-    Ctrl-C or SIGTERM saves a checkpoint, which --resume continues. Several processes or machines train one model:
-    torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    To override a setting of CONFIG, give its section and its name: --training.max_steps 1000
+
+    The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
+    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
+    full softmax.
+
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues it. To train with several processes or
+    machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)
         overrides = config_overrides(ctx.args)
-        from ..pretraining.run import PretrainingStopped, pretrain
+        from ..pretraining.run import pretrain
+        from ..pretraining.training.loop import PretrainingStopped
 
         stop = _StopSignal()
         with _Screen(out, resume) as screen:
@@ -74,17 +81,16 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event that the first SIGINT or SIGTERM inside its `with` block sets. The second one ends the program at once, as
-    usual."""
+    """Event that the first SIGINT or SIGTERM in the `with` block sets. A second signal ends the program at once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.number: int | None = None
-        """Number of the received signal."""
+        """Number of the signal that was received; None: no signal was received."""
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program ended by the signal; without a signal, that of SIGTERM."""
+        """Exit code that a shell reports for a program that the received signal ends; without a signal, SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -103,9 +109,9 @@ class _StopSignal(threading.Event):
 
 
 class _Screen:
-    """The messages of the command about a run, for a `with` block.
+    """Context manager that prints messages about a pretraining run.
 
-    There are none in the other processes of `torchrun`, because only the first is notified.
+    If `torchrun` has started several processes, only the first process is notified, so only this one prints messages.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -121,7 +127,7 @@ class _Screen:
         self._bar.close()
 
     def show(self, stage: Stage) -> None:
-        """Print a stage of the run; while text is read, show a bar."""
+        """Print the stage that the run has reached, and show a progress bar while text is read."""
         from ..pretraining.run import CorpusReady, Finished, FolderReady, Preparing
 
         self._is_first = True
@@ -131,13 +137,13 @@ class _Screen:
                 if has_checkpoint:
                     msg.info(f"Resuming the run in {self._out}")
                 elif self._resume:
-                    msg.info(f"Nothing to resume in {self._out}, starting a new run")
+                    msg.info(f"Nothing to resume in {self._out}. Starting a new run")
                 if replaced is not None:
                     msg.info(
-                        f"The run that this one replaces is in {replaced} until this one is complete"
+                        f"The previous run is kept in {replaced} until the new run is complete"
                     )
             case Preparing(paths):
-                msg.info(f"Preparing {paths.raw_text}")
+                msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
                 self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
             case CorpusReady(config, corpus, initial):
                 self._max_minutes = config.training.max_minutes
@@ -147,27 +153,28 @@ class _Screen:
                 self._show_end(last)
 
     def show_row(self, progress: Progress) -> None:
-        """Print a row of the log."""
+        """Print one row of the training log."""
         print(_format(progress, self._max_minutes), flush=True)
 
     def _show_end(self, last: Progress | None) -> None:
         if last is None:
             msg.info(
-                "The run was complete before. To continue it, raise the limit that has ended it: --training.max_steps,"
-                " max_epochs, max_tokens, max_minutes or patience"
+                "This run is already complete. To train it further, use --resume and raise the limit that ended it:"
+                " --training.max_steps, --training.max_epochs, --training.max_tokens, --training.max_minutes or"
+                " --training.patience"
             )
         elif (dev := last.dev) is not None:
             msg.info(
-                f"Perplexity {dev.mean:.1f} over {dev.vocab_size:,} classes, {dev.unk_share:.1%} of the targets <UNK>;"
-                f" {dev.mean_known:.1f} without them"
+                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Without the"
+                f" {dev.unk_share:.1%} of the targets that are <UNK>: {dev.mean_known:.1f}"
             )
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print why the run has stopped: a signal to this process, or to another one of `torchrun`."""
+        """Print why the run has stopped: this process, or another process of `torchrun`, has received a signal."""
         if self._is_first:
-            name = signal.Signals(number).name if number else "another process"
-            msg.warn(f"{name}: {stopped}. --resume continues from there")
+            name = signal.Signals(number).name if number else "a signal to another process"
+            msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
 
 
 def _format(progress: Progress, max_minutes: float | None) -> str:
@@ -184,7 +191,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Return the estimated time to the first limit, as h:mm:ss; "?" if no limit predicts it."""
+    """Estimate the time until the end of the run, as h:mm:ss; "?" if no limit of the run allows an estimate."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

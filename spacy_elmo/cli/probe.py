@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`: the information in each layer of a biLM about words."""
+"""`python -m spacy elmo probe`: test how much each layer of a biLM knows about word senses and parts of speech."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..files import check_output_file
 from .arguments import GpuOption, PipelineArgument, QuietOption
 from .errors import report_errors
-from .output_files import check_output_file, write_json
+from .output_files import write_json
 from .pipelines import load_pipeline, use_gpu
 from .progress import progress_bar
 
@@ -39,21 +40,27 @@ class ColumnChoice(str, Enum):
     xpos = "xpos"
 
 
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file for the results")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="JSON file to write the results to")
+]
 
 
 @probe_cli.command("word-sense")
 def word_sense_cli(
     source: PipelineArgument,
     train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="Annotated text: JSONL file, or glob pattern")
+        str,
+        typer.Argument(
+            metavar="TRAIN", help="Text with annotated senses: .jsonl file or glob pattern"
+        ),
     ],
     tests: Annotated[
-        list[Path], typer.Argument(metavar="TEST...", help="Annotated text: JSONL files")
+        list[Path],
+        typer.Argument(metavar="TEST...", help="Texts with annotated senses: .jsonl files"),
     ],
     first_senses: Annotated[
         Path | None,
-        typer.Option(help="WordNet's index.sense, for words that do not occur in TRAIN"),
+        typer.Option(help="WordNet's file index.sense, for words that do not occur in TRAIN"),
     ] = None,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
@@ -61,11 +68,12 @@ def word_sense_cli(
 ) -> None:
     """Predict word senses by nearest neighbor.
 
-    The F1 is in %, as in table 5 of Peters et al. (2018).
+    The table shows the F1 of each layer in %, as in table 5 of Peters et al. (2018).
 
-    In each layer a word is assigned the sense with the nearest mean vector in TRAIN, among those of its lemma and part
-    of speech. A word that does not occur in TRAIN is assigned WordNet's first sense, with --first-senses, or none.
-    A record of a file is {"tokens": [...], "sense": [WordNet's sense key, or null, for each token]}.
+    For each annotated word, the command compares the senses of the same lemma and part of speech, and predicts the
+    sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, it predicts the first sense in
+    --first-senses; without --first-senses, it predicts no sense. Each line of a file is {"tokens": [...], "sense":
+    [WordNet sense key or null for each token]}.
     """
     with report_errors():
         _check(out, gpu_id)
@@ -76,7 +84,7 @@ def word_sense_cli(
         first = None if first_senses is None else read_first_senses(first_senses)
         files = text_files(train)
         texts = [_annotated(test) for test in tests]
-        # Counting the sentences takes little time beside computing their layers.
+        # Counting the sentences takes little time, compared with computing their layers.
         total = sum(map(len, texts)) + sum(1 for _ in read_senses(files))
         with progress_bar("sentences", total=total, quiet=quiet) as bar:
             probe = NearestSense(_reader(source, bar), read_senses(files), first)
@@ -95,21 +103,25 @@ def word_sense_cli(
 def part_of_speech_cli(
     source: PipelineArgument,
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to train on")],
-    dev: Annotated[Path, typer.Argument(metavar="DEV", help="CoNLL-U file to choose the epoch by")],
+    dev: Annotated[
+        Path, typer.Argument(metavar="DEV", help="CoNLL-U file to choose the best epoch")
+    ],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to test on")],
     column: Annotated[
-        ColumnChoice, typer.Option(help="Universal tags, or those of the language")
+        ColumnChoice,
+        typer.Option(help="Tags to predict: universal (upos) or language-specific (xpos)"),
     ] = ColumnChoice.upos,
-    seed: Annotated[int, typer.Option(help="Seed of the order of the training words")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for the order of the training words")] = 0,
     out: OutOption = None,
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
 ) -> None:
     """Predict parts of speech by a linear classifier.
 
-    The accuracy is in %, as in table 6 of Peters et al. (2018).
+    The table shows the accuracy of each layer in %, as in table 6 of Peters et al. (2018).
 
-    For each layer, softmax regression from the vector of a word to its tag is trained; the biLM is not changed.
+    For each layer, the command trains a softmax regression that predicts the tag of a word from its vector. The weights
+    of the biLM do not change.
     """
     with report_errors():
         _check(out, gpu_id)
@@ -131,7 +143,7 @@ def part_of_speech_cli(
 def _check(out: Path | None, gpu_id: int) -> None:
     use_gpu(gpu_id)
     if out is not None:
-        check_output_file(out, "--out", force=True)
+        check_output_file(out, force=True)
 
 
 def _annotated(file: Path) -> list[SenseSentence]:
@@ -139,7 +151,7 @@ def _annotated(file: Path) -> list[SenseSentence]:
 
     sentences = list(read_senses([file]))
     if not any(sentence.instances for sentence in sentences):
-        raise ValueError(f"{file}: no word has a sense; there is nothing to compare with")
+        raise ValueError(f'{file}: no word has a sense. Annotate some words in the field "sense"')
     return sentences
 
 

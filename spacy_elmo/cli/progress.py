@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal, with a rate and the time left; in a pipe or a log, nothing."""
+"""Progress bars of commands, which are shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) -> tqdm:
-    """Return a bar on standard error, which shows nothing without a terminal or if `quiet`.
+    """Return a progress bar. It is hidden if `quiet` is set, or if standard error is not a terminal.
 
     Args:
-        unit: name of the counted things, in the plural; "B" for bytes.
-        total: their number, if it is known.
+        unit: plural noun for the counted units, such as "sentences"; "B" for bytes.
+        total: final count; None: unknown.
     """
     from tqdm import tqdm
 
     return tqdm(
         unit=unit if unit == "B" else f" {unit}",
-        # Few things are counted as they are: 2, not 2.00.
+        # A scaled number has decimals. A small count is shown without: 2, not 2.00.
         unit_scale=unit == "B" or total is None or total > 1000,
         total=total,
         disable=quiet or None,
@@ -33,7 +33,11 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
 @contextmanager
 def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Yield a function that ends the present stage of a task, such as "Reading", whose name is beside the bar."""
+    """Show a progress bar with the name of the current stage, and yield a function that ends the current stage.
+
+    Args:
+        stages: names of the stages, such as "Reading".
+    """
     with progress_bar("stages", total=len(stages), quiet=quiet) as bar:
         names = iter((*stages[1:], "Done"))
         bar.set_description_str(stages[0])
@@ -47,11 +51,12 @@ def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]
 
 @contextmanager
 def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> Iterator[tqdm]:
-    """Yield a bar that advances as the text of files is read within the block.
+    """Yield a progress bar that advances while text files are read inside the `with` block.
+
+    The bar shows the remaining time, unless a file is compressed.
 
     Args:
-        files: function that returns the files, called if the bar is shown. If none is compressed, the bar shows the
-            time left.
+        files: function that returns the files. It is called only if the bar is shown.
     """
     if quiet or not sys.stderr.isatty():
         with progress_bar("B", quiet=True) as bar:
@@ -64,7 +69,7 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
 
 
 def _size(files: Iterable[Path]) -> int | None:
-    """Return the size of text files in bytes; None if the text of one is compressed, so that its size is not known."""
+    """Return the size of text files in bytes; None if a file is compressed, so the size of its text is unknown."""
     size = 0
     for file in files:
         if file.suffix in (".gz", ".xz", ".zst"):

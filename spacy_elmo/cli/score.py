@@ -1,4 +1,4 @@
-"""`python -m spacy elmo score`: the log-probability of each token of a text, and substitutes for it."""
+"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the tokens."""
 
 from __future__ import annotations
 
@@ -29,16 +29,21 @@ def score_cli(
     text: Annotated[
         str,
         typer.Argument(
-            metavar="TEXT", help="File, directory or glob pattern, or - for standard input"
+            metavar="TEXT", help="Text: file, folder or glob pattern, or - for standard input"
         ),
     ],
     substitutes: Annotated[
         int,
         typer.Option(
-            "--substitutes", "-n", min=0, help="Number of substitutes to show for each token"
+            "--substitutes",
+            "-n",
+            min=0,
+            help="Number of substitutes to show for each token: the most probable words in its context",
         ),
     ] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per document")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per document, each on a line")
+    ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
     gpu_id: GpuOption = -1,
@@ -46,10 +51,11 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    It is conditional on the words before the token (forward) or after it (backward), and in nats.
+    Log-probabilities are in nats, given the words before the token (forward) or the words after the token (backward).
 
-    The nearer to 0, the more probable. A word outside the vocabulary is marked with *: its values are those of <UNK>,
-    the class of all such words. <S> and </S> are the ends of a sentence; text is split into sentences as in prepare.
+    A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
+    All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a
+    sentence. The text is split into sentences by the same rule as in the command prepare.
     """
     with report_errors():
         from ..analysis.language_model import LanguageModel
@@ -61,7 +67,7 @@ def score_cli(
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
-        # Results on the terminal show the progress themselves.
+        # No bar if the results appear on the terminal: they show the progress.
         with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
             for doc in docs:
                 scores = model.score(doc)
@@ -79,7 +85,7 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each document, tokenized and split into sentences as by `prepare`."""
+    """Yield each document of a text as a Doc that is split into tokens and sentences as in the command `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

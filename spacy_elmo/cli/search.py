@@ -1,4 +1,4 @@
-"""`python -m spacy elmo search`: sentences of a corpus by the similarity of their vectors."""
+"""`python -m spacy elmo search`: index a corpus, and find similar sentences in the index."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 search_cli = typer.Typer(
     name="search",
-    help="Find the sentences of a corpus nearest to a query.",
+    help="Find the sentences of a corpus most similar to a query.",
     no_args_is_help=True,
 )
 
@@ -56,39 +56,48 @@ class UnitChoice(str, Enum):
 def index_cli(
     source: PipelineArgument,
     text: CorpusArgument,
-    out_dir: Annotated[Path, typer.Argument(metavar="OUT_DIR", help="Folder to create")],
+    out_dir: Annotated[
+        Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
+    ],
     unit: Annotated[
-        UnitChoice, typer.Option(help="Sentences, for `search query`; or words, for `explore`")
+        UnitChoice, typer.Option(help="sentence: for `search query`; word: for `explore`")
     ] = UnitChoice.sentence,
     layer: Annotated[
-        int | None, typer.Option(help="Layer of the vectors, 0 to L; by default the average of all")
+        int | None,
+        typer.Option(
+            help="Layer to index: 0 is context-free, higher ones are LSTM layers. Default: the average of all layers"
+        ),
     ] = None,
     method: Annotated[
         MethodChoice,
-        typer.Option(help="Compare with all sentences, or search a graph (for millions)"),
+        typer.Option(
+            help="exact: compare a query with all sentences; hnsw: search a graph, for millions of sentences"
+        ),
     ] = MethodChoice.exact,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
     force: Annotated[
-        bool, typer.Option("--force", "-f", help="Overwrite an index in OUT_DIR")
+        bool, typer.Option("--force", "-f", help="Overwrite the index in OUT_DIR")
     ] = False,
     gpu_id: GpuOption = -1,
     quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
-    """Make an index of the sentences of a corpus, or of its words.
+    """Index the sentences or the words of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads one of sentences. One of words has vectors of up to 300
-    uses of each word, in all layers.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words contains the
+    vectors of up to 300 occurrences of each word, in all layers.
     """
     with report_errors():
         import_code(code)
         use_gpu(gpu_id)
         words = unit == UnitChoice.word
         if words and (layer is not None or method != MethodChoice.exact):
-            raise ValueError("--layer and --method are for --unit sentence: words have all layers")
+            raise ValueError(
+                "--layer and --method can only be used with --unit sentence. An index of words has all layers"
+            )
         if out_dir.is_file():
-            raise FileExistsError(f"{out_dir} is a file; OUT_DIR is the folder to create")
+            raise FileExistsError(f"OUT_DIR must be a folder, but {out_dir} is a file")
         from ..run_lock import lock
 
         with lock(out_dir):
@@ -119,22 +128,31 @@ def index_cli(
 
 @search_cli.command("query")
 def query_cli(
-    index_dir: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder of an index")],
+    index_dir: Annotated[
+        Path, typer.Argument(metavar="INDEX", help="Folder that `search index` has created")
+    ],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Text, or - for standard input, a query per line")
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="Text to search for, or - to read queries from standard input, one per line",
+        ),
     ],
     hits: Annotated[
         int, typer.Option("--hits", "-n", min=1, help="Number of sentences to find")
     ] = 10,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per query")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per query, each on a line")
+    ] = False,
     pipeline: Annotated[
-        str | None, typer.Option(help="Pipeline or weights of the index, if they were moved")
+        str | None,
+        typer.Option(help="New location of the index's pipeline or weights, if they were moved"),
     ] = None,
     code: CodeOption = None,
 ) -> None:
-    """Find the sentences of an index that are nearest to a text.
+    """Find the sentences in an index that are most similar to a text.
 
-    Nearness is the cosine of the vectors.
+    The similarity is the cosine of two vectors.
     """
     with report_errors():
         import_code(code)
@@ -157,12 +175,14 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Check that a folder, whose lock this process holds, contains nothing else."""
+    """Check that a folder is empty except for the lock file of this process, unless `force` is set."""
     from ..run_lock import LOCK
 
     is_new = not out_dir.is_dir() or {path.name for path in out_dir.iterdir()} <= {LOCK}
     if not (is_new or force):
-        raise FileExistsError(f"{out_dir} is not empty; --force overwrites an index in it")
+        raise FileExistsError(
+            f"OUT_DIR {out_dir} is not empty. Use --force to overwrite an index in it"
+        )
 
 
 def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
@@ -170,4 +190,4 @@ def _show(query: str, hits: Sequence[Hit], json: bool) -> None:
         typer.echo(srsly.json_dumps({"query": query, "hits": [hit._asdict() for hit in hits]}))
         return
     rows = [(f"{hit.cosine:.3f}", hit.doc_id, " ".join(hit.text.split())) for hit in hits]
-    msg.table(rows, header=("Cosine", "Place", query), divider=True, max_col=100)
+    msg.table(rows, header=("Cosine", "Document", query), divider=True, max_col=100)

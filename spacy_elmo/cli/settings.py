@@ -1,4 +1,4 @@
-"""Settings of a command: overrides of a config file, as in spaCy (`--section.key value`), and the tokenizer."""
+"""Parser of settings on the command line: overrides of a config file (`--section.key value`), and the tokenizer."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from ..pretraining.config import Prepare
 
 ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Typer settings of a command that accepts overrides."""
+"""Context settings of Typer that let a command accept overrides of a config file."""
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:
-    """Return the settings that the rest of a command line overrides, by "section.key".
+    """Parse the overrides at the end of a command line, and return them as {"section.key": value}.
 
     Raises:
-        ValueError: an argument is not a setting.
+        ValueError: an argument is not of the form `--section.key`.
     """
     try:
         return parse_config_overrides(extra_args)
     except NoSuchOption as error:
         raise ValueError(
-            f"{error.option_name} is neither an option of this command (see --help) nor a setting, which is written"
-            " with its section: --training.max_steps 1000"
+            f"This command has no option {error.option_name} (see --help). To override a setting of the config, write"
+            " its section as well, for example --training.max_steps 1000"
         ) from error
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings that the options name, or else those of the weights' card.
+    """Return the tokenizer settings in the options; if no option is given, the settings in the card of the weights.
 
     Raises:
         ValueError: see `settings_of`.

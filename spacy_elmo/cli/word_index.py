@@ -1,4 +1,4 @@
-"""The index of all words of a corpus, which two commands make."""
+"""Function that makes a word index of a corpus, for the commands `search index` and `explore`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .progress import reading_bar
 def make_word_index(
     folder: Path, source: str, text: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> int:
-    """Write the index of all words of a corpus, with a progress bar, and return the number of tokens."""
+    """Write a word index of a corpus to a folder, show a progress bar, and return the number of tokens."""
     from ..analysis.contexts.write_occurrences import write_occurrences
     from ..corpora.items import corpus_files
     from ..search.corpus_index import corpus_source

@@ -1,11 +1,17 @@
-"""Weights of other ELMo programs converted to ours, and back.
+"""Conversion of ELMo weights from the formats of other programs to our `Weights`, and back.
 
-Each foreign program has a folder, and each of its formats is a module of it: `conversion` (its tensors as our
-`Weights`), or `hdf5_conversion` and `checkpoint_conversion` for the two formats of bilm-tf. Beside them are, where
-needed, `files` (the files on disk, unchanged), `options` (its options as a `BiLMConfig`) and `export` (our `Weights` as
-its files). `readers/` parses file formats, and contains nothing about ELMo.
+Each foreign program has a folder with these modules:
 
-The formats that are read are the rows of `formats.FORMATS`. The `recognize` of a format must match the files of no
-other one, or `auto` refuses both. Exports, and so ONNX, are not in this table: each is a choice in `cli/export.py`.
-CONTRIBUTING.md lists the other places that a new format needs.
+- `conversion` converts the program's tensors to our `Weights`. bilm-tf has two formats, so its folder has the modules
+  `hdf5_conversion` and `checkpoint_conversion` instead.
+- `files` reads the program's files, without changing their content.
+- `options` converts the program's options to a `BiLMConfig`.
+- `export` writes our `Weights` in the program's format.
+
+The modules in `readers/` parse file formats and know nothing about ELMo.
+
+The table `formats.FORMATS` lists the formats that can be read. The function `recognize` of a format must not match the
+files of another format: if several formats match, `auto` raises an error. `cli/export.py` lists the formats that can be
+written, such as ONNX.
+CONTRIBUTING.md names the other files to change for a new format.
 """

@@ -1,4 +1,4 @@
-"""`spacy_elmo.convert`: a model of another program to a weights file, in one call."""
+"""`spacy_elmo.convert`: convert a model of another program to a weights file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
+from ..files import check_output_file
 from .formats import choose
 from .readers.archive import opened
 from .result import Conversion
@@ -30,29 +31,30 @@ def convert(
 ) -> Weights:
     """Convert the model of another ELMo program, and return its weights.
 
-    It does what `python -m spacy elmo convert` does. The notes that the command prints are logged by the logger
-    "spacy_elmo", at the level INFO.
+    This function does the same as `python -m spacy elmo convert`. Notes that the command prints go to the logger
+    "spacy_elmo", at level INFO.
 
     Args:
         source: a folder, an archive (.zip, .tar.gz), or a file of the model.
-        out: weights file to write (.safetensors); None: none.
+        out: weights file to write (.safetensors); None: write no file.
         format: the format of the model; "auto" detects it.
-        dtype: "float32" keeps every bit; "float16" halves the file.
-        warm: text file, one sentence a line, on which the start state for `start = "warm"` is estimated; None: none.
-        lang: language of the model, which no format contains, for its card.
+        dtype: "float32" keeps every bit; "float16" halves the size of the file.
+        warm: text file from which the start state for `start = "warm"` is estimated: one sentence per line, words
+            separated by spaces. None: the weights have no start state.
+        lang: language code of the model, for its card. No format records the language.
         force: overwrite `out`.
-        options: options of the format, named as in the command: `options`, `weights`, `vocabulary`, `softmax` and
-            `token_vectors` of "bilm-hdf5"; `options` and `vocabulary` of "bilm-tf"; `options`, `prefix` and `accept` of
-            "allennlp".
+        options: options of the format, with the same names as in the command: `options`, `weights`, `vocabulary`,
+            `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`, `prefix`
+            and `accept` for "allennlp".
 
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged, contradict each other, or fit no format or several; or the format does not
-            have an option, or `dtype` is another.
+        ValueError: the files are damaged or contradict each other; the files fit no format, or several; the format has
+            no option with one of the given names; or `dtype` is not supported.
     """
-    if out is not None and Path(out).exists() and not force:
-        raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
+    if out is not None:
+        check_output_file(Path(out), force=force)
     conversion = read_model(source, format, dtype=dtype, warm=warm, lang=lang, **options)
     for note in conversion.notes:
         _LOGGER.info(note)
@@ -70,36 +72,38 @@ def read_model(
     lang: str | None = None,
     **options: Any,
 ) -> Conversion:
-    """Read the model of another program as weights, with remarks on how its files were understood.
+    """Read the model of another ELMo program, and convert it to our weights.
 
     Args:
         source, format, dtype, warm, lang: see `convert`.
-        options: see `convert`; None and False count as not given.
+        options: see `convert`; options with the value None or False are ignored.
 
     Returns:
-        The conversion. With "auto", the first note names the format and the reason. Files and notes show paths in an
-        archive as `model.zip/options.json`.
+        The conversion. With "auto", its first note names the detected format and the reason. For an archive, its
+        `files` and `notes` contain paths such as `model.zip/options.json`.
 
     Raises:
         OSError, ValueError: see `convert`.
     """
     if dtype not in ("float32", "float16"):
-        raise ValueError(f"dtype = {dtype!r}: expected float32 or float16")
+        raise ValueError(f"dtype = {dtype!r} (`--dtype`) must be float32 or float16")
     options = {name: value for name, value in options.items() if value not in (None, False)}
     with opened(source) as files:
         reader, reason = choose(files.path, format)
         if unknown := options.keys() - reader.options:
             flags = [f"{name} (`--{name.replace('_', '-')}`)" for name in sorted(unknown)]
             raise ValueError(
-                f"{reader.name} has no option {', '.join(flags)};"
-                f" its options: {', '.join(sorted(reader.options)) or 'none'}"
+                f"The format {reader.name} has no option {', '.join(flags)}. Its options are:"
+                f" {', '.join(sorted(reader.options)) or 'none'}"
             )
         try:
             conversion = reader.convert(files.path, dtype=getattr(torch, dtype), **options)
         except (ValueError, OSError) as error:
             if reason is None:
                 raise
-            raise ValueError(f"{error}\n  read as {reader.name} ({reason})") from error
+            raise ValueError(
+                f"{error}\n  The detected format is {reader.name} ({reason})"
+            ) from error
         if reason is not None:
             conversion.notes.insert(0, f"{reader.name}: {reason}")
         if warm is not None:

@@ -1,4 +1,4 @@
-"""The strict check of every conversion: exactly the tensors that the configuration requires, no more and no fewer."""
+"""Strict check of the tensors in a conversion: none may be missing, unexpected or invalid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Check the number of layers before a network is allocated, because a damaged file may claim a billion.
+    """Check that a file has at least as many arrays as its options specify layers.
+
+    Call this function before memory is allocated, because a damaged file could specify a billion layers.
 
     Args:
         arrays: the number of arrays in the file.
@@ -25,13 +27,13 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
     """
     if config.layers + config.highways > arrays:
         raise ValueError(
-            f"the options claim {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
-            f" have only {arrays} arrays"
+            f"the options specify {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
+            f" contain only {arrays} arrays"
         )
 
 
 def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
-    """Return the shapes of `BiLM.state_dict()` without allocating the tensors.
+    """Return the names and shapes of the tensors in `BiLM.state_dict()`, without allocating the tensors.
 
     Args:
         arrays: the number of arrays in the file.
@@ -45,14 +47,22 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}
     except (RuntimeError, TypeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"The sizes are too large for any machine ({reason})") from error
+        raise ValueError(
+            f"the sizes of the network are too large for any machine ({reason})"
+        ) from error
 
 
 def mismatches(
     arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], dtype: torch.dtype
 ) -> list[str]:
-    """Return a message for every array that is missing, unexpected, of wrong shape or type, or not finite, or whose
-    values exceed the largest number of `dtype`, in which it will be stored."""
+    """Return a message for each array that is missing, unexpected or invalid.
+
+    A valid array has the expected shape, the type float16 or float32, and finite values in the range of `dtype`.
+
+    Args:
+        shapes: the expected shapes, by the names of the arrays.
+        dtype: number type in which the arrays will be stored.
+    """
     largest = torch.finfo(dtype).max
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
     problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
@@ -65,5 +75,5 @@ def mismatches(
         elif not np.isfinite(array).all():
             problems.append(f"{name}: contains values that are not finite")
         elif float(np.abs(array).max(initial=0)) > largest:
-            problems.append(f"{name}: contains values beyond {largest:g}, the largest of {dtype}")
+            problems.append(f"{name}: contains values beyond the range of {dtype}, {largest:g}")
     return sorted(problems)

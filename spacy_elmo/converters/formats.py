@@ -1,4 +1,4 @@
-"""The foreign formats in one table, and detection of the format of given files."""
+"""Table of the foreign formats that can be converted, and detection of a model's format."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Format:
     """A foreign format that can be converted."""
 
     name: str
-    """Its name in `convert NAME`."""
+    """Name of the format, as in the command `convert FORMAT`."""
     recognize: Callable[[Path], str | None]
-    """Returns the reason why a folder or file seems to be of this format, or None if it does not. Never raises, and
-    matches the files of no other format."""
+    """Function that returns the reason why a folder or file seems to have this format, or None if it seems to have
+    another format. The function never raises, and never matches the files of another format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
-    """The files that the format requires, in words, each with the patterns of its names; for error messages."""
+    """Required files, for error messages: {description of a file: glob patterns of its name}."""
 
     @property
     def options(self) -> set[str]:
-        """Names of the options that this format has and not every other one."""
+        """Names of the options of this format, without the options that all formats have."""
         parameters = inspect.signature(self.convert).parameters.values()
         return {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} - {"dtype"}
 
@@ -70,31 +70,31 @@ FORMATS = (
 
 
 def choose(path: Path, name: str) -> tuple[Format, str | None]:
-    """Return the format of a name, or for "auto" that of a model with the reason for the choice.
+    """Return the foreign format with a name, and None; for "auto", the detected format, and the reason for the choice.
 
     Args:
-        path: a folder, or a file that a format's reader accepts.
+        path: the folder or file of the model, to detect its format.
 
     Raises:
-        OSError, ValueError: no format has this name; or see `detect`.
+        OSError, ValueError: no format has this name; see also `detect`.
     """
     if name == "auto":
         return detect(path)
     formats = {format.name: format for format in FORMATS}
     if name not in formats:
-        raise ValueError(f"format = {name!r}: expected auto or one of {', '.join(formats)}")
+        raise ValueError(f"format = {name!r} is unknown. Use auto or one of {', '.join(formats)}")
     return formats[name], None
 
 
 def detect(path: Path) -> tuple[Format, str]:
-    """Return the format of a model, and the reason for the choice.
+    """Detect the foreign format of a model, and return this format and the reason for the choice.
 
     Args:
-        path: a folder, or a file that a format's reader accepts.
+        path: the folder or file of the model.
 
     Raises:
         OSError: the path does not exist.
-        ValueError: the files fit no format (names what each format lacks), or several.
+        ValueError: the files fit no format (the message lists the missing files of each format), or several formats.
     """
     path.stat()  # raises an OSError with the path if it does not exist
     matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]
@@ -102,15 +102,15 @@ def detect(path: Path) -> tuple[Format, str]:
         return matches[0]
     if matches:
         listing = "".join(f"\n  {format.name}: {reason}" for format, reason in matches)
-        raise ValueError(f"{path} fits several formats; choose one by its name:{listing}")
+        raise ValueError(
+            f"{path} fits several formats. Choose one of them instead of auto:{listing}"
+        )
     if path.is_file():
         raise ValueError(
-            f"{path}: a file of no known format; give the model's folder, .zip or .tar.gz"
+            f"{path} has no known format. Give the model's folder or archive (.zip, .tar.gz)"
         )
     listing = "".join(f"\n  {format.name}: {_missing_files(format, path)}" for format in FORMATS)
-    raise ValueError(
-        f"{path}: no known format. The files here, and what each format needs:{listing}"
-    )
+    raise ValueError(f"{path} contains no model of a known format. Files of each format:{listing}")
 
 
 def _missing_files(format: Format, folder: Path) -> str:
@@ -124,4 +124,4 @@ def _missing_files(format: Format, folder: Path) -> str:
         return f"missing {', '.join(missing)}" + (
             f"; present {', '.join(present)}" if present else ""
         )
-    return f"{', '.join(present)} cannot be read as this format; `convert {format.name}` shows why"
+    return f"present {', '.join(present)}, but not readable as this format; `convert {format.name}` shows why"

@@ -1,4 +1,4 @@
-"""The result of every conversion, of whichever format."""
+"""Result of a conversion from any format."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ..bilm.weights import Weights
 
 @dataclass
 class Conversion:
-    """A converted model, with remarks for the user on how its files were understood."""
+    """A converted model, with its files and with notes for the user."""
 
     weights: Weights
     files: list[Path]
     """The files that were read."""
     notes: list[str] = field(default_factory=list)
+    """Notes for the user on the interpretation of the files."""

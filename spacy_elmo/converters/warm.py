@@ -1,4 +1,4 @@
-"""A start state for a converted model, estimated on a text."""
+"""Estimation of the LSTM start state of a converted model."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from pathlib import Path
 from ..bilm.start_state import mean_start_state
 from .result import Conversion
 
-# The largest public models take minutes for this many; the error of a mean falls with the root of their number.
+# The largest public models need minutes for this many sentences. More would hardly make the mean more exact.
 MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Return the same model with the start state that `start = "warm"` requires (see `mean_start_state`).
+    """Add the start state that `start = "warm"` requires to a converted model; see `mean_start_state`.
 
     Args:
         conversion: the result of a converter.
-        text: a file with a sentence a line, its words separated by spaces, like the training text of the model. Its
-            first 2,000 lines that are not blank are read.
+        text: a file similar to the training text of the model: one sentence per line, words separated by spaces. Only
+            the first 2,000 lines that are not blank are read.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8 text, or has too few sentences; or the model's numbers are not finite.
+        ValueError: the file is not UTF-8 text or has too few sentences; or the start state is not finite in the number
+            type of the weights.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype
@@ -35,9 +36,9 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     if not (start.h.isfinite().all() and start.c.isfinite().all()):
-        raise ValueError(f"{text} gives a state with numbers beyond the range of {dtype}")
+        raise ValueError(f"The start state estimated on {text} exceeds the range of {dtype}")
     source = f"{len(sentences):,} sentences of {text.name}"
     warm = dataclasses.replace(weights, start_state=start, card={**weights.card, "start": source})
     return Conversion(
-        warm, [*conversion.files, text], [*conversion.notes, f"start state: {source}"]
+        warm, [*conversion.files, text], [*conversion.notes, f"start state: mean over {source}"]
     )

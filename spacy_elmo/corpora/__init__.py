@@ -1,1 +1,1 @@
-"""Corpora as the input of pipelines: numbered items, passages, and word senses where they are annotated."""
+"""Readers of corpora as the input of pipelines: numbered items, passages, and annotated word senses."""

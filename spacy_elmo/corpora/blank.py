@@ -1,4 +1,4 @@
-"""Blank pipelines that consist of an elmo with given weights."""
+"""Creation of blank pipelines whose only component is elmo."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a pipeline whose only component is an elmo with these weights; it reads them when it is first used.
+    """Return a blank pipeline with an elmo component, which loads the weights at its first use.
 
     Args:
-        source: path of a weights file, or name of a bundled biLM.
-        lang: the language; by default the one in the weights' card.
-        fallback: the language if the card names none.
+        source: path of a weights file, or name of a bundled or installed biLM.
+        lang: language code of the pipeline. Default: the language in the card of the weights.
+        fallback: language code of the pipeline if `lang` is None and the card names no language.
 
     Returns:
-        The pipeline, with the absolute path of the file in its config, and warnings for the user.
+        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights, or the
+        absolute path of the file.
 
     Raises:
         OSError: the file does not exist.
-        ValueError: it is not a weights file, the language is not known, or spaCy does not support it.
+        ValueError: the file is not a weights file, the language is not known, or spaCy does not support it.
     """
     path = find_weights(source)
     card = Weights.load(path).card
     lang = lang or card.get("language") or fallback
     if lang is None:
         raise ValueError(
-            f"{path}: the card does not name the language of the weights. Set lang (`--lang`), for example to en;"
-            f" {ANY_LANGUAGE} is spaCy's multi-language tokenizer"
+            f"{path} does not record the language of its weights. Set lang (`--lang`), for example to en, or to"
+            f" {ANY_LANGUAGE} for spaCy's multi-language tokenizer"
         )
     try:
         nlp = spacy.blank(lang)
-    except (ImportError, ValueError) as error:  # an ImportError also for an unknown language
+    except (ImportError, ValueError) as error:  # spaCy raises ImportError for an unknown language
         raise ValueError(
             f"spaCy cannot create a pipeline for the language {lang!r}: {str(error).strip()}"
         ) from error
@@ -56,7 +57,7 @@ def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
     if training_tokenizer in (None, tokenizer):
         return []
     return [
-        f"The weights were trained on words from another tokenizer ({training_tokenizer}) than this pipeline's"
-        f" ({tokenizer}). Vectors are best if text is tokenized as in training; [nlp.tokenizer] of a config sets the"
-        " tokenizer"
+        f"The weights were trained with another tokenizer ({training_tokenizer}) than this pipeline has ({tokenizer})."
+        " Vectors are best if text is tokenized as in training. You can set the tokenizer in the section"
+        " [nlp.tokenizer] of a config"
     ]

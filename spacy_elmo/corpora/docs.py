@@ -1,4 +1,4 @@
-"""The Docs of a corpus."""
+"""Reader that creates the Docs of a corpus."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus."""
+    """A Doc of a corpus, with its name."""
 
     name: str
-    """Its file and its number there, counted from 1: "letters.txt:12" is the twelfth line."""
+    """Name of the file, and number of the Doc in the file from 1, such as "letters.txt:12" for the twelfth line."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Yield the Docs of a corpus, the items of `read_shards`, shard by shard.
+    """Yield the Docs of a corpus in lists, one list per shard. Each item of `read_shards` becomes a Doc.
 
     Args:
-        text: file, directory or glob pattern, see `corpus_files`.
+        text: file, folder or glob pattern, see `corpus_files`.
         disable: names of the components that do not run.
         tokenized: texts are words separated by spaces.
 

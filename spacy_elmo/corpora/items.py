@@ -1,4 +1,4 @@
-"""Numbered items of text files, grouped into shards, the units of computation."""
+"""Reader of the items (lines, records, sentences) of a corpus, in groups (shards) that are processed at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ..text.documents import docbin_words, json_lines
 from ..text.files import kind, lines, text_files
 
 Item: TypeAlias = str | list[str]
-"""A text or a list of words that becomes one Doc."""
+"""An item of a corpus, a text or a list of words, which becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Size of a shard: some 13,000 English words, or 160 MB of vectors of the original ELMo in all layers."""
+"""Approximate number of characters in a shard. They are about 13,000 English words, whose vectors in all layers of the
+original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,19 @@ class Shard:
     source: str
     """Path of the file."""
     first: int
-    """Number of its first item, counted over all files."""
+    """Number of the first item of the shard, counted from 0 over all files."""
     items: list[Item]
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of the items, 32 hexadecimal digits."""
+        """Digest of the items of the shard, 32 hexadecimal digits."""
         return json_digest(self.items)
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the files of a corpus, sorted: those of `text_files`, and `.conllu`.
+    """Return the files of a corpus, sorted.
+
+    `.conllu` files are supported, and all files that `text_files` supports.
 
     Raises:
         FileNotFoundError, ValueError: see `text_files`.
@@ -48,14 +51,14 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in order, grouped into shards by their number of characters, each of one file.
+    """Yield the items of files in order, grouped into shards of similar size. All items of a shard are from one file.
 
-    - `.jsonl`: a record is an item, its words in `tokens` or its text in `text`.
-    - `.spacy`: a Doc is an item, as its words; annotations are ignored. The whole file is held in memory.
-    - `.conllu`: a sentence is an item, as its syntactic words, without ranges ("3-4") and empty nodes ("5.1").
-    - Any other file: a line is an item, also a blank one, so that items and lines have the same numbers.
+    - `.jsonl`: an item is a record, which has its words in `tokens` or its text in `text`.
+    - `.spacy` (a DocBin): an item is the words of a Doc, without annotations. Memory holds the whole file.
+    - `.conllu`: an item is the syntactic words of a sentence, without ranges ("3-4") and empty nodes ("5.1").
+    - Any other file: an item is a line. Blank lines are items too, so each line of the file has an item.
 
-    All but `.spacy` may be compressed as .gz, .xz or .zst.
+    All files but `.spacy` may be compressed as .gz, .xz or .zst.
 
     Args:
         tokenized: texts are words separated by spaces.
@@ -76,7 +79,7 @@ def _group(items: Iterable[Item]) -> Iterator[list[Item]]:
     characters = 0
     for item in items:
         shard.append(item)
-        # One is added for each item, because a file of blank lines would be one shard otherwise.
+        # Count one more for each item. Otherwise, all lines of a blank file would be one shard.
         characters += 1 + (len(item) if isinstance(item, str) else sum(map(len, item)))
         if characters >= CHARACTERS_PER_SHARD:
             yield shard

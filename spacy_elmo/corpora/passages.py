@@ -1,4 +1,4 @@
-"""Passages of a corpus, each of which becomes a Doc, with the senses of its words where they are annotated."""
+"""Reader of the passages of a corpus, with their annotated word senses. Each passage becomes a Doc."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """An item of a corpus, with its origin and its annotation."""
+    """An item of a corpus, with the name of its file and its annotated word senses."""
 
     item: Item
     source: str
-    """Name of its file."""
+    """Name of the file that contains the item."""
     senses: list[SenseInstance] | None = None
-    """Annotated senses of its words; None if the file is not annotated."""
+    """Annotated senses of the words; None if the file is not annotated."""
 
 
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    They are the items of `read_shards`, except in an annotated file, a `.jsonl` file whose first record has a field
-    `sense`: that is read by `read_senses`.
+    A `.jsonl` file is annotated if its first record has a field `sense`. `read_senses` reads such files, and
+    `read_shards` reads all others.
 
     Args:
-        source: a file, a directory or a glob pattern.
+        source: a file, a folder or a glob pattern.
         tokenized: texts are words separated by spaces.
 
     Raises:

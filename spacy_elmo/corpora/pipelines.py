@@ -1,4 +1,4 @@
-"""Pipelines that process a corpus: loading, their elmo, and a fingerprint of what their vectors depend on."""
+"""Functions that load a pipeline, find its elmo component, and identify its vectors by a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from ..pipeline.encode.encoder import shim_of
 from .blank import ANY_LANGUAGE, blank_pipeline
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
-"""Layers of the biLM to keep: all of them, their average, or the last one."""
+"""Option that selects layers of the biLM: all layers, their average, or the top (last) layer."""
 _WITHOUT_EFFECT = (
     "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
 )  # fmt: skip
-"""Options of elmo on which no vector depends."""
+"""Options of elmo that do not change any vector."""
 
 
 def load_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False
 ) -> tuple[Language, list[str]]:
-    """Load a saved or installed pipeline, or make a blank one around weights.
+    """Load a saved or installed pipeline, or create a blank pipeline for weights.
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
-        lang: language of a blank pipeline, if the weights' card does not name it or names another one.
-        tokenized: the text is tokenized already, so the language does not matter and may be unknown.
+        lang: language code of a blank pipeline. Default: the language in the card of the weights.
+        tokenized: the text is already tokenized, so the language can be unknown.
 
     Returns:
         The pipeline, and warnings for the user.
 
     Raises:
-        OSError: there is neither a pipeline nor a weights file of this name.
-        ValueError: it cannot be loaded; `lang` is set for a pipeline, which has its language; see `blank_pipeline`.
+        OSError: there is no pipeline and there are no weights with this name or path.
+        ValueError: the pipeline cannot be loaded; `lang` is set although `source` is a pipeline; see also
+            `blank_pipeline`.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
@@ -46,37 +47,37 @@ def load_pipeline(
         return blank_pipeline(source, lang)
     if lang is not None:
         raise ValueError(
-            f"lang = {lang} (`--lang`) can be set for a weights file only; {source!r} is a pipeline"
+            f"lang = {lang} (`--lang`) can only be set for a weights file. The pipeline {source!r} has its own language"
         )
     try:
         return spacy.load(source), []
     except OSError as error:
         names = ", ".join(known_names())
         raise OSError(
-            f"No pipeline {source!r}: it is neither an installed package nor the folder of a saved pipeline, nor the"
-            f" name of a bundled biLM ({names}), nor a weights file ({error})"
+            f"Cannot find {source!r}. Give an installed pipeline, the folder of a saved pipeline, a weights file"
+            f" (.safetensors), or the name of a biLM ({names}). spaCy reports: {error}"
         ) from error
 
 
 def find_elmo(nlp: Language) -> tuple[str, Elmo]:
-    """Return the name of a pipeline's elmo, and the component.
+    """Return the name of the elmo component of a pipeline, and the component.
 
     Raises:
-        ValueError: the pipeline has none, or several.
+        ValueError: the pipeline has no elmo component, or several.
     """
     elmos = [(name, pipe) for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
     if len(elmos) != 1:
         names = ", ".join(nlp.pipe_names) or "none"
         count = f"{len(elmos)} elmo components" if elmos else "no elmo component"
         raise ValueError(
-            f"The pipeline has {count} (components: {names}). Use a pipeline with exactly one elmo that is not"
-            " disabled, or a weights file"
+            f"The pipeline has {count} (components: {names}). Use a pipeline with exactly one enabled elmo component,"
+            " or a weights file"
         )
     return elmos[0]
 
 
 def elmo_and_later(nlp: Language) -> list[str]:
-    """Return the names of a pipeline's elmo and of the components after it, in order.
+    """Return the names of the elmo component of a pipeline and of all components after it, in order.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -86,7 +87,9 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return what the vectors of a pipeline depend on: its language, digests of its weights and its config up to elmo.
+    """Return data that identify the vectors of a pipeline: its language, a digest of its weights, one of its config.
+
+    The digest of the config covers only the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -95,7 +98,7 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     config = nlp.config
     names = nlp.pipe_names[: nlp.pipe_names.index(name) + 1]
     components = {pipe: dict(config["components"][pipe]) for pipe in names}
-    # The digest of the weights identifies them; the path of their file does not.
+    # The digest of the weights identifies them. The path of their file may change.
     del components[name]["weights"]
     for option in _WITHOUT_EFFECT:
         del components[name][option]

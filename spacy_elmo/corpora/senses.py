@@ -1,4 +1,4 @@
-"""Readers of text that is annotated with WordNet senses."""
+"""Readers of text with annotated WordNet senses, and of WordNet's list of senses."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """An occurrence of a word, or of several words that are one entry of the lexicon, with its sense."""
+    """Annotated word of a sentence (or several words that are one entry of WordNet), with its senses."""
 
     start: int
+    """Index of the first annotated word in the sentence."""
     end: int
-    """Index of the word after its last word in the sentence; `start` is the index of its first."""
+    """Index of the last annotated word in the sentence, plus 1."""
     senses: tuple[str, ...]
-    """WordNet keys of the correct senses, at least one; training uses the first."""
+    """WordNet keys of the correct senses, at least one. Training uses only the first key."""
 
 
 class SenseSentence(NamedTuple):
-    """A sentence, and its words that have a sense."""
+    """A sentence, with the senses of its annotated words."""
 
     words: list[str]
     instances: list[SenseInstance]
 
 
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield the sentences of JSONL files, one for each record.
+    """Yield a sentence with annotated senses for each record of JSONL files.
 
-    A record has `tokens`, and in `sense` for each token a key of WordNet 3.0 (`bank%1:17:01::`) or null. A token of
-    several words ("primary election") is read as these words. If several senses are correct, `gold_all` lists them by
-    the number of the token: `{"7": [key, key]}`.
+    A record has two lists. `tokens` contains the tokens. `sense` contains a key of WordNet 3.0 (`bank%1:17:01::`) or
+    null for each token. A token that consists of several words ("primary election") is split into these words. If
+    several senses of a token are correct, the optional field `gold_all` maps the index of the token to all correct
+    keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a line is not such a record; the message names the file and the line.
+        ValueError: a line has no valid record; the message names the file and the line.
     """
     for file in files:
         yield from json_lines(file, _sentence, "strict")
@@ -79,25 +81,25 @@ def _sentence(record: Any) -> SenseSentence:
 def _checked_keys(keys: tuple[Any, ...]) -> tuple[str, ...]:
     for key in keys:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise ValueError(f"{key!r} is not a WordNet sense key; one looks like bank%1:17:01::")
+            raise ValueError(f"{key!r} is not a WordNet sense key, such as bank%1:17:01::")
     return keys
 
 
 def entry_of(key: str) -> str:
-    """Return the lexicon entry of a sense, lemma and part of speech: `bank%1` for `bank%1:17:01::`.
+    """Return the lexicon entry (lemma and part of speech) of a WordNet sense: `bank%1` for `bank%1:17:01::`.
 
-    The two kinds of adjectives that WordNet distinguishes count as one part of speech.
+    WordNet has two codes for adjectives. This function converts both to one part of speech.
     """
     entry = key.partition(":")[0]
     return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Return the first sense of every entry (see `entry_of`) in WordNet's file `index.sense`.
+    """Read WordNet's file `index.sense`, and return {entry (see `entry_of`): key of the first sense of the entry}.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not such a file.
+        ValueError: the file has another format.
     """
     first_senses = {}
     for number, line in lines(file, "strict"):

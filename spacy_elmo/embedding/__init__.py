@@ -1,1 +1,1 @@
-"""Vectors of a corpus on disk: computing, writing and reading them."""
+"""Computation of the vectors of a corpus, and files in which they are stored."""

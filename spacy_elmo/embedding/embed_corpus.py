@@ -1,4 +1,4 @@
-"""`spacy_elmo.embed`: from the text files of a corpus to the vectors on disk."""
+"""Implementation of `spacy_elmo.embed`, which writes the vectors of a corpus to disk."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Function that computes the contents of shard files, in any order."""
+"""Type of a function that computes the content of the file of each shard, and yields the shards in any order."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """Functions of a format in which the vectors are one file."""
+    """Functions to write and read a format that stores all vectors in one file."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -37,7 +37,7 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Yield the shards and the contents of their files, computed one after the other in this process."""
+    """Compute the shards in this process, one after the other, and yield each shard with the content of its file."""
     embedder = Embedder(nlp, options)
     for shard in shards:
         yield shard, embedder(shard)
@@ -56,31 +56,34 @@ def embed(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Write the vectors of a corpus to disk, in memory that does not grow with the corpus.
+    """Write the vectors of a corpus to disk. The amount of memory does not depend on the size of the corpus.
 
-    It does what `python -m spacy elmo embed` does. `open_vectors(out)` opens what it has written by default.
+    This function does the same as `python -m spacy elmo embed`. By default, `open_vectors(out)` opens the result.
 
-    With `format` "safetensors" `out` is a folder for `open_vectors`. With any other it is a file, for which such a
-    folder is written first, beside it (`OUT.parts`), and deleted when the file is complete: for a while both exist.
+    With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file. The vectors are first
+    written to a folder `OUT.parts`, which is deleted when the file is complete. So the disk must have space for both.
 
     Args:
-        nlp: a pipeline with an elmo; the components after elmo do not run.
-        text: file, directory or glob pattern. A line, a record, a Doc or a sentence of it is an item.
-        out: folder to write; with another `format` than "safetensors" a file.
-        layers: layers to keep: "all", their "average", or the "top" one.
+        nlp: a pipeline with an elmo component. The components after elmo do not run.
+        text: file, folder or glob pattern. An item of the corpus is a line, a JSON record, a Doc or a sentence,
+            depending on the type of file.
+        out: folder to write; with `format` "hdf5" or "parquet", file to write.
+        layers: layers to write: "all", their "average", or the "top" layer.
         dtype: number type of the vectors.
-        pooling: pooling to one vector per item, over its non-whitespace tokens; None: one vector per token.
+        pooling: write one vector per item, the "mean" or "max" over its tokens without whitespace; None: write one
+            vector per token.
         tokenized: texts are words separated by spaces.
         format: "safetensors" for `open_vectors`; "hdf5" in the layout of `allennlp elmo`; or "parquet".
-        resume: continue an interrupted call with the same arguments; the result equals that of an uninterrupted one.
-        force: replace existing vectors, which are deleted when the new ones are complete.
+        resume: continue an interrupted call with the same arguments. The result is the same as without interruption.
+        force: replace existing vectors. They are deleted when the new vectors are complete.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` exists, and neither `resume` nor `force` is set.
-        IsADirectoryError: `out` is a folder, and the format is one file.
+        IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: there is no text.
-        ValueError: existing vectors have other settings or text; a file or line cannot be read; there is no elmo.
+        ValueError: existing vectors were written with other settings or from other text; a file or line cannot be read;
+            or the pipeline has no elmo component.
     """
     shards = embed_shards(
         nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
@@ -102,14 +105,15 @@ def embed_shards(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus as `embed` does, step by step.
+    """Write the vectors of a corpus as `embed` does, and report each shard that has been written.
 
     Args:
-        options: the layers to keep, the number type, and pooling.
-        engine: function that computes the contents of shard files.
+        options: layers, number type and pooling of the vectors.
+        engine: function that computes the content of the file of each shard.
 
     Yields:
-        The entry of each shard in `Vectors.files`, when it is written. Shards of an earlier run are not repeated.
+        The entry in `Vectors.files` of each shard, when its file has been written. Shards that an earlier run has
+        written are left out.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -117,7 +121,7 @@ def embed_shards(
     out = Path(out)
     if resume and force:
         raise ValueError(
-            "resume (`--resume`) keeps the vectors in OUT and force (`--force`) replaces them; set one of them"
+            "resume (`--resume`) keeps the vectors in OUT, and force (`--force`) replaces them. Set only one of them"
         )
     file_format = _file_format(format)
     settings = {
@@ -127,13 +131,13 @@ def embed_shards(
         **fingerprint(nlp),
     }
     shards = read_shards(corpus_files(text), tokenized=tokenized)
-    # Mistakes in the arguments are detected before anything is written.
+    # Detect mistakes in the arguments before anything is written.
     first = next(shards, None)
     if first is None:
-        raise ValueError(f"The text of {text!r} is empty; there is nothing to embed")
+        raise ValueError(f"The text {text!r} is empty, so there is nothing to embed")
     if file_format is not None and out.is_dir():
         raise IsADirectoryError(
-            f"{out} is a folder; {format} is one file, choose another name for it"
+            f"{out} is a folder, but the format {format} writes a file. Choose another name"
         )
     if file_format is None and not out.exists():
         out.mkdir(parents=True)  # the lock is inside a folder
@@ -141,8 +145,10 @@ def embed_shards(
         folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
         if file_format is not None and out.exists() and not force:
             if not resume:
-                raise FileExistsError(f"{out} exists; to overwrite it, set force (`--force`)")
-            # Parts beside a file are those of the run that was to replace it.
+                raise FileExistsError(
+                    f"{out} already exists. To overwrite it, set force (`--force`)"
+                )
+            # If there are parts and a file, an interrupted run was replacing the file.
             if not folder.path.exists():
                 check_same_settings(out, file_format.read_settings(out), settings)
                 return
@@ -156,7 +162,7 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions of a format; None for a folder."""
+    """Return the functions for a format that is one file; None if the format is a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5
@@ -168,7 +174,9 @@ def _file_format(format: VectorFormat) -> _FileFormat | None:
             return _FileFormat(write_parquet, read_parquet_settings)
     except ImportError as error:
         extra = {"hdf5": "h5", "parquet": "parquet"}[format]
-        raise ValueError(f"{format} needs `pip install spacy-elmo[{extra}]` ({error})") from error
+        raise ValueError(
+            f"The format {format} needs another library: pip install spacy-elmo[{extra}] ({error})"
+        ) from error
     return None
 
 

@@ -1,4 +1,4 @@
-"""Computation of a shard's vectors by a pipeline with an elmo, and of the content of its file."""
+"""Computation of the vectors of a shard, and of the content of its file."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from .shard_file import encode_shard
 VectorDType: TypeAlias = Literal["float32", "float16"]
 Pooling: TypeAlias = Literal["mean", "max"]
 
-# Once the vocabulary has this many strings, those of each shard are removed again: it would grow with the text.
+# If the vocabulary has this many strings, remove the new strings of each shard. Otherwise, it would grow with the text.
 _MAX_STRINGS = 100_000
 
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options of the vectors: the layers to keep, the number type, and pooling."""
+    """Options of the vectors that `embed` writes: layers, number type and pooling."""
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Pooling to one vector per item, over its non-whitespace tokens; zeros if it has none. None: one per token."""
+    """Pooling of the vectors of an item to one vector; None: one vector per token. Whitespace tokens are left out. The
+    vector of an item without other tokens is zero."""
 
 
 class Embedder:
-    """Function from a shard to the content of its file.
+    """Callable that computes the content of the file of a shard.
 
-    The pipeline runs from its tokenizer to its elmo; the components after elmo do not run. Each shard is computed by
-    itself, in one order: its bytes depend on nothing but its items, the pipeline, and the machine with its number of
-    threads, which decide how float32 is rounded.
+    The components of the pipeline after elmo do not run. Each shard is computed independently of the other shards, in a
+    fixed order. So the bytes of a shard file depend only on the items, the pipeline, the machine and the number of
+    threads. Machines and numbers of threads can differ in how they round float32 numbers.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -52,8 +53,8 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of its file."""
-        # Not from the start: in a memory zone the tokenizer does not fill its cache, which makes it slow.
+        """Compute the vectors of a shard, and return the content of the shard file."""
+        # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
             docs = self._docs(shard.items)
@@ -72,7 +73,10 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return (..., n_tokens, width) for each Doc, from the model, because a Doc may store the average only."""
+        """Return the vectors of each Doc, (..., n_tokens, width).
+
+        The model of elmo computes them, because the Docs of a pipeline possibly store only the average.
+        """
         model = self._elmo.model
         if self._options.layers == "average":
             return [model.ops.to_numpy(average) for average in averages(model, docs)]
@@ -82,7 +86,7 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Pool (..., n_tokens, width) to (..., 1, width)."""
+        """Pool the vectors of the tokens of a Doc, (..., n_tokens, width), to one vector, (..., 1, width)."""
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

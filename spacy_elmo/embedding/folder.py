@@ -1,7 +1,7 @@
-"""The folder of vectors while `embed` writes it: resuming, replacing, finishing.
+"""Folder to which `embed` writes vectors, for a new run, a resumed run, or a run that replaces existing vectors.
 
-Vectors that replace others are written to a folder inside, `.new`. The others are deleted when the new ones are
-complete, and a run that is killed while they move into their place is finished by the next one.
+New vectors that replace existing vectors are written to the subfolder `.new`. When they are complete, they are moved to
+the folder, and the old vectors are deleted. If these steps are interrupted, the next run completes them.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ _SHARDS = "shard-*.safetensors"
 
 
 class VectorFolder:
-    """Folder of shard files that an `embed` run fills.
+    """Folder to which an `embed` run writes shard files.
 
-    Each file is written atomically, and each shard depends on its items alone. So a run that was killed at any moment
-    is resumed by computing the missing shards, and its files equal those of an uninterrupted run.
+    Each file is written atomically, and each shard depends only on its items. So a killed run can be resumed at any
+    point: only the missing shards are computed, and the result has the same files as an uninterrupted run.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """The folder that is filled: `path`, or `.new` inside it while there are vectors to replace."""
+        """Folder to write to: `path`, or its subfolder `.new` if there are vectors to replace."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
-        """Make the folder, and write the settings into it.
+        """Create the folder, and write the settings.
 
         Args:
-            resume: keep the vectors of the last run, if there are any.
-            force: replace them (these files, and nothing else).
+            resume: keep existing vectors.
+            force: replace existing vectors. Other files stay.
 
         Raises:
-            FileExistsError: there are vectors, and neither `resume` nor `force` is set; or other files.
-            ValueError: the vectors to keep have other settings; the message names each.
+            FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set; or the folder
+                contains other files.
+            ValueError: the existing vectors to keep have other settings (names each setting).
         """
         if self.path.exists() and not self.path.is_dir():
-            raise FileExistsError(f"{self.path} is a file; choose a folder that is new or empty")
+            raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
         new = self.path / _NEW
         if (new / INDEX).exists():
             self._install()
@@ -58,32 +59,32 @@ class VectorFolder:
         if _SETTINGS in present:
             if not (resume or force):
                 raise FileExistsError(
-                    f"{self.path} contains vectors already; to keep them and compute the rest, set resume"
-                    " (`--resume`); to replace them, force (`--force`)"
+                    f"{self.path} already contains vectors. To keep them and compute the rest, set resume (`--resume`)."
+                    " To replace them, set force (`--force`)"
                 )
             if force:
                 shutil.rmtree(new, ignore_errors=True)
             if new.exists() or (force and INDEX in present):
                 self._target = new
             elif force:
-                self._delete()  # incomplete, so there is nothing to keep until the new vectors are complete
+                self._delete()  # the old vectors are incomplete, so there is no reason to keep them
             before = self._target / _SETTINGS
             if before.exists():
                 check_same_settings(self._target, read_json_object(before), settings)
         elif present:
             raise FileExistsError(
-                f"{self.path} contains other files ({', '.join(sorted(present)[:3])}, ...); choose a folder that is new"
-                " or empty"
+                f"{self.path} contains other files ({', '.join(sorted(present)[:3])}, ...). Choose a new or empty"
+                " folder"
             )
         self._target.mkdir(parents=True, exist_ok=True)
         remove_partial(self._target)
         atomic_write(self._target / _SETTINGS, _json(settings))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """Yield the shards that have no file.
+        """Yield the shards that have no file yet.
 
         Raises:
-            ValueError: an existing file was made from other text.
+            ValueError: the file of a shard was computed from other text.
         """
         for shard in shards:
             self._count += 1
@@ -92,27 +93,27 @@ class VectorFolder:
                 yield shard
             elif ShardFile(path).metadata["digest"] != shard.digest:
                 raise ValueError(
-                    f"{path} was made from other text than {shard.source} contains now. Restore the text, or start"
+                    f"The text of {shard.source} has changed since {path} was computed. Restore the text, or start"
                     " again with force (`--force`)"
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
-        """Write a shard's file, and return its entry of the index."""
+        """Write the file of a shard, and return the entry of the shard for the index."""
         path = self._file(shard.number)
         atomic_write(path, content)
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
-        """Write the index, once `missing` is exhausted and each of its shards is written.
+        """Write the index. Call this after all shards of `missing` have been written.
 
         Raises:
-            ValueError: there are more shard files than shards, because the text has become shorter.
+            ValueError: there are more shard files than shards, because text was removed from the corpus.
         """
         files = sorted(self._target.glob(_SHARDS))
         if len(files) > self._count:
             raise ValueError(
-                f"{files[self._count]} was made from text that has been removed. Restore the text, or start again with"
-                " force (`--force`)"
+                f"The text of {files[self._count]} has been removed. Restore the text, or start again with force"
+                " (`--force`)"
             )
         path = self._target / INDEX
         index = {
@@ -125,11 +126,11 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder, which nobody else uses, in one step: what is left of it has no vectors."""
+        """Delete the folder. If the deletion is interrupted, no incomplete folder has the name of the folder."""
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Move the complete vectors in `.new` to their place. If this is interrupted, it can be repeated."""
+        """Move the complete vectors from `.new` to the folder. A call that was interrupted can be repeated."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -146,7 +147,7 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors. The settings are the last: until then they mark the files as vectors of this folder."""
+        """Delete the vectors, and finally the settings file, which marks the other files as vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)
@@ -156,10 +157,15 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that existing vectors have the settings of the run that is to resume them.
+    """Check that a resumed run has the same settings as the existing vectors.
+
+    Args:
+        path: path of the vectors, for the error message.
+        before: settings of the existing vectors.
+        now: settings of the resumed run.
 
     Raises:
-        ValueError: a setting differs; the message names each.
+        ValueError: settings differ (names each setting).
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"
@@ -168,7 +174,7 @@ def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str,
     ]
     if changed:
         raise ValueError(
-            f"{path} contains vectors with other settings; restore these settings, or write to another place:\n  "
+            f"{path} contains vectors with other settings. Use the same settings, or write to another path:\n  "
             + "\n  ".join(changed)
         )
 

@@ -1,4 +1,4 @@
-"""HDF5 files of vectors in the layout of `allennlp elmo` (AllenNLP up to 0.9)."""
+"""Writer of HDF5 files with vectors, in the layout of the command `allennlp elmo` (AllenNLP up to 0.9)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _SETTINGS = "spacy_elmo_settings"
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
-    """Write a file with a dataset per item, named by its number: "0", "1", ...
+    """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
 
-    A dataset is (layers, n_tokens, width), or (n_tokens, width) for the average or a single layer, as in AllenNLP.
-    `sentence_to_index`, (1,), is JSON that maps the tokens of an item, joined by spaces, to its number; of equal items
-    to that of the last one. Only this text is held in memory.
+    As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
+    layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of an item, joined by spaces, to
+    the name of its dataset. If several items are equal, the JSON contains the dataset name of the last one. Memory
+    holds only this JSON.
 
-    A blank line, which AllenNLP rejects, has a dataset without tokens.
+    The dataset of a blank line has no tokens. In contrast, AllenNLP rejects blank lines.
 
     Raises:
         OSError: the file cannot be written.
@@ -48,10 +49,12 @@ def read_hdf5_settings(path: Path) -> Mapping[str, Any]:
     """Return the settings of the vectors in a file that `write_hdf5` has written.
 
     Raises:
-        ValueError: it is not such a file, or damaged.
+        ValueError: the file has another format, or is damaged.
     """
     try:
         with h5py.File(path, "r") as file:
             return json.loads(file.attrs[_SETTINGS])
-    except Exception as error:  # the parsers raise many kinds for a damaged file
-        raise ValueError(f"{path} is not an HDF5 file of vectors, or damaged ({error})") from error
+    except Exception as error:  # a damaged file can raise an error of any class
+        raise ValueError(
+            f"{path} is not an HDF5 file of vectors, or is damaged ({error})"
+        ) from error

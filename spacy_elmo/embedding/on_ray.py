@@ -1,4 +1,4 @@
-"""Embedding on a Ray cluster, with an actor per core or per GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one actor per core or per GPU."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spacy.util import get_lang_class
 from ..corpora.items import Shard
 from .embedder import Embedder, EmbedOptions
 
-# Shards per actor, computed or queued: no actor is idle while this process writes a file.
+# Shards that an actor computes or has in its queue. With two, no actor is idle while this process writes a file.
 _SHARDS_PER_ACTOR = 2
-# A shard during which this many actors have died, one after the other, is given up.
+# Number of times that a shard is computed again after its actor has died.
 _RETRIES = 3
 
 
@@ -30,19 +30,20 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Yield the shards and the contents of their files, as they are ready.
+    """Compute shards on a Ray cluster, and yield each shard with the content of its file as soon as it is ready.
 
-    The cluster is the one that `RAY_ADDRESS` names or that this process has joined; without either, a cluster of the
-    cores of this machine is started. Actors receive the pipeline from this process and return the contents, so the
-    machines need no shared folder. A lost actor is started again, and its shards are computed again.
+    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS`. Otherwise, Ray starts a
+    cluster on the cores of this machine. Each actor receives the pipeline from this process, and sends the contents of
+    the files back, so the machines need no shared folder. If an actor dies, Ray starts it again, and computes its
+    shards again.
 
     Args:
-        gpu: use an actor per GPU instead of per core.
-        code: Python file that every actor imports; it must have this path on each machine.
+        gpu: use one actor per GPU instead of one per core.
+        code: Python file that every actor imports. It must have the same path on all machines.
 
     Raises:
-        ChildProcessError: several actors have died during one shard, or none could start.
-        ValueError: the cluster has no such resources; see `Embedder`.
+        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
+        ValueError: the cluster has no cores or GPUs; see also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -51,7 +52,9 @@ def embed_on_ray(
     resource = "GPU" if gpu else "CPU"
     n_actors = int(ray.cluster_resources().get(resource, 0))
     if not n_actors:
-        raise ValueError(f"The Ray cluster has no {resource}; it has {ray.cluster_resources()}")
+        raise ValueError(
+            f"The Ray cluster has no {resource}. Its resources are {ray.cluster_resources()}"
+        )
     actor: Any = ray.remote(_Actor).options(
         num_cpus=0 if gpu else 1,
         num_gpus=1 if gpu else 0,
@@ -80,7 +83,7 @@ def embed_on_ray(
 
 
 class _Actor:
-    """Process with its own copy of the pipeline, in one thread."""
+    """Ray actor, a process with one thread and its own copy of the pipeline."""
 
     def __init__(
         self, pipeline: tuple[bytes, bytes], options: EmbedOptions, gpu: bool, code: Path | None
@@ -92,14 +95,14 @@ class _Actor:
         if gpu:
             from spacy import require_gpu
 
-            require_gpu(0)  # the first visible GPU, which Ray has assigned to the actor
+            require_gpu(0)  # the first visible GPU is the one that Ray has assigned to the actor
         config, data = pipeline
         parsed = Config().from_bytes(config, interpolate=False)
         nlp = get_lang_class(parsed["nlp"]["lang"]).from_config(parsed).from_bytes(data)
         self._embedder = Embedder(nlp, options)
 
     def embed(self, shard: Shard) -> bytes:
-        """Compute the content of a shard's file."""
+        """Compute the content of the file of a shard."""
         return self._embedder(shard)
 
 
@@ -108,8 +111,8 @@ def _result(reference: Any, shard: Shard) -> bytes:
         return ray.get(reference)
     except RayActorError as error:
         raise ChildProcessError(
-            f"Shard {shard.number} (items from {shard.first} on, of {shard.source}): the actor died, and so did the"
-            f" actors of {_RETRIES} retries, possibly for lack of memory. Let Ray use fewer cores per machine ({error})"
+            f"Shard {shard.number} ({shard.source}, from item {shard.first} on) failed: its Ray actor died, also in"
+            f" {_RETRIES} retries. If memory was short, let Ray use fewer cores per machine. Ray reports: {error}"
         ) from error
     except RayTaskError as error:
         raise error.cause from error

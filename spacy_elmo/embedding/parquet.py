@@ -1,4 +1,4 @@
-"""Parquet files of vectors."""
+"""Writer of Parquet files with the vectors of a corpus."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ _SETTINGS = b"spacy_elmo_settings"
 
 
 def write_parquet(vectors: Vectors, path: Path) -> None:
-    """Write a file with a row per item and a row group per shard.
+    """Write vectors to a Parquet file with one row per item and one row group per shard.
 
-    The columns are `id`, int64, the number of the item; `tokens`, a list of strings; and `layer_0`, `layer_1`, ... or,
-    for the average or a single layer, `vectors`: a list with a vector for each token or, if pooled, one vector.
+    The columns are
+
+    - `id` (int64): the number of the item;
+    - `tokens`: a list of strings;
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a vector for
+      each token; with pooling, one vector.
     """
     writer = None
     try:
@@ -40,13 +44,13 @@ def read_parquet_settings(path: Path) -> Mapping[str, Any]:
     """Return the settings of the vectors in a file that `write_parquet` has written.
 
     Raises:
-        ValueError: it is not such a file, or damaged.
+        ValueError: the file has another format, or is damaged.
     """
     try:
         return json.loads((pq.read_schema(path).metadata or {})[_SETTINGS])
-    except Exception as error:  # the parsers raise many kinds for a damaged file
+    except Exception as error:  # a damaged file can raise an error of any class
         raise ValueError(
-            f"{path} is not a Parquet file of vectors, or damaged ({error})"
+            f"{path} is not a Parquet file of vectors, or is damaged ({error})"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The file of a shard: a safetensors file with a checksum, written at once and read lazily."""
+"""Safetensors file with a checksum, which stores the vectors of a shard and is read lazily."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the name of the file of a shard, which begins with its number in six digits or more."""
+    """Return the file name of a shard. It contains the number of the shard in at least six digits."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of a shard's file; equal arguments give equal bytes.
+    """Return the content of the file of a shard. Equal arguments give equal bytes.
 
-    The tensors are
+    The tensors of the file are
 
-    - `vectors` (..., rows, width), a row per token of all items; if pooled, (..., items, width). The leading axis, if
-      there is one, is that of the layers;
-    - `offsets` (items + 1,) int64: item i has the rows from `offsets[i]` to `offsets[i + 1]`;
-    - `token_bytes` (bytes,) uint8, the concatenated UTF-8 of the tokens of all rows;
-    - `token_offsets` (rows + 1,) int64: token j has the bytes from `token_offsets[j]` to `token_offsets[j + 1]`.
+    - `vectors` (..., rows, width), with a row for each token of all items; if pooled, (..., items, width). With all
+      layers, the first axis is the layer;
+    - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
+    - `token_bytes` (bytes,) uint8: the tokens of all rows in UTF-8, concatenated;
+    - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
 
     Args:
-        vectors: float16 or float32.
+        vectors: vectors of all items, concatenated, float16 or float32.
         tokens: the tokens of each item.
-        pooled: `vectors` has a row per item.
+        pooled: `vectors` has one row per item instead of one per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -60,7 +60,7 @@ def encode_shard(
         "digest": shard.digest,
     }
     metadata["checksum"] = _checksum(metadata, (tensors[name] for name in _TENSORS))
-    # A single entry, because safetensors writes several in a random order.
+    # Store one entry, because safetensors writes several entries in random order.
     return safetensors.numpy.save(tensors, {"shard": json.dumps(metadata)})
 
 
@@ -69,7 +69,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata, the shapes, the number types and the values of the tensors."""
+    """Return a digest of the metadata and of the tensors (their shapes, number types and values)."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -78,23 +78,23 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """File of a shard, mapped into memory: only the requested items are read.
+    """File of a shard, mapped into memory, of which only the requested items are read.
 
     Raises:
         OSError: the file does not exist.
-        ValueError: it is damaged.
+        ValueError: the file is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Not `safe_open`: it copies, and cannot slice an item without tokens at the end of a tensor.
+        # Do not use `safe_open`: it copies, and cannot slice an item without tokens at the end of a tensor.
         is_empty = not path.stat().st_size  # an empty file cannot be mapped
         self._bytes = np.asarray([] if is_empty else np.memmap(path, mode="r"), dtype=np.uint8)
         self.metadata: dict[str, Any] = self._checked(self._read_header)
         self._tensors = self._checked(self._map_tensors)
 
     def verify(self) -> None:
-        """Compare the content with the checksum, which reads the whole file.
+        """Compare the content with the checksum. This reads the whole file.
 
         Raises:
             ValueError: the file has changed since it was written.
@@ -105,7 +105,7 @@ class ShardFile:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Call a parser; of a damaged file it may raise any exception, for which there is one message."""
+        """Call a parser, and turn any exception into the error for a damaged file."""
         try:
             return parse()
         except Exception as error:
@@ -113,7 +113,7 @@ class ShardFile:
 
     def _damaged(self) -> ValueError:
         return ValueError(
-            f"{self.path} is damaged, or not a shard of vectors. Delete it and run `embed` again with resume"
+            f"{self.path} is damaged, or is not a shard of vectors. Delete it, and run `embed` again with resume"
             " (`--resume`)"
         )
 
@@ -146,21 +146,28 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a tensor of the file, read-only; see `encode_shard` for the names."""
+        """Return a tensor of the file, read-only. The names of the tensors are described in `encode_shard`."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return (..., n_tokens, width), the vectors of an item of the shard; if pooled, (..., width)."""
+        """Return the vectors of an item, (..., n_tokens, width); if pooled, (..., width).
+
+        Args:
+            item: number of the item in the shard, from 0.
+        """
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
         if self.metadata["pooled"]:
             return vectors[..., item, :]
         return vectors[..., offsets[item] : offsets[item + 1], :]
 
     def tokens(self, item: int) -> list[str]:
-        """Return the tokens of an item of the shard.
+        """Return the tokens of an item.
+
+        Args:
+            item: number of the item in the shard, from 0.
 
         Raises:
-            ValueError: the text is damaged.
+            ValueError: the bytes of the tokens are damaged.
         """
         start, end = self.tensor("offsets")[item : item + 2]
         borders = self.tensor("token_offsets")[start : end + 1].tolist()

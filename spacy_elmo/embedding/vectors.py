@@ -1,4 +1,4 @@
-"""Random access to the vectors on disk, item by item."""
+"""Random access to the vectors of the items of a corpus on disk."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""More items or rows than any disk holds: Python counts the items of a sequence up to 2**63."""
+"""Limit for the number of items and the number of rows. No disk holds so many, and Python supports up to 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
 def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
-    """Open the vectors that `python -m spacy elmo embed` has written to a folder.
+    """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        verify: compare each shard with its checksum when it is first used, which reads the shard as a whole.
+        verify: compare each shard with its checksum before its first use, which reads the whole shard.
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: it is not such a folder, or incomplete.
+        ValueError: the folder contains no vectors, or incomplete vectors.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"No folder {folder}")
+        raise FileNotFoundError(f"The folder {folder} does not exist")
     try:
         index = read_json_object(folder / INDEX)
     except FileNotFoundError as error:
         raise ValueError(
-            f"{folder} has no {INDEX}: it contains no vectors, or they are incomplete. If `embed` was interrupted, run"
-            " it again with resume (`--resume`)"
+            f"{folder} has no {INDEX}, so it contains no vectors, or they are incomplete. If `embed` was interrupted,"
+            " run it again with resume (`--resume`)"
         ) from error
     if index.get("format") != FORMAT:
-        raise ValueError(f"{folder / INDEX}: expected the format {FORMAT!r}")
+        raise ValueError(
+            f"{folder / INDEX}: expected the format {FORMAT!r}, but got {index.get('format')!r:.100}"
+        )
     _check_index(folder / INDEX, index)
     return Vectors(folder, index, verify=verify)
 
 
 class Vectors:
-    """Sequence of the items' vectors: arrays (layers, n_tokens, width).
+    """Sequence with the vectors of each item of a corpus, an array (layers, n_tokens, width).
 
-    With `layers` "average" or "top" an array is (n_tokens, width); if pooled, the axis of tokens is missing. The arrays
-    are mapped from the files and read-only: memory holds the items that are used, whatever the size of the corpus.
+    With `layers` "average" or "top", the arrays have no axis for layers. With pooling, they have no axis for tokens.
+    The arrays are read-only and mapped from the files, so memory holds only the items that are used.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -61,10 +63,10 @@ class Vectors:
         self._verify = verify
         self._verified: set[int] = set()
         self.settings: dict[str, Any] = dict(index["settings"])
-        """Settings of the `embed` run, and the fingerprint of the pipeline."""
+        """Settings of the `embed` run, with the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Entry of each shard: its `file`, the `source` of its text, the number of its `first` item, and the numbers of
-        its `items` and `rows`."""
+        """Entries of the shards: name of the `file`, `source` of the text, number of the `first` item, and number of
+        `items` and of `rows` in the file."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -79,22 +81,22 @@ class Vectors:
         return map(self.__getitem__, range(len(self)))
 
     def tokens(self, number: int) -> list[str]:
-        """Return the tokens of an item, one for each of its rows."""
+        """Return the tokens of the item with this number in the corpus."""
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open a shard, to read many items at once.
+        """Open the file of a shard, to read many items at once.
 
         Raises:
             OSError: the file does not exist.
-            ValueError: it is damaged, or not the shard of the index.
+            ValueError: the file is damaged, or does not belong to the index.
         """
         entry = self.files[number]
         shard = ShardFile(self.folder / entry["file"])
         if any(shard.metadata[name] != entry[name] for name in ("first", "items", "rows")):
             raise ValueError(
-                f"{shard.path} is not the shard of {self.folder / INDEX}; run `embed` again"
+                f"{shard.path} does not belong to {self.folder / INDEX}. Run `embed` again"
             )
         if self._verify and number not in self._verified:
             shard.verify()
@@ -102,17 +104,17 @@ class Vectors:
         return shard
 
     def _find(self, number: int) -> tuple[ShardFile, int]:
-        """Return the shard of an item, and the item's number in it."""
+        """Return the shard file that contains an item, and the number of the item in this shard."""
         index = operator.index(number)
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
-            raise IndexError(f"There is no item {number}; the number of items is {len(self)}")
+            raise IndexError(f"There is no item {number}: the vectors have {len(self)} items")
         shard = bisect.bisect_right(self._ends, index)
         return self._open(shard), index - self.files[shard]["first"]
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest of an index, and its entries.
+    """Check the digest and the entries of the index of a folder of vectors.
 
     Raises:
         ValueError: the index has changed since it was written, or an entry is missing or invalid.
@@ -120,14 +122,16 @@ def _check_index(path: Path, index: Mapping[str, Any]) -> None:
     try:
         check_digests(index, path)
     except ValueError as error:
-        raise ValueError(f"{error}: run `embed` again") from error
+        raise ValueError(f"{error}. Run `embed` again") from error
     shards = index.get("shards")
     if (
         not isinstance(shards, list)
         or not isinstance(index.get("settings"), dict)
         or index.keys() != {"format", "settings", "shards", "digests"}
     ):
-        raise ValueError(f"{path} is damaged: expected settings and a list of shards")
+        raise ValueError(
+            f"{path} is damaged: expected settings and a list of shards. Run `embed` again"
+        )
     first = 0
     for number, entry in enumerate(shards):
         if (
@@ -137,5 +141,7 @@ def _check_index(path: Path, index: Mapping[str, Any]) -> None:
             or entry["first"] != first
             or not all(0 <= entry[name] < _MOST_ROWS for name in ("items", "rows"))
         ):
-            raise ValueError(f"{path} is damaged: {entry!r:.200} is not the next shard")
+            raise ValueError(
+                f"{path} is damaged: {entry!r:.200} is not a valid entry for shard {number}. Run `embed` again"
+            )
         first += entry["items"]

@@ -1,1 +1,1 @@
-"""A page in the browser that shows a biLM at work: neighbors, maps, substitutes and surprise."""
+"""Web page that shows what a biLM computes: nearest neighbors, maps, substitutes and surprise of words."""

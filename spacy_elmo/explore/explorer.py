@@ -1,4 +1,4 @@
-"""Answers about sentences and their words, in JSON types."""
+"""Answers to the requests of the page `explore` about sentences and words, in JSON types."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _DIGITS = 3
 
 
 class Explorer:
-    """Answers from a pipeline, an index of a corpus and, if the weights have a head, their language model.
+    """Backend of the page `explore`, which answers requests about sentences and words.
 
     Args:
-        nlp: the pipeline of the index.
-        language_model: None: answers have no surprise and no substitutes.
+        nlp: the pipeline that has computed the word index.
+        index: the word index of a corpus.
+        language_model: language model of the weights; None: answers contain no surprise and no substitutes.
         name: name of the weights.
     """
 
@@ -57,12 +58,12 @@ class Explorer:
         self._language_model = language_model
         self._name = name
         self._disabled = elmo_and_later(nlp)[1:]
-        # A click asks about a sentence that has just been shown.
+        # Keep recent Docs: a click on a word asks about a sentence that the page already shows.
         self._doc = functools.lru_cache(_RECENT_DOCS)(self._process)
 
     @classmethod
     def load(cls, weights: str, index: str | Path) -> Explorer:
-        """Load weights, a file or a name, and the index of a corpus that was made with them.
+        """Load weights (by file or name), and the word index that was computed with these weights.
 
         Raises:
             OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
@@ -76,7 +77,7 @@ class Explorer:
         )
 
     def overview(self) -> Answer:
-        """Return what the page shows at its start: the weights, the size of the corpus, and what can be asked."""
+        """Return data that the page shows first: name of the weights, size of the corpus, and limits of the input."""
         return {
             "weights": self._name,
             "tokens": self._index.tokens,
@@ -87,23 +88,30 @@ class Explorer:
         }
 
     def answer_sentences(self, texts: Sequence[str]) -> Answer:
-        """Return the tokens of one or two sentences, with their surprise.
+        """Return the tokens of one or two sentences, and the surprise of each token in bits.
 
         Raises:
-            ValueError: there is no sentence, there are more than two, or one is too long.
+            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
     def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
-        """Return the uses in the corpus of a token of one of the sentences, with their neighbors and maps; words of
-        similar spelling; substitutes; and the token's cosines with all tokens of the sentences.
+        """Return what the page shows about a token in one of the sentences.
+
+        The answer contains the occurrences of the word in the corpus with their nearest neighbors and maps, words with
+        a similar spelling, substitutes, and the cosines of the token with all tokens of the sentences.
+
+        Args:
+            texts: one or two sentences.
+            sentence: index of the sentence in `texts`, from 0.
+            token: index of the token in the sentence, from 0.
 
         Raises:
-            ValueError: see `sentences`; there is no such token, or it is whitespace.
+            ValueError: there is no such token, or it is whitespace; see also `answer_sentences`.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
-            raise ValueError(f"There is no token {token} in sentence {sentence}")
+            raise ValueError(f"Sentence {sentence} has no token {token}")
         word = docs[sentence][token]
         if word.is_space:
             raise ValueError(f"Token {token} of sentence {sentence} is whitespace")
@@ -135,10 +143,10 @@ class Explorer:
         for text in texts:
             if len(text) > MAX_CHARACTERS:
                 raise ValueError(
-                    f"The sentence has {len(text):,} characters; at most {MAX_CHARACTERS:,} are possible"
+                    f"The sentence has {len(text):,} characters. The limit is {MAX_CHARACTERS:,}"
                 )
             if not text.strip():
-                raise ValueError("The sentence is empty: write a few words")
+                raise ValueError("The sentence is empty. Write a few words")
         return [self._doc(text) for text in texts]
 
     def _process(self, text: str) -> Doc:
@@ -186,5 +194,5 @@ class Explorer:
 
 
 def _bits(log_probability: float) -> float:
-    """Return the surprise of a log-probability in nats: the negative logarithm to base 2."""
+    """Convert a log-probability in nats to surprise in bits, the negative logarithm of the probability to base 2."""
     return round(float(-log_probability) / math.log(2), 2)

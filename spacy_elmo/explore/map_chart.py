@@ -1,4 +1,4 @@
-"""Chart of a word's uses, for a picture: near points are similar uses, colors are senses."""
+"""Chart of the occurrences of a word, for a PNG file. Near points are similar occurrences, and colors are senses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..analysis.figures import Spec
 _SIZE = 300
 _COLUMNS = 3
 _MARGIN = 1.1
-# Palette of Okabe and Ito (2008), which color-blind readers can distinguish; then a grey for the rarer senses.
+# Palette of Okabe and Ito (2008), which color-blind readers can distinguish. The last color, grey, is for rare senses.
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#555555")
 _NO_SENSE, _GREY = "no sense annotated", "#999999"
 
@@ -21,19 +21,20 @@ _NO_SENSE, _GREY = "no sense annotated", "#999999"
 def map_chart(
     view: dict[str, Any], queries: Sequence[Occurrence], *, title: str, source: str
 ) -> Spec:
-    """Return a chart with a panel for each layer of a view.
+    """Return a chart with a map of the occurrences of a word for each layer.
 
     Args:
-        view: the result of `word_view`; its points are colored if any has a sense.
-        queries: the queries of the view; drawn in black, with their numbers.
-        source: origin of the text and the vectors.
+        view: the result of `word_view`. If it contains annotated senses, the points are colored by sense.
+        queries: the queries of the view, which are drawn as black numbers.
+        title: title of the chart.
+        source: description of the text and the vectors.
     """
     return {
         "title": {
             "text": title,
             "subtitle": [
-                f"Each point is one of the {len(view['sentences']):,} uses. Axes: the first two principal components"
-                " of the vector directions, on one scale per panel.",
+                f"Each point is one of the {len(view['sentences']):,} uses of the word. The axes are the first two"
+                " principal components of the vectors' directions.",
                 *(f"Query {n}: {query.excerpt(12)}" for n, query in enumerate(queries, 1)),
                 f"Source: {source}",
             ],
@@ -83,7 +84,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
 
 
 def _axes(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return both axes, with one scale, so that distances are not distorted."""
+    """Return the definitions of both axes, with the same scale, so that distances are not distorted."""
     drawn = np.array([*layer["points"], *layer["queries"]])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0

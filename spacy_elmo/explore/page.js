@@ -1,11 +1,11 @@
 "use strict";
-// Text of others becomes text nodes only: nothing that is typed or read from the corpus is ever parsed as markup.
+// Text from the user or the corpus only becomes text nodes. It is never parsed as markup.
 
 const SIZE = 320;
 const MARGIN = 18;
 const EXCERPT = { left: 48, right: 64 };
-const SURPRISE = 18; // bits at which a word has the full colour
-const FULL = 50; // per cent
+const SURPRISE = 18; // bits of surprise for the full colour
+const FULL = 50; // strength of the full colour, in per cent
 const SVG = "http://www.w3.org/2000/svg";
 const EXAMPLES = [
   ["a river bank", "She sat on the bank of the river.", ""],
@@ -15,7 +15,7 @@ const EXAMPLES = [
 const SHADES = {
   before: "surprise, given the words before",
   after: "surprise, given the words after",
-  likeness: "likeness to the chosen word",
+  likeness: "similarity to the chosen word",
 };
 
 const byId = (id) => document.getElementById(id);
@@ -40,7 +40,7 @@ function drawn(tag, attributes, ...children) {
 const number = (value) => value.toLocaleString("en");
 const percent = (value) => (value < 0.01 ? "<1 %" : `${Math.round(100 * value)} %`);
 
-// The uses of a word: lists and maps, in the live page and in the static one.
+// Lists and maps of the uses of a word, for the live page and the static page.
 
 const letter = (query) => String.fromCharCode(65 + (query % 26));
 const label = (view, query, rank) => (view.queries.length > 1 ? letter(query) : "") + (rank + 1);
@@ -125,7 +125,7 @@ function map(view, layer) {
     "svg",
     {
       class: "map", viewBox: `0 0 ${SIZE} ${SIZE}`, tabindex: 0, role: "application",
-      "aria-label": `Map of ${layer.points.length} uses. The arrow keys go from use to use, the nearest first.`,
+      "aria-label": `Map of ${layer.points.length} uses. The arrow keys move from use to use, nearest first.`,
     },
     ...groups.filter((_, use) => !marks.has(use)),
     ...groups.filter((_, use) => marks.has(use)).reverse(),
@@ -135,7 +135,7 @@ function map(view, layer) {
   return svg;
 }
 
-// The arrow keys go through the uses in the order of their distance from the first query, or from the middle.
+// The arrow keys move through the uses in the order of their distance from the first query, or from the middle.
 function walk(svg, view, layer) {
   const [x, y] = layer.queries[0] || [0, 0];
   const distance = (use) => Math.hypot(layer.points[use][0] - x, layer.points[use][1] - y);
@@ -160,7 +160,7 @@ function legend(view, own) {
 }
 
 const axes = (layer) =>
-  `Near points are similar uses. The two axes hold ${percent(layer.shares[0] + layer.shares[1])} of the differences.`;
+  `Close points are similar uses. The two axes show ${percent(layer.shares[0] + layer.shares[1])} of the variance.`;
 
 function panel(title, ...children) {
   return element("section", { className: "panel" }, element("h3", {}, title), ...children);
@@ -211,7 +211,7 @@ async function ask(path, body) {
   return answer;
 }
 
-// Only the answer to the last question is shown; an error takes its place.
+// Show only the answer to the last question, or its error.
 async function answered(path, body, use) {
   const turn = ++state.asked;
   document.body.setAttribute("aria-busy", "true");
@@ -230,13 +230,13 @@ function submit() {
   const [first, second] = ["first", "second"].map((id) => byId(id).value.trim());
   const texts = second ? [first, second] : [first];
   if (!texts[0]) {
-    byId("problem").textContent = "The sentence is empty: write a few words.";
+    byId("problem").textContent = "The sentence is empty. Write a few words.";
     return;
   }
   const longest = Math.max(...texts.map((text) => text.length));
   if (longest > state.corpus.max_characters) {
     byId("problem").textContent =
-      `A sentence has ${number(longest)} characters; at most ${number(state.corpus.max_characters)} are possible.`;
+      `A sentence has ${number(longest)} characters. The limit is ${number(state.corpus.max_characters)}.`;
     return;
   }
   answered("sentences", { texts }, ({ sentences }) => {
@@ -297,7 +297,7 @@ function drawSentence(tokens, sentence) {
       {
         type: "button", className: token.unknown ? "word unknown" : "word", "aria-pressed": isChosen,
         tabIndex: place === (sentence === chosenSentence ? chosenToken : tokens.findIndex((one) => !one.blank)) ? 0 : -1,
-        title: token.unknown ? "Not in the vocabulary of the language model: its surprise is that of any rare word" : "",
+        title: token.unknown ? "This word is not in the vocabulary. Its surprise is that of any unknown word." : "",
       },
       element("span", {}, token.text),
       element("small", {}, caption),
@@ -334,8 +334,8 @@ function shade(token, sentence, place, isChosen) {
 
 function scale() {
   const ramp = element("i", { className: `ramp by-${state.shade}` });
-  if (state.shade === "likeness") return ["unlike", ramp, `alike: cosine of the vectors in layer ${layerNow()}, less what all words share`];
-  return ["expected", ramp, "surprising, in bits: each bit more halves the probability. Choose a word to see its uses."];
+  if (state.shade === "likeness") return ["different", ramp, `similar: cosine of the vectors in layer ${layerNow()}, without the mean of the corpus`];
+  return ["expected", ramp, "surprising, in bits: one more bit halves the probability. Choose a word to see its uses."];
 }
 
 function drawWord() {
@@ -343,11 +343,11 @@ function drawWord() {
   const layer = layerNow();
   byId("chosen").replaceChildren("The word ", element("bdi", {}, `“${answer.word}”`));
   const top = state.corpus.layers - 1;
-  byId("layer-name").textContent = layer === 0 ? "0: the letters alone" : `${layer} of ${top}`;
+  byId("layer-name").textContent = layer === 0 ? "0: only the letters" : `${layer} of ${top}`;
   byId("layer-hint").textContent =
     layer === 0
       ? "Layer 0 does not see the sentence. Every use of a word has the same vector here, so there is nothing to map."
-      : "Lower layers hold more of grammar, upper layers more of meaning.";
+      : "Lower layers represent more grammar, upper layers more meaning.";
   const view = answer.uses;
   const panels = [];
   if (layer === 0) panels.push(spellings(answer));
@@ -358,8 +358,8 @@ function drawWord() {
 }
 
 function uses(answer, view, layer) {
-  const sampled = view.sentences.length < answer.count ? `, ${number(view.sentences.length)} of them compared` : "";
-  const counted = `${number(answer.count)} ${answer.count === 1 ? "use" : "uses"} in the corpus${sampled}. The number is the cosine.`;
+  const sampled = view.sentences.length < answer.count ? `, of which ${number(view.sentences.length)} are compared` : "";
+  const counted = `${number(answer.count)} ${answer.count === 1 ? "use" : "uses"} in the corpus${sampled}. The numbers are cosines.`;
   return [
     panel("Nearest uses", element("p", { className: "quiet" }, counted), neighborList(view, layer, 0)),
     panel("Map of its uses", element("p", { className: "quiet" }, axes(layer)), map(view, layer), legend(view, "your sentence")),
@@ -367,7 +367,7 @@ function uses(answer, view, layer) {
 }
 
 function spellings(answer) {
-  const remark = "The cosine of the two vectors, and the number of uses in the corpus.";
+  const remark = "The numbers are the cosine of the two vectors, and how often the corpus uses the word.";
   return widePanel("Words of similar spelling", element("p", { className: "quiet" }, remark), spellingList(answer));
 }
 
@@ -384,7 +384,7 @@ function substitutes({ word, substitutes: lists }) {
     const rows = lists[context].map((one) => bar(one.probability, one.word, percent(one.probability)));
     return element("div", {}, element("h4", {}, title), element("ol", {}, ...rows));
   });
-  return widePanel("What the language model would write instead", element("div", { className: "columns" }, ...columns));
+  return widePanel("Words that the language model predicts here", element("div", { className: "columns" }, ...columns));
 }
 
 function bar(amount, word, remark) {
@@ -396,7 +396,7 @@ function bar(amount, word, remark) {
 async function live() {
   state.corpus = await ask("corpus");
   const { weights, tokens, sentences, layers, language_model } = state.corpus;
-  byId("about").textContent = `${weights}, beside a corpus of ${number(tokens)} words in ${number(sentences)} sentences`;
+  byId("about").textContent = `${weights}, with a corpus of ${number(tokens)} words in ${number(sentences)} sentences`;
   byId("layer").max = byId("layer").value = layers - 1;
   if (!language_model) state.shade = "likeness";
   byId("ask").addEventListener("submit", (event) => {

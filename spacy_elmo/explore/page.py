@@ -1,4 +1,4 @@
-"""The page: served by the explorer, or as one file with the uses of a word, which needs no server."""
+"""HTML of the page `explore`, either for the server, or as one static file with the occurrences of one word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 
 def live_files() -> dict[str, tuple[str, str]]:
-    """Return the files of the page that asks a server: its name there -> its content and its media type."""
+    """Return the files of the page that the server needs, as {name on the server: (content, media type)}."""
     page = _template().render(title="Explore", view=None)
     return {
         "": (page, "text/html"),
@@ -25,12 +25,12 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Write the uses of a word as one page, which makes no requests. The file is written atomically.
+    """Write a static page with maps of the occurrences of a word, atomically. The page makes no network requests.
 
     Args:
         view: the result of `word_view`.
         title: title of the page.
-        source: origin of the text and the vectors.
+        source: description of the text and the vectors.
 
     Raises:
         OSError: the disk is full, or the folder does not exist.
@@ -57,5 +57,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the digest by which a content security policy names a script or a style."""
+    """Return the digest of a script or a style sheet, for the content security policy of the page."""
     return base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")

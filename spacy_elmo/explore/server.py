@@ -1,4 +1,4 @@
-"""The local server of the page: JSON over HTTP, for this machine only."""
+"""Local web server of the page `explore`, with JSON over HTTP. Only this machine can reach it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .page import live_files
 
 HOST = "127.0.0.1"
 _HEADERS = {
-    # The browser runs nothing but the page's own script, and sends nothing elsewhere.
+    # The browser only runs the page's own script, and sends nothing to other servers.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -24,14 +24,15 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-# A character of JSON has at most 6 bytes for each of the two halves of a code point.
+# JSON needs at most 12 bytes for a character: 6 for each half of a surrogate pair.
 _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return the web application of an explorer.
+    """Return the web application that serves the page and the answers of an explorer.
 
-    Requests for another host are refused, so that no other page in the browser can reach it under a name of its own.
+    The application refuses requests with an unknown host name. Otherwise, a page of another website could send requests
+    to the application, by a host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -48,7 +49,10 @@ def make_app(explorer: Explorer) -> Flask:
 
 
 def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
-    """Return a server on 127.0.0.1 that computes one answer after the other; 0 is any free port.
+    """Return a web server on 127.0.0.1 that computes one answer at a time.
+
+    Args:
+        port: port of the server; 0: any free port.
 
     Raises:
         OSError: the port is in use.
@@ -57,11 +61,11 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
         listening = socket.create_server((HOST, port))
     except OSError as error:
         raise OSError(
-            f"Port {port} cannot be used ({error}); choose another one, or 0 for any free one"
+            f"Port {port} cannot be used ({error}). Choose another port (`--port`), or 0 for any free port"
         ) from error
-    # A question that waits for another one is no reason to warn.
+    # Do not warn if a question has to wait for another one.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    # One thread: answers take a core each. Slow clients do not hold it, because waitress buffers requests and answers.
+    # One thread suffices, because an answer uses a whole core. Slow clients do not block it: waitress buffers them.
     return create_server(
         make_app(explorer),
         sockets=[listening],
@@ -72,7 +76,7 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
 
 
 def _check_host() -> None:
-    _ = request.host  # raises a bad request for a host that is not trusted
+    _ = request.host  # raises "bad request" if the host is not trusted
 
 
 def _file_view(content: str, media_type: str) -> Callable[[], Response]:
@@ -83,7 +87,7 @@ def _json_view(
     explorer: Explorer, answer: Callable[[Explorer, dict[str, Any]], Answer]
 ) -> Callable[[], Answer | tuple[Answer, int]]:
     def view() -> Answer | tuple[Answer, int]:
-        # Other pages can send forms and plain text here unasked, but not this type.
+        # Other pages in the browser can send forms and plain text to this server, but not this type.
         if request.mimetype != "application/json":
             raise UnsupportedMediaType("Send application/json")
         try:
@@ -102,7 +106,7 @@ def _word(explorer: Explorer, body: Any) -> Answer:
     texts = _texts(body)
     numbers = [body.get("sentence"), body.get("token")]
     if any(type(number) is not int for number in numbers):
-        raise ValueError(f"Expected the numbers of a sentence and of a token, but got {numbers}")
+        raise ValueError(f"Expected numbers in `sentence` and `token`, but got {numbers}")
     return explorer.answer_word(texts, *numbers)
 
 

@@ -1,4 +1,4 @@
-"""The uses of a word as the page draws them: a list of sentences, and a map with marked neighbors for each layer."""
+"""Conversion of the occurrences of a word to data for the page: sentences, and a map with neighbors for each layer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..analysis.contexts.occurrences import Occurrence, Occurrences
 
 _DIGITS = 3
 _CONTEXT = 160
-"""Characters of a sentence on each side of the word; the page has room for about that many."""
+"""Number of characters of a sentence to show on each side of the word. This number fits on the page."""
 _COLORS = 7
-"""Senses with a color. The rarer ones share one."""
+"""Number of senses that have their own color. Rarer senses share one color."""
 
 
 def word_view(
@@ -25,11 +25,15 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return the occurrences of a word, with a map and the neighbors of each query in each view, in JSON types.
+    """Return the occurrences of a word, and for each view a map and the neighbors of each query, in JSON types.
+
+    A view is a layer, or the average of the layers.
 
     Args:
-        neighbors: the result of `nearest`.
-        planes: the result of `project`, or some of them.
+        corpus: the occurrences of the word.
+        queries: occurrences to compare with the corpus.
+        neighbors: the nearest occurrences for each query, from `nearest`.
+        planes: the maps of the views to include, from `project`.
     """
     number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]
@@ -67,7 +71,7 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return the names of the senses in the legend, most frequent first, and the index there of each occurrence's."""
+    """Return the senses for the legend, most frequent first, and for each occurrence the index of its sense."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None

@@ -1,1 +1,1 @@
-"""The biLM in spaCy: the `elmo` component, model layers that use its vectors, and extensions of Doc, Span and Token."""
+"""The biLM in spaCy: the `elmo` component, the thinc layers that use its vectors, and extension attributes."""

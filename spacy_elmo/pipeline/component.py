@@ -30,22 +30,23 @@ _forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
-    """Return True if a component's model has a `tok2vec` block in the config, with nothing of this package in it."""
+    """Return True if the config of a component has a `tok2vec` block that uses no layer of this package."""
     model = nlp.get_pipe_config(name).get("model")
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
 
 class Elmo(TrainablePipe):
-    """The component: it stores the layers of a biLM on Docs, and trains the biLM with the gradients of its listeners.
+    """The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners.
 
-    Its `source` has the layers and does all of this; the component is what spaCy expects around it.
+    Its `source` (`LayerSource`) computes the layers and trains the biLM. This class adds the methods that spaCy expects
+    of a component.
 
     Args:
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
         name: name of the component in the pipeline.
-        options: the options of the config, an `ElmoOptions` (`factory_options.py`).
-        pipeline: the pipeline, if it is known.
+        options: the options of the component in the config (`factory_options.py`).
+        pipeline: the pipeline of the component; None if it is not known.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Elmo(TrainablePipe):
 
     @property
     def frozen(self) -> bool:
-        """True if the present step leaves the biLM unchanged."""
+        """True if the current training step does not change the biLM."""
         return self.source.frozen
 
     # Prediction
@@ -91,7 +92,7 @@ class Elmo(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Read the weights file, again if it has been read before; without one, draw random weights.
+        """Read the weights file, even if it was read before. Draw random weights if the config names no weights.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded.
@@ -104,10 +105,10 @@ class Elmo(TrainablePipe):
         if others := [name for name in nlp.pipe_names if _could_listen(nlp, name)]:
             self._warn_once(
                 "no listener",
-                f"No component listens to {self.name!r}, so its vectors change nothing in {' and '.join(others)}. In"
-                f" the config, [components.{others[0]}.model.tok2vec] must be a spacy-elmo.ElmoListener.v1, alone or"
-                f" inside spacy-elmo.ElmoEnhanced.v1; `python -m spacy elmo init-config --pipeline {','.join(others)}`"
-                " writes such a config",
+                f"No component listens to {self.name!r}, so {' and '.join(others)} will not use its vectors. In the"
+                f" config, set [components.{others[0]}.model.tok2vec] to spacy-elmo.ElmoListener.v1, or to"
+                f" spacy-elmo.ElmoEnhanced.v1 with a listener in it. `python -m spacy elmo init-config --pipeline"
+                f" {','.join(others)}` writes such a config",
             )
 
     def update(
@@ -118,12 +119,12 @@ class Elmo(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Pass the Docs of a batch to the listeners. Nothing is computed before one of them requires the layers.
+        """Begin a training step with a batch of Docs. Their layers are computed when the first listener asks for them.
 
-        The backward pass runs at the next `update` or in `finish_update`, after all gradients were added. So
-        `nlp.update(examples, sgd=sgd)`, which calls `finish_update` before the listeners run, trains the biLM one
-        batch late; `spacy train`, and loops with `sgd=False` that call `finish_update` themselves, do not.
-        `drop` has no effect: a biLM is fine-tuned without dropout.
+        The backward pass runs at the next `update` or in `finish_update`, after all listeners have added their
+        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so it trains the biLM
+        one batch late. There is no delay in `spacy train`, or in loops that pass `sgd=False` and call `finish_update`
+        themselves. `drop` has no effect, because a biLM is fine-tuned without dropout.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -136,7 +137,7 @@ class Elmo(TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and let the optimizer take a step. A batch that no listener has used yet is kept."""
+        """Run the backward pass and let the optimizer take a step. Keep a batch that no listener has used yet."""
         self._add_loss(self.source.backward())
         self.model.finish_update(sgd)
 
@@ -144,11 +145,11 @@ class Elmo(TrainablePipe):
         if loss:
             self._losses[self.name] = self._losses.get(self.name, 0.0) + loss
 
-    # Listeners, in the form that spaCy's pipeline expects (its protocol `ListenedToComponent`)
+    # Listeners: the methods of spaCy's protocol `ListenedToComponent`
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """The listeners by the name of their component. spaCy empties it before it links a pipeline."""
+        """Mapping from the names of components to their listeners. spaCy empties it before it links a pipeline."""
         return self._listener_map
 
     @listener_map.setter
@@ -159,15 +160,18 @@ class Elmo(TrainablePipe):
         self._resolve_config()
 
     def _resolve_config(self) -> None:
-        """Complete the config, and copy the options from it for `replace_listeners`. spaCy adds the config to the
-        pipeline before it first links the component, but after the component is made."""
+        """Write the name of the weights into the component's config, and copy its options for `replace_listeners`.
+
+        This cannot be done in `__init__`: spaCy adds the config to the pipeline after it makes the component, and
+        before it first links the component.
+        """
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
         nlp = self.source.pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
             if config.get("weights") == AUTO:
-                # A saved config names what it was trained with, whatever is installed where it is loaded.
+                # A saved config names the weights of the training, because "auto" may mean others on another machine.
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
                 credit_and_check_language(nlp, self._options.weights)
@@ -185,16 +189,16 @@ class Elmo(TrainablePipe):
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener to this component, and note for `replace_listeners` if it listens to "*".
+        """Link a listener to this component. If its `upstream` is "*", record this for `replace_listeners`.
 
         Raises:
-            ValueError: this component stores no layers for it to mix.
+            ValueError: this component stores averages, so there are no layers to mix.
         """
         if self._options.store == "average":
             raise ValueError(
-                f'{component_name!r} listens to {self.name!r}, which has store = "average" and so stores no layers'
-                ' for it to mix. Set store = "layers"; to free their memory, put a doc_cleaner after the last'
-                ' component with a listener: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
+                f'{component_name!r} listens to {self.name!r}, but {self.name!r} has store = "average", so it stores'
+                ' no layers to mix. Set store = "layers". To free the memory of the layers, add a doc_cleaner after'
+                ' the last listener: nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})'
             )
         listeners = self.listener_map.get(component_name, [])
         if not any(listener is known for known in listeners):
@@ -222,8 +226,9 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        spaCy calls this in the order of the pipeline, so another elmo that was passed before is nearer to the component
-        and gets a listener to "*". spaCy skips a disabled elmo, which keeps its listeners.
+        A listener to "*" belongs to the nearest `elmo` component before it. spaCy passes all later components in
+        pipeline order. So if spaCy has already passed another `elmo` component, that one is nearer to `component`.
+        spaCy does not call this method of a disabled component, which keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -237,9 +242,9 @@ class Elmo(TrainablePipe):
                 if linked_to is self:
                     self._warn_once(
                         f"{name} {self.name} {component.name}",
-                        f"{component.name!r} listens to {name!r}, which is called {self.name!r} now, so"
-                        f" {self.name!r} no longer learns from it, and the saved pipeline will not work. Name the"
-                        f" component {name!r} again: nlp.rename_pipe({self.name!r}, {name!r})",
+                        f"{component.name!r} listens to {name!r}, which is called {self.name!r} now. So {self.name!r}"
+                        f" gets no gradient from {component.name!r}, and the saved pipeline will not work. Rename the"
+                        f" component back: nlp.rename_pipe({self.name!r}, {name!r})",
                     )
                 continue
             if name == "*" and _is_kept_by(linked_to, node):
@@ -247,18 +252,18 @@ class Elmo(TrainablePipe):
             if name == "*" and self._nearer:
                 self._warn_once(
                     f"* {component.name}",
-                    f'{component.name!r} listens to any elmo (upstream = "*"), and there are several:'
-                    f" {self.name!r} and {self._nearer[-1]!r}. It gets the nearest, {self._nearer[-1]!r};"
-                    " name the one you mean",
+                    f'{component.name!r} listens to any elmo (upstream = "*"), but there are several:'
+                    f" {self.name!r} and {self._nearer[-1]!r}. It gets the nearest, {self._nearer[-1]!r}."
+                    " To choose one, set upstream to its name",
                 )
             else:
                 self.add_listener(node, component.name)
                 state_of(node).docs_are_copies = isinstance(component, EntityLinker)
 
     def _relink_listeners(self) -> None:
-        """Link the listeners again after this component was copied or unpickled together with them.
+        """Link the listeners again after this component and its listeners were copied or unpickled together.
 
-        A shallow copy shares the listeners with the original, to which they stay linked.
+        A shallow copy shares its listeners with the original component, and the listeners stay linked to the original.
         """
         for listener in self.listeners:
             state = state_of(listener)
@@ -274,7 +279,7 @@ class Elmo(TrainablePipe):
 
 
 def _is_kept_by(component: Any, listener: Model) -> bool:
-    """Return True if a listener is linked to a disabled component, which was not removed from the pipeline."""
+    """Return True if a listener is linked to an `elmo` component that is disabled, but still in the pipeline."""
     return (
         isinstance(component, Elmo)
         and component.source.is_disabled()
@@ -283,10 +288,10 @@ def _is_kept_by(component: Any, listener: Model) -> bool:
 
 
 def _guard_forks() -> None:
-    """Restrict torch to one thread in processes that are forked from now on. The first component that is made does so.
+    """Restrict torch to one thread in processes that are forked from now on.
 
-    A fork copies the memory of torch's thread pool but not its threads, so the first parallel operation in the child
-    would wait for them forever.
+    A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the child would
+    wait for these threads forever.
     """
     global _forks_are_guarded
     if not _forks_are_guarded and hasattr(os, "register_at_fork"):

@@ -9,9 +9,10 @@ from thinc.model import deserialize_attr, serialize_attr
 
 
 class ConfigOnly:
-    """Base class of values in a model's `attrs` that come from the config or from the pipeline.
+    """Base class of values in the `attrs` of a thinc model that come from the config or from the pipeline.
 
-    They are saved as empty bytes, and loading keeps the present value, so that no saved value overrides the config.
+    These values are saved as empty bytes, and loading a model does not change them. So no saved value overrides the
+    config.
     """
 
 

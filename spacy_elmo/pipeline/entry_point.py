@@ -1,5 +1,7 @@
-"""The entry point of spaCy: the `elmo` factory, registered before any component is made. Its options are the fields of
-`ElmoOptions`, in `factory_options.py`."""
+"""The factory of the `elmo` component, which spaCy loads through an entry point.
+
+Its options are the fields of `ElmoOptions` in `factory_options.py`.
+"""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -35,18 +37,18 @@ def make_elmo(
     model: Model[list[Doc], list[Floats3d]],
     options: ElmoOptions,
 ) -> "Elmo":
-    """Make the component. It reads no weights: they are loaded at their first use.
+    """Create the `elmo` component. Its weights are loaded later, at their first use.
 
     Args:
         nlp: the pipeline.
-        name: name of the component in it.
+        name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
         options: every field is an option of the config.
 
     Raises:
         ValueError: an option is impossible, or `weights = "auto"` and no biLM of the language is installed.
     """
-    # Not at the top, because spaCy imports this module whenever it starts.
+    # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo
     from .encode.encoder import configure
     from .pipeline_ref import PipelineRef

@@ -1,12 +1,12 @@
-"""The options of `elmo`, each in one place: its name, type, default and reason.
+"""The options of the `elmo` component, with the name, type, default and meaning of each option.
 
-`BiLMOptions` has those of every biLM, inside a consumer (`ElmoTok2Vec`) as well; they take effect in `encode/shim.py`
-(weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type). `ElmoOptions` adds those
-of the component alone, which take effect in `layer_source.py`. How a listener mixes layers is in
-`listen/scalar_mix.py`.
+`BiLMOptions` are the options of every biLM, in the component or inside a consumer (`ElmoTok2Vec`). They are used in
+`encode/shim.py` (weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type).
+`ElmoOptions` adds the options that only the component has; they are used in `layer_source.py`. The options of a scalar
+mix are in `listen/scalar_mix.py`.
 
-If no vector depends on a new option, `corpora.pipelines.fingerprint` must remove it, so that vectors and indexes that
-were written before it still match their pipeline. CONTRIBUTING.md lists the other places that an option needs.
+If no vector depends on a new option, let `corpora.pipelines.fingerprint` ignore it. Otherwise existing files of vectors
+and indexes no longer match their pipeline. CONTRIBUTING.md lists the other files that a new option changes.
 
 spaCy imports this module whenever it starts, so it imports nothing that takes time.
 """
@@ -30,53 +30,55 @@ StoredDType: TypeAlias = Literal["float32", "float16"]
 Start: TypeAlias = Literal["zero", "warm"]
 Store: TypeAlias = Literal["layers", "average"]
 SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
-"""Docs -> the spans of each; the form of the span getters of spacy-transformers, which can be used unchanged."""
+"""Function from Docs to the spans of each Doc. Span getters of spacy-transformers have this type and can be used."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class BiLMOptions(ConfigOnly):
-    """Options of a biLM, in a component of its own or inside a consumer. They are not saved with the model, because
-    the config contains them, and an old value would override it.
+    """Options of a biLM, in the `elmo` component or inside a consumer. They are not saved with the model, because a
+    saved value would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
     """
 
     weights: str | None = AUTO
-    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default of the pipeline's language,
-    whose name is then written into the pipeline's config. null: random weights, which `nlp.initialize` draws."""
+    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM of the pipeline's
+    language, whose name is written into the pipeline's config. null: random weights, which `nlp.initialize` draws."""
     frozen: bool = True
-    """Leave the biLM unchanged. The default, because the mix of the layers learns most of what a task needs, and the
-    layers of training Docs are then computed once, in the first epoch."""
+    """Whether training leaves the biLM unchanged. This is the default: the scalar mix of the layers learns most of what
+    a task needs, and the layers of training Docs are computed only once, in the first epoch."""
     trainable: Trainable = "all"
-    """Parameters that are trained if not frozen: "all", "lstm" (without the token encoder) or "top" (the last LSTM
-    layer)."""
+    """Parameters that are trained if the biLM is not frozen: "all", "lstm" (without the token encoder) or "top" (the
+    last LSTM layer)."""
     unfreeze_at: int = 0
-    """The first step of the optimizer, counted from 0, that trains the biLM. Steps before it cost what a frozen one
-    costs. Every training run counts from 0, also one that continues from a saved pipeline."""
+    """The first step of the optimizer, counted from 0, that trains the biLM. Earlier steps are as fast as with a frozen
+    biLM. Every training run counts from 0, even if it starts from a saved pipeline."""
     learn_rate_factor: float | list[float] = 1.0
-    """Factor of the optimizer's learn rate for the biLM, if it is trained: one number, or one for each layer, from the
-    token encoder to the last LSTM layer. The default trains it at the rate of all components. Pretrained weights often
-    need less, and lower layers less than higher ones: [0.04, 0.15, 0.4] divides it by 2.6 from layer to layer, as
-    Howard and Ruder (2018) do."""
+    """Factor of the optimizer's learning rate for a biLM that is trained: one number, or one number for each layer,
+    from the token encoder to the last LSTM layer. By default the biLM has the same rate as all components. Pretrained
+    weights often need a lower rate, and lower layers a lower one than higher layers: [0.04, 0.15, 0.4] divides the rate
+    by 2.6 from layer to layer, as Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
-    """Largest number of words that the biLM processes at once, a bound on memory. No vector depends on it: a longer
-    span is processed in chunks. While the biLM is being trained, it processes all words of a batch at once."""
+    """Largest number of words that the biLM processes at once, which bounds its memory. Vectors do not depend on this
+    number: longer spans are processed in chunks. While the biLM is being trained, it processes all words of a batch at
+    once."""
     get_spans: SpanGetter | None = None
-    """Spans of a Doc that are processed as sequences; null: sentences, by a rule that uses no annotation, so that
-    training and prediction process the same sequences."""
+    """Function that returns the spans of each Doc, which the biLM processes as separate sequences. null: sentences by a
+    rule that uses no annotation, so training and prediction process the same sequences."""
     dtype: StoredDType = "float32"
-    """Number type of the layers; "float16" takes half the memory. Listeners use the rounded values, in training as
-    well, and compute in float32. `_.elmo` is always float32."""
+    """Number type of the stored layers; "float16" needs half the memory. Listeners use the rounded values, in training
+    too, and compute in float32. `_.elmo` is always float32."""
     start: Start = "zero"
-    """State at the start of every sequence: "zero", as `pretrain` trains; or "warm", a mean state that `spacy elmo
-    convert --warm` has stored in the weights file, for a biLM that was trained with its state carried on."""
+    """LSTM state at the start of every sequence: "zero", as in `pretrain`, or "warm", a mean state that `spacy elmo
+    convert --warm` has stored in the weights file. "warm" suits a biLM whose training kept the state between
+    batches."""
     precision: Precision = "float32"
-    """Number type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
-    also "int8", on a GPU "float16". A frozen biLM uses it in training too. docs/speed.md lists the cost of each; the
-    prepacked weights need memory beside the weights."""
+    """Number type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU also
+    "int8", on a GPU also "float16". A frozen biLM uses this type in training too. docs/speed.md compares them. The
+    prepacked weights need memory in addition to the weights."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -93,8 +95,8 @@ class BiLMOptions(ConfigOnly):
             problems.append(f"unfreeze_at = {self.unfreeze_at}: it must be a step, 0 or more")
         if self.frozen and self.unfreeze_at > 0:
             problems.append(
-                f"frozen = true and unfreeze_at = {self.unfreeze_at}: a biLM that is to be trained from a step on is"
-                " not frozen. Set frozen = false, or unfreeze_at = 0"
+                f"frozen = true and unfreeze_at = {self.unfreeze_at}: a frozen biLM is never trained. Set frozen ="
+                " false to train it from that step on, or unfreeze_at = 0"
             )
         if problems:
             raise ValueError("Impossible options of elmo: " + "; ".join(problems))
@@ -102,25 +104,25 @@ class BiLMOptions(ConfigOnly):
 
 @dataclass(frozen=True)
 class ElmoOptions(BiLMOptions):
-    """Options of the `elmo` component: those of its biLM, and what is kept of the layers."""
+    """Options of the `elmo` component: the options of its biLM, and options for the storage of layers."""
 
     store: Store = "layers"
-    """Vectors that are stored on Docs: "layers"; or "average", which is `_.elmo` alone, and no component can listen to
-    it."""
+    """Vectors that are stored on Docs: "layers", or "average", which stores only `_.elmo`. With "average", no component
+    can listen to this component."""
     cache_mb: float = 1000
-    """Megabytes for the layers of training Docs, which a frozen biLM then computes in the first epoch only. What
-    space is left is for the Docs of the dev part, which it then computes in the first two evaluations only."""
+    """Megabytes for a cache of the layers of training Docs, which a frozen biLM then computes only in the first epoch.
+    Free space is for the layers of dev Docs, which it then computes only in the first two evaluations."""
     cache_dir: str | None = None
-    """Folder that stores these layers too, beyond what memory can hold, and for other runs with the same weights. It
-    grows with every new Doc and is never emptied; several processes may share it."""
+    """Folder that also stores the layers of the cache, for Docs that do not fit into `cache_mb` and for other runs with
+    the same weights. The folder grows with every new Doc and is never emptied. Several processes can share it."""
     hooks: bool = False
-    """Derive `doc.vector`, `span.similarity(...)` and the like from the ELMo vectors; see `set_hooks`."""
+    """Whether `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors; see `set_hooks`."""
     set_extra_annotations: Callable[[list[Doc], list[Floats3d]], None] | None = None
-    """Function that is called with Docs and their layers, a list of each, after the layers are stored."""
+    """Function that is called with a list of Docs and a list of their layers, after the layers are stored."""
 
 
 def default_options(options: type) -> dict[str, Any]:
-    """Return the defaults of an options class by name, as a block of a config."""
+    """Return the default of each option of an options class, as a block of a config."""
     return {field.name: field.default for field in dataclasses.fields(options)}
 
 
@@ -128,7 +130,7 @@ def flatten_options(function: _Function) -> _Function:
     """Replace each parameter that is an options dataclass by one keyword for each of its fields.
 
     spaCy and confection read a function's signature to validate and complete a config. The new signature has the type
-    and default of each field, so that no registered function repeats them.
+    and default of each field, so registered functions need not repeat them.
     """
     parameters: list[inspect.Parameter] = []
     classes: dict[str, type] = {}

@@ -1,4 +1,4 @@
-"""The layers of Docs, wherever they are: in the batch of an update, on the Docs, in the cache, or still to compute."""
+"""The source of the layers of Docs: the training batch, the Docs, the cache or the biLM, which computes them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
-"""Docs -> their layers, or None for those that it does not have."""
+"""Function from Docs to the layers of each Doc, or None for a Doc whose layers it does not have."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
-_NO_VERSION = ""  # of no weights, so that only layers that a user has set pass
+# No weights have this version, so it excludes all layers except those that a user has set.
+_NO_VERSION = ""
 
 
 class ComputedLayers(list[Any]):
@@ -37,15 +38,15 @@ class ComputedLayers(list[Any]):
 
 
 class LayerSource(ConfigOnly):
-    """The one source of the layers of a biLM, and the way of their gradient back to it.
+    """The source of the layers of a biLM, which also returns their gradient to the biLM.
 
-    An elmo component shares one with its listeners; an `ElmoTok2Vec` has its own. A copy or a pickle has neither a
-    batch nor cached layers. Several threads may read while one trains.
+    An `elmo` component shares its source with its listeners; an `ElmoTok2Vec` has its own source. A copied or unpickled
+    source has no batch and no cached layers. Several threads can read layers while one thread trains.
 
     Args:
         model: a `BiLM_v1`.
-        options: those that `ElmoOptions` adds take effect here.
-        name: name of the component, under which its layers are stored on Docs; None (`ElmoTok2Vec`): none are stored.
+        options: the options. The source itself uses the options that `ElmoOptions` adds to `BiLMOptions`.
+        name: name of the component, under which its layers are stored on Docs; None (`ElmoTok2Vec`): store no layers.
         pipeline: the pipeline of the component, if it is known.
     """
 
@@ -66,57 +67,58 @@ class LayerSource(ConfigOnly):
         self._warned = False
 
     def __getstate__(self) -> dict[str, Any]:
-        model = None if self.name is None else self.model  # the layer that has it sets it
+        model = None if self.name is None else self.model  # an `ElmoTok2Vec` sets it again
         return {**self.__dict__, "model": model, "_batch": None, "_zeros": _NO_ZEROS}
 
     @property
     def frozen(self) -> bool:
-        """True if the present step leaves the biLM unchanged."""
+        """True if the current training step does not change the biLM."""
         return shim_of(self.model).trainable is None
 
     # Initialization
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return zeros in the shape of the layers, as `read` does for these Docs until other Docs are read, training
-        begins, or spaCy links the pipeline, which it does at the end of `initialize`. Nobody links an `ElmoTok2Vec`, so
-        its `read` also ends them at another list of the same Docs.
+        """Return zeros in the shape of the layers. During `initialize`, `read` also returns zeros for these Docs.
 
-        There, the surrounding thinc layers predict on a sample to infer the shape of their input. Real layers cannot
-        always be computed: no component has run on the Docs, so they have no sentences for `get_spans`.
+        In `initialize`, the surrounding thinc layers predict on a sample to infer the shape of their input. Real layers
+        cannot always be computed: no component has set sentences for `get_spans` on the Docs yet.
+
+        `initialize` is over when other Docs are read, when training begins, or when spaCy links the pipeline. spaCy
+        does not link an `ElmoTok2Vec`, so for its source a new list of the same Docs also counts as other Docs.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
-        self._zeros = docs, zeros
+        self._batch, self._zeros = None, (docs, zeros)
         return zeros
 
     def link(self, name: str) -> None:
-        """Take the name of the component, whenever spaCy links the pipeline."""
+        """Set the name of the component. This method is called whenever spaCy links the pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
 
     # Prediction
 
-    def compute(self, docs: Sequence[Doc]) -> ComputedLayers:
-        """Return the layers of each Doc, (layers, n_tokens, width), whatever is stored on it; with `store = "average"`
-        their average, (n_tokens, width). The arrays are the caller's.
+    def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
+        """Compute the layers of each Doc, (layers, n_tokens, width), or with `store = "average"` their average,
+        (n_tokens, width). Layers that are stored on a Doc are ignored. The caller may change the arrays.
 
-        After training has begun, cached layers are used, and layers are cached from the second time on that a Doc is
-        predicted: so the Docs of the dev part are computed twice, and not in every evaluation.
+        The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of another Doc are
+        cached when it is predicted for the second time, so dev Docs are computed twice, not in every evaluation.
         """
-        # The version is read first: if another thread changes the weights meanwhile, the layers have an old one.
+        # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
         if self._options.store == "average":
             return ComputedLayers(averages(self.model, docs), version)
-        if not self._cache.in_use:
+        if not (keep or self._cache.in_use):
             return ComputedLayers(self.model.predict(docs), version)
-        cached = self._cache.get_or_compute(self.model, docs, keep=False)
+        cached = self._cache.get_or_compute(self.model, docs, keep=keep)
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
         """Store the result of `compute` on its Docs, with hooks and extra annotations if the options say so.
 
-        Layers from elsewhere have no version, so training computes its own.
+        Layers that were not computed by `compute` have no version, so training does not use them.
         """
-        install_extensions()  # here, because a worker gets its component by unpickling
+        install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
         for doc, array in zip(docs, layers, strict=True):
             store_layers(doc, str(self.name), array, version)
@@ -126,13 +128,13 @@ class LayerSource(ConfigOnly):
             self._options.set_extra_annotations(list(docs), list(layers))
 
     def read(self, docs: Sequence[Doc], *, copies: bool = False) -> list[Floats3d]:
-        """Return the layers of each Doc for a prediction, in arrays that the caller must not change.
+        """Return the layers of each Doc for a prediction. The caller must not change the arrays.
 
-        Layers stored on a Doc are used as they are. If there are none (after `as_doc`, or if the component is
-        disabled), they are computed and stored there, with one warning.
+        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component is
+        disabled), its layers are computed and stored on the Doc, with one warning.
 
         Args:
-            copies: the consumer has made the Docs itself, so there is no reason to warn.
+            copies: the consumer has made the Docs itself, so missing layers are no reason to warn.
         """
         if self.name is None and docs is not self._zeros[0]:
             self._zeros = _NO_ZEROS
@@ -141,10 +143,11 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a batch: its Docs get a gradient if the biLM is trained. Nothing is computed before they are read.
+        """Begin a training batch. Its layers are computed when they are first read, with a graph if the biLM is
+        trained.
 
         Returns:
-            the loss of the batch before (see `backward`).
+            The loss of the previous batch (see `backward`).
         """
         loss = self.backward()
         self._batch, self._zeros = _Batch(docs), _NO_ZEROS
@@ -153,22 +156,24 @@ class LayerSource(ConfigOnly):
     def train(
         self, docs: Sequence[Doc], *, copies: bool = False
     ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], Any] | None]:
-        """Return the layers of Docs for a training step, in arrays that the caller must not change.
+        """Return the layers of Docs for a training step, and their backward pass. The caller must not change the
+        arrays.
 
-        Layers stored on a Doc are used if the user has set them, or if the present weights have computed them and need
-        no gradient. Docs that are not in the batch (of `rehearse`, or if the component is excluded) get layers as if
-        the biLM were frozen.
+        Stored layers of a Doc are used if the user has set them, or if the current weights have computed them and need
+        no gradient. For Docs outside the batch (in `rehearse`, or if the component is excluded), the biLM counts as
+        frozen.
 
         Args:
-            copies: the consumer has made the Docs itself. Those with the words of a Doc in the batch get its layers.
+            copies: the consumer has made the Docs itself. A copy gets the layers of the Doc in the batch with the same
+                words.
 
         Returns:
-            The layers; and a function that adds the gradients with respect to them, float32, or None if none is needed.
+            The layers; and a function that takes their gradients, float32, or None if no gradient is needed.
         """
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
             return self.model.begin_update(list(docs))
-        compute = self._cached if self.name is None else self._copies_of_cached
+        compute = self._cached if self.name is None else partial(self.compute, keep=True)
         layers = self._find(docs, copies, self._stored_by_present_weights, compute)
         batch = self._batch
         if batch is None or batch.backprop is None:
@@ -176,46 +181,52 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """Run the backward pass of the batch with the sum of the gradients, and end the batch. A batch that nobody has
-        read yet goes on.
-
-        Returns:
-            the sum of squares of the gradient: spaCy's loss of elmo.
-        """
+        """Run the backward pass with the sum of the gradients and end the batch, if a listener has read the batch.
+        Return the sum of squares of the gradient, which spaCy shows as the loss of elmo."""
         batch = self._batch
         if batch is None or batch.layers is None:
             return 0.0
-        self._batch = None  # first, because a backward pass that fails cannot run again
-        if batch.version != shim_of(self.model).version:
-            return 0.0  # the gradient is that of weights which are gone
-        return batch.backward()
+        self._batch = None  # first, because a failed backward pass cannot run again
+        return 0.0 if self._is_outdated(batch) else batch.backward()
 
-    # Where layers are
+    def _is_outdated(self, batch: _Batch) -> bool:
+        """Return True if the weights have changed since a batch was computed. Warn if the batch has a gradient, which
+        is then lost, because the backward pass needs the old weights."""
+        if batch.version == shim_of(self.model).version:
+            return False
+        if batch.gradient:
+            message = (
+                f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
+                f" First call nlp.get_pipe({self.name!r}).finish_update(optimizer), then change the weights"
+            )
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return True
+
+    # Places of layers
 
     def _find(
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
-        """Look for the layers of Docs in the batch, on the Docs and among the zeros, in this order, or compute them."""
+        """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute them."""
         if copies and self._batch is not None:
             docs = self._batch.originals(docs)
         on_demand = partial(self._on_demand, compute, copies)
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch, which are computed when its first Doc is asked for, and again if the
-        weights have changed since."""
+        """Return the layers of Docs in the batch. The first call, and the first call after a weight change, computes
+        the layers of the whole batch."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
-        version = shim_of(self.model).version
-        if batch.layers is not None and batch.version != version:
+        if batch.layers is not None and self._is_outdated(batch):
             batch = self._batch = _Batch(list(batch.docs.values()))
         if batch.layers is None:
-            batch.version, own = version, list(batch.docs.values())
+            batch.version, own = shim_of(self.model).version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
-                # Layers on a Doc have no graph, so only a user can want them here.
+                # Stored layers have no graph, so they are used here only if a user has set them.
                 own = [doc for doc in own if self._stored([doc], _NO_VERSION)[0] is None]
                 batch.fill(own, *self.model.begin_update(own))
         return [batch.layers_of(doc) for doc in docs]
@@ -228,37 +239,33 @@ class LayerSource(ConfigOnly):
     def _stored_by_present_weights(self, docs: Sequence[Doc]) -> list[Any]:
         layers = self._stored(docs, shim_of(self.model).version)
         if found := [doc for doc, array in zip(docs, layers, strict=True) if array is not None]:
-            # `compute` cannot know that it runs for annotating_components, so the cache is told now.
+            # `compute` cannot know that it runs for annotating_components, so the Docs are marked here.
             self._cache.mark_training(self.model, found)
         return layers
 
     def _of_zeros(self, docs: Sequence[Doc]) -> list[Any]:
         zeros = {id(doc): array for doc, array in zip(*self._zeros, strict=True)}
         if any(id(doc) not in zeros for doc in docs):
-            self._zeros = _NO_ZEROS  # other Docs than those of `initialize` mean that it is over
+            self._zeros = _NO_ZEROS  # other Docs than those of `initialize` show that it is over
         return [zeros.get(id(doc)) for doc in docs]
 
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return the layers of training Docs from the cache, which computes and stores those it does not contain."""
+        """Return the layers of training Docs from the cache. The cache computes and stores layers that it lacks."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
-    def _copies_of_cached(self, docs: Sequence[Doc]) -> ComputedLayers:
-        """Return copies of what is cached, for a Doc, whose arrays a user may change."""
-        version = shim_of(self.model).version
-        return ComputedLayers(map(mapped_copy, self._cached(docs)), version)
-
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store these arrays on the Docs, so they
-        must not be those of the cache."""
+        """Compute the layers of Docs on which the component did not run, and store them on the Docs. The Docs keep the
+        arrays, so `compute` must not return arrays of the cache."""
         computed = compute(docs)
         if self.name is None:
             return computed
         if not self._warned and (not copies or self.is_disabled()):
             self._warned = True
             warnings.warn(
-                f"{self.name!r} did not run on Docs whose layers a later component uses, so they are computed on"
-                " demand. When predicting, enable it. When training with it in frozen_components: if frozen = true,"
-                " take it out of frozen_components, which suffices; otherwise add it to annotating_components",
+                f"{self.name!r} did not run on some Docs, and a later component uses their layers, so they are computed"
+                f" on demand. For prediction, enable {self.name!r}. For training with {self.name!r} in"
+                " frozen_components: if it has frozen = true, remove it from frozen_components; otherwise add it to"
+                " annotating_components",
                 UserWarning,
                 stacklevel=2,
             )
@@ -266,7 +273,7 @@ class LayerSource(ConfigOnly):
         return computed
 
     def is_disabled(self) -> bool:
-        """Return True if its component is disabled in its pipeline, which is unknown after sourcing or unpickling."""
+        """Return True if the component is disabled in its pipeline; False if the pipeline is unknown."""
         nlp = self.pipeline.nlp
         return nlp is not None and any(
             getattr(pipe, "source", None) is self and name in nlp.disabled
@@ -275,25 +282,25 @@ class LayerSource(ConfigOnly):
 
 
 class _Batch:
-    """The Docs of an update, their layers, and one buffer into which every listener adds its gradient.
+    """The Docs of a training step, their layers, and one buffer to which every listener adds its gradient.
 
-    No listener counts as the last one, and none runs the backward pass: `LayerSource.backward` does, after all
-    listeners have added their gradients. So no gradient is lost if one is disabled, excluded or without gold.
+    No listener runs the backward pass: `LayerSource.backward` does, after all listeners have added their gradients. So
+    no gradient is lost if a listener is disabled, excluded or without gold annotation.
 
-    A Doc is recognized by its identity, which is safe because the batch keeps a reference to it: a hash of its words
-    would not distinguish another batch of the same words, and the id alone may be given to a new object.
+    A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same id. A hash
+    of the Doc's words would not distinguish batches with the same words.
     """
 
     def __init__(self, docs: Sequence[Doc]) -> None:
         self.docs = {id(doc): doc for doc in docs}
         self.version = _NO_VERSION
-        """The version of the weights that have computed its layers (`BiLMShim.version`)."""
+        """The version of the weights that computed the layers (`BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
-        self._gradient: dict[int, Any] = {}
+        self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
-        """Return the Docs of this batch that have the same words as copies; the copies themselves if there are none."""
+        """Replace each copy by the Doc of this batch with the same words, if there is such a Doc."""
         by_words = {_words(doc): doc for doc in self.docs.values()}
         return [by_words.get(_words(doc), doc) for doc in copies]
 
@@ -303,23 +310,23 @@ class _Batch:
         self.backprop = backprop
 
     def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None for one that has none, or whose tokens have changed."""
+        """Return the layers of a Doc; None if the Doc has no layers here, or if its number of tokens has changed."""
         layers = (self.layers or {}).get(id(doc))
         return layers if layers is not None and layers.shape[1] == len(doc) else None
 
     def add_gradient(self, layers: Sequence[Floats3d], gradients: Sequence[Floats3d]) -> None:
-        """Add a listener's gradients with respect to layers, except to those that are not from this batch."""
+        """Add a listener's gradients for some layers. Layers that are not from this batch are skipped."""
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
-                if not self._gradient:
+                if not self.gradient:
                     xp = get_array_module(gradient)
-                    self._gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
-                self._gradient[id(array)] += gradient
+                    self.gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
+                self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
-        """Run the backward pass, if any listener has added a gradient. Return the sum of its squares."""
-        gradient = list(self._gradient.values())
+        """Run the backward pass, if any listener has added a gradient. Return the sum of squares of the gradient."""
+        gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0
         self.backprop(gradient)
@@ -327,7 +334,7 @@ class _Batch:
 
 
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
-    """Return the layers of each Doc from the first place that has them."""
+    """Return the layers of each Doc from the first of the functions `places` that has them."""
     layers: list[Any] = [None] * len(docs)
     for place in places:
         missing = [number for number, array in enumerate(layers) if array is None]

@@ -1,4 +1,4 @@
-"""The origin of an elmo's weights in the meta of its pipeline, which `spacy package` shows."""
+"""The source and licence of a biLM's weights in the meta of its pipeline, which `spacy package` shows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from ..bilm.weights import Weights
 from ..catalogue.weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
-"""A field of spaCy's sources -> the field of the weights' card."""
+"""Mapping from the fields of an entry in spaCy's `sources` to the fields of the weights' card."""
 
 
 def credit_and_check_language(nlp: Language, weights: str) -> None:
-    """Add the weights of an elmo to the sources of its pipeline, and their licence if the pipeline has none; warn if
-    they are of another language. A saved pipeline names the weights already, and stays as it is.
+    """Add the weights of an `elmo` component to the sources in the pipeline's meta, and check their language.
+
+    If the meta has no licence, add the licence of the weights. If the sources already name the weights, do not change
+    the meta. Warn if the weights are for another language.
 
     Args:
         weights: the option of the component, a name or a path.
@@ -26,7 +28,7 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
     try:
         card = Weights.load_card(find_weights(weights))
     except (OSError, ValueError):
-        return  # The error belongs to the loading of the weights, which may never be needed.
+        return  # Loading the weights raises this error, if they are ever needed.
     meta = nlp.meta
     sources = list(meta.get("sources") or [])
     name = _text(f"biLM {card.get('name') or Path(weights).stem}")
@@ -37,16 +39,16 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
     meta["license"] = meta.get("license") or fields.get("license", "")
     language = card.get("language")
     if language and nlp.lang and "xx" not in (language, nlp.lang) and language != nlp.lang:
-        # Without a stack level, so that the line shown is this one and not one of spaCy's.
+        # The callers are functions of spaCy, so a higher stack level would show a line of spaCy.
         warnings.warn(
-            f"The biLM of weights={weights!r} was trained on language {language!r}, and this pipeline's language is"
+            f"The biLM of weights={weights!r} was trained on language {language!r}, but the pipeline's language is"
             f" {nlp.lang!r}. {ways_to_weights(nlp.lang)}",
             stacklevel=1,
         )
 
 
 def corpus_sources(sources: Any) -> list[dict[str, str]]:
-    """Return the sources of the biLM's corpus, as its card names them, in the form of spaCy's sources."""
+    """Convert the sources of the training text in a biLM's card to the form of `sources` in a pipeline's meta."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
         {_text(key): _text(value) for key, value in source.items()}
@@ -57,5 +59,5 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that spaCy can write; a card may also contain half of a surrogate pair."""
+    """Return a value as text that spaCy can write. Half of a surrogate pair, which a card can contain, is replaced."""
     return str(value).encode("utf8", "replace").decode("utf8")

@@ -9,11 +9,11 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference to the pipeline that made a component: spaCy passes it to the factory and never again.
+    """A weak reference to the pipeline of a component, because spaCy passes the pipeline only to the factory.
 
-    When the whole pipeline is copied, the copied reference points to the copied pipeline; in a copy of the component
-    alone it points to the original one. Pickled, it points to none: a strong reference would take the pipeline along
-    into every worker process.
+    In a copy of the whole pipeline, the reference points to the copy; in a copy of only the component, it points to the
+    original pipeline. After unpickling, it points to no pipeline, because a pickle that contains the pipeline would
+    send it to every worker process.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:
@@ -21,7 +21,7 @@ class PipelineRef:
 
     @property
     def nlp(self) -> Language | None:
-        """The pipeline; None if it is unknown or no longer exists."""
+        """The pipeline; None if it is unknown, or if it no longer exists."""
         return self._nlp() if self._nlp is not None else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PipelineRef:

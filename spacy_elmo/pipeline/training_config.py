@@ -1,4 +1,4 @@
-"""Configs for `spacy train`: the shipped ones, and one for any components, each of which listens to an elmo."""
+"""Configs for `spacy train`: the shipped configs, and new configs for components that listen to an `elmo` component."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from spacy.util import load_config
 
 _PACKAGE = Path(__file__).parents[1]
 _KNOWLEDGE_BASE = "entity_linker"
-"""The component that cannot be trained without more than labelled text."""
+"""Name of a component that needs more than labelled text for its training."""
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Return the shipped configs by name, sorted.
+    """Return the files of the shipped configs, sorted by name.
 
-    In a checkout they are the files of its own folder `configs`, whichever version is installed.
+    In a checkout, these are the files in the checkout's folder `configs`, even if another version is installed.
     """
-    # Installed, the folder is inside the package; in a checkout, beside it. Importing `spacy_elmo.configs` would find
-    # that of another checkout, if that one is installed as editable.
+    # In an installed package the folder is inside the package, in a checkout next to it. An import of
+    # `spacy_elmo.configs` could find the folder of another checkout that is installed as editable.
     folders = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
     folder = next((folder for folder in folders if folder.is_dir()), folders[0])
     return {path.stem: path for path in sorted(folder.glob("*.cfg"))}
 
 
 def title(path: Path) -> str:
-    """Return the title of a shipped config, which its first comment begins with, up to a colon or a full stop."""
+    """Return the title of a shipped config: the start of its first comment, up to a colon or a full stop."""
     comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf8"))
     text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
     return re.split(r"[:.](?=\s|$)", text)[0]
@@ -38,13 +38,13 @@ def title(path: Path) -> str:
 def add_listening(
     nlp: Language, components: Iterable[str], *, accurate: bool = False, vectors: bool = False
 ) -> None:
-    """Add components to a pipeline with an elmo, each with a listener to it.
+    """Add components to a pipeline with an `elmo` component, each with a listener to that component.
 
     Args:
-        components: names of factories. The settings of a component are those of its shipped config, if there is one.
-        accurate: each component also has its own embedding x and an encoder, whose input is [x ; ELMo].
-            Otherwise its input is the vectors of elmo alone.
-        vectors: the embedding includes the static vectors of the pipeline.
+        components: names of factories. A component gets the settings of its shipped config, if it has one.
+        accurate: also give each component its own embedding x and an encoder with the input [x ; ELMo]. Otherwise its
+            only input is the vectors of the `elmo` component.
+        vectors: include the static vectors of the pipeline in the embedding.
 
     Raises:
         ValueError: spaCy does not know a name, or the component needs more than labelled text.
@@ -52,13 +52,13 @@ def add_listening(
     for name in components:
         if not nlp.has_factory(name):
             raise ValueError(
-                f"spaCy has no component {name!r} for the language {nlp.lang!r}; it has for example ner, tagger, parser"
+                f"spaCy has no component {name!r} for the language {nlp.lang!r}. It has for example ner, tagger, parser"
                 " and textcat"
             )
         if name == _KNOWLEDGE_BASE:
             raise ValueError(
-                f"{name} also needs a knowledge base and sentences. Start from its shipped config, which says how to"
-                f" make them: `--from {_KNOWLEDGE_BASE}_elmo`"
+                f"{name} also needs a knowledge base and sentences. Use its shipped config, which explains how to make"
+                f" them: `--from {_KNOWLEDGE_BASE}_elmo`"
             )
         settings = _settings(nlp, name)
         model = settings.get("model")
@@ -70,14 +70,14 @@ def add_listening(
 
 
 def _settings(nlp: Language, name: str) -> dict[str, Any]:
-    """Return the settings of a component: those of its shipped config, or spaCy's."""
+    """Return the settings of a component from its shipped config, or spaCy's defaults if there is no such config."""
     if name in _shipped_components():
         return _block(name)
     return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    """Return the block by which ELMo enters a component: that of its shipped config, or of NER's."""
+    """Return the `tok2vec` block with ELMo from the shipped config of a component, or else from the config of NER."""
     return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
 
 

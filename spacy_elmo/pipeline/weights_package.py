@@ -1,4 +1,4 @@
-"""A small Python package around a weights file: once it is installed, `weights = NAME` loads the file."""
+"""A small Python package that contains a weights file. Once it is installed, `weights = NAME` loads the file."""
 
 from __future__ import annotations
 
@@ -58,28 +58,29 @@ def write_package(
     head: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write a package that pip installs: the weights in float16 without their head, the card and an entry point.
+    """Write a Python package that contains the weights (in float16, without the head), the card and an entry point.
 
     Args:
-        weights: the biLM; its card must name language and licence.
-        name: what users write as `weights = NAME`, with the version of the model at its end: `la_elmo_mini_v1`. The
-            name of the package is the part before the version.
-        out: the folder in which the package's folder is made.
+        weights: the biLM; its card must contain a language and a licence.
+        name: the name that users write as `weights = NAME`. It must end with the version of the model, as in
+            `la_elmo_mini_v1`. The name of the package is the part before the version.
+        out: the parent of the package's folder.
         version: version of the package; None: 1.0.0 for a name that ends in v1.
-        head: write `head_file(name, out)` as well, in float16: for those who go on training the weights.
-        force: replace the package's folder, and the file with the head, if they exist.
+        head: also write the weights with their head to `head_file(name, out)`, in float16, for users who continue the
+            pretraining.
+        force: replace the package's folder and the file with the head if they exist.
 
     Returns:
         The package's folder, `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: The name is not of that form or is bundled already; the card lacks language or licence; its limits
-            or evaluation are not of the form of `model_card`; or there is no head although `head` is true.
+        ValueError: The name does not have this form, or a bundled biLM has it; the card lacks language or licence; its
+            limits or evaluation do not have the form of `model_card`; or `head` is true and there is no head.
         OSError: The folder exists and `force` is false, or it cannot be written.
     """
     _check(weights, name)
     if head and weights.build_head() is None:
-        raise ValueError("The weights have no head, so there is none to write beside the package")
+        raise ValueError("The weights have no head to write: leave out `--head`")
     distribution, _, model_version = name.rpartition("_v")
     fields: dict[str, str] = {
         "name": name,
@@ -112,7 +113,7 @@ def write_package(
 
 
 def head_file(name: str, out: Path) -> Path:
-    """Return the file of the same weights with their head, which stands beside the package's folder."""
+    """Return the path of the file that contains the weights with their head, next to the package's folder."""
     return out / f"{name}_with_head.safetensors"
 
 
@@ -124,24 +125,24 @@ def _in_float16(weights: Weights) -> Weights:
 def _check(weights: Weights, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no name for packaged weights: lower-case words joined by underscores with the version of the"
-            " model at the end are needed, such as la_elmo_mini_v1"
+            f"{name!r} is no name for packaged weights. Use lower-case words joined by underscores, with the version of"
+            " the model at the end, such as la_elmo_mini_v1"
         )
     if name in bundled_names():
         raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")
     if missing := [field for field in ("language", "licence") if not weights.card.get(field)]:
         raise ValueError(
-            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know: add them"
-            " (`--lang`, `--licence`)"
+            f"The card of the weights has no {' and no '.join(missing)}, which users of a package must know. Set them"
+            " with `--lang` and `--licence`"
         )
     if not _LANGUAGE.fullmatch(language := str(weights.card["language"])):
         raise ValueError(
-            f"language = {language!r} in the card is no language code of two or three letters; set one (`--lang`)"
+            f"language = {language!r} in the card is no language code of two or three letters; set one with `--lang`"
         )
 
 
 def _licence_expression(licence: str) -> str:
-    """Return the name of a licence as pyproject.toml allows it: CC-BY-SA-4.0, by the list of SPDX."""
+    """Return a licence as an SPDX expression, the form that pyproject.toml requires, such as CC-BY-SA-4.0."""
     if known := creative_commons(licence):
         return known
     return "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")

@@ -32,7 +32,7 @@ _SCORE_FIELDS = {
     "with": float,
     "seeds": int,
 }
-"""A field of an entry of the card's `evaluation` -> its type."""
+"""Mapping from the fields of a score in the card's `evaluation` to their types."""
 
 _README = Template("""\
 ---
@@ -68,14 +68,14 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
     """Return the README of a package of weights: use, limits, training, evaluation.
 
     Args:
-        name: what users write as `weights = NAME`, such as la_elmo_mini_v1.
-        card: card of the weights. `limits` is a list of sentences. `evaluation` is a list of scores, each with `task`
-            (a task of Hugging Face), `data`, `metric`, `without` and `with` (test scores of the same pipeline without
-            ELMo and with it, in percent) and `seeds`.
-        spelling: how the biLM respells words.
+        name: the name that users write as `weights = NAME`, such as la_elmo_mini_v1.
+        card: card of the weights. `limits` is a list of sentences. `evaluation` is a list of scores. Each score has
+            `task` (a task of Hugging Face), `data`, `metric`, `without` and `with` (test scores of the same pipeline
+            without ELMo and with it, in percent) and `seeds`.
+        spelling: the spelling rule of the biLM.
 
     Raises:
-        ValueError: `limits` or `evaluation` is not of that form.
+        ValueError: `limits` or `evaluation` does not have this form.
     """
     scores = _scores(card)
     perplexity = _perplexity(card)
@@ -92,7 +92,7 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
 
 
 def creative_commons(licence: str) -> str | None:
-    """Return the name that SPDX has for a licence of Creative Commons, CC-BY-SA-4.0; None for another licence."""
+    """Return the SPDX name of a Creative Commons licence, such as CC-BY-SA-4.0; None for any other licence."""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
     return name if _CREATIVE_COMMONS.fullmatch(name) else None
 
@@ -103,7 +103,7 @@ def _metadata(
     scores: list[dict[str, Any]],
     perplexity: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the metadata of the card; results are in `model-index`."""
+    """Return the metadata of the model card. The test results are in the field `model-index`."""
     licence = str(card["licence"])
     known = creative_commons(licence)
     results = [
@@ -132,10 +132,10 @@ def _result(task: str, data: str, metric: str, value: float) -> dict[str, Any]:
 
 
 def _scores(card: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the scores of the card, checked."""
+    """Check and return the test scores in the card of the weights."""
     scores = card.get("evaluation") or []
     if not isinstance(scores, list):
-        raise ValueError(f"evaluation of the card is {scores!r}; a list of scores is needed")
+        raise ValueError(f"evaluation of the card is {scores!r}: it must be a list of scores")
     for score in scores:
         wrong = [
             field
@@ -145,8 +145,8 @@ def _scores(card: Mapping[str, Any]) -> list[dict[str, Any]]:
         ]
         if wrong:
             raise ValueError(
-                f"A score in evaluation of the card is {score!r}, without a valid {', '.join(wrong)};"
-                f" it needs {', '.join(_SCORE_FIELDS)}"
+                f"A score in evaluation of the card is {score!r}, without a valid {', '.join(wrong)}. A score needs"
+                f" {', '.join(_SCORE_FIELDS)}"
             )
     return scores
 
@@ -154,12 +154,12 @@ def _scores(card: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _limits(card: Mapping[str, Any]) -> list[str]:
     limits = card.get("limits") or []
     if not isinstance(limits, list):
-        raise ValueError(f"limits of the card is {limits!r}; a list of sentences is needed")
+        raise ValueError(f"limits of the card is {limits!r}: it must be a list of sentences")
     return [str(limit) for limit in limits]
 
 
 def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the held-out perplexity that `pretrain` has put into the card; None if there is none."""
+    """Return the held-out perplexity that `pretrain` has written into the card; None if there is none."""
     perplexity = card.get("perplexity")
     needed = ("mean", "targets", "unk_share", "vocab_size")
     if isinstance(perplexity, Mapping) and all(
@@ -170,7 +170,7 @@ def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | None) -> str:
-    """Return the section on evaluation; empty without scores and perplexity."""
+    """Return the section on evaluation, or an empty string if there are no scores and no perplexity."""
     parts = []
     if scores:
         rows = [
@@ -198,7 +198,7 @@ def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | No
 
 
 def _training_rows(card: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the table that are fields of the card."""
+    """Return the rows of the model card's table about training, from the fields of the weights' card."""
     rows = []
     for field in _TRAINING_FIELDS:
         if value := card.get(field):
@@ -211,7 +211,7 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
 
 
 def _spelling_row(spelling: Spelling) -> list[str]:
-    """Return the row on how words are respelled before they are read, or nothing if they are read as they are."""
+    """Return a table row about the spelling rule that the biLM applies to words; no row if it changes no word."""
     rules: list[str] = [spelling.form] if spelling.form else []
     for character, text in spelling.replace:
         shown = "".join(map(_visible, text))
@@ -224,7 +224,7 @@ def _spelling_row(spelling: Spelling) -> list[str]:
 
 
 def _visible(character: str) -> str:
-    """Return the character, or its name if it cannot be seen by itself, such as an accent or a soft hyphen."""
+    """Return a character, or its name if it is not visible by itself, such as an accent or a soft hyphen."""
     is_visible = character.isprintable() and not unicodedata.combining(character)
     return (
         character if is_visible else unicodedata.name(character, f"U+{ord(character):04X}").lower()
@@ -240,11 +240,11 @@ def _cell(text: str) -> str:
 
 
 def _sources(card: Mapping[str, Any]) -> list[str]:
-    """Return the text that the biLM was trained on, an entry for each source."""
+    """Return a list item for each source of the training text of the biLM."""
     return [", ".join(source.values()) for source in corpus_sources(card.get("sources"))]
 
 
 def _list(heading: str, items: list[str]) -> str:
-    """Return a heading and a list below it; empty without items."""
+    """Return a heading and a list below it, or an empty string if there are no items."""
     lines = [f"* {' '.join(item.split())}\n" for item in items]
     return heading + "".join(lines) if lines else ""

@@ -13,7 +13,7 @@ import torch
 from ..bilm.weights import Weights
 from .config import PretrainConfig
 from .corpus.prepared import Corpus
-from .run import train
+from .training.loop import train
 
 _STEPS = 5
 _EVAL_TOKENS = 4096
@@ -21,32 +21,32 @@ _EVAL_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated speed, time and memory of a run on this machine under its present load."""
+    """Estimated speed, time and memory of a run on this machine under its current load."""
 
     words_per_second: float
     words: int | None
-    """Number of words of the whole run; None: its limits do not determine it."""
+    """Number of words of the whole run; None if the limits do not determine it."""
     minutes: float | None
     """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
     memory: int | None
-    """Peak memory in bytes, of the GPU or else of this process, including all earlier work; None: the system does not
-    report it.
+    """Peak memory in bytes: the memory of the GPU, or without a GPU the memory of this process, including all its
+    earlier work. None if the system does not report the peak.
     """
 
 
 def estimate(
     config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
 ) -> Estimate:
-    """Return an estimate from a few steps of the run and one small evaluation, which are then discarded.
+    """Estimate the time and memory of a run from a few steps and one small evaluation, and discard their results.
 
-    The time is measured and not derived from the matrix products, because half of a step is something else, and how
-    much depends on the machine and the sizes.
+    The time is measured, because it cannot be computed from the matrix products: they take about half of a step, and
+    the other half depends on the machine and the sizes.
 
     Args:
-        initial: the weights of `paths.init`; None: random ones.
+        initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        OSError, ValueError: see `train`; the run itself would raise them too.
+        OSError, ValueError: the errors of `train`, which the run itself would raise too.
     """
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)

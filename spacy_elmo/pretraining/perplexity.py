@@ -1,4 +1,4 @@
-"""Held-out perplexity of a biLM under the full softmax: of prepared sentences, and of text files of any size."""
+"""Held-out perplexity of a biLM under the full softmax, for prepared sentences and for text files of any size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Perplexity:
     forward: float
     backward: float
     mean: float
-    """exp of the average of both cross-entropies."""
+    """Perplexity of both directions: exp of the average of the forward and the backward cross-entropy."""
     targets: int
     """Number of targets per direction."""
     unk_share: float
@@ -41,18 +41,18 @@ class Perplexity:
     forward_known: float
     backward_known: float
     mean_known: float
-    """`forward_known`, `backward_known`, `mean_known`: the same without `<UNK>` targets."""
+    """`forward_known`, `backward_known` and `mean_known` are the same perplexities without `<UNK>` targets."""
     vocab_size: int
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over targets, from which a perplexity is computed; the sums of several texts can be added."""
+    """Sums over targets for the computation of a perplexity. The sums of several texts can be added."""
 
     loss: np.ndarray
-    """(2,) float64, sum of the cross-entropies in nats of all targets, forward and backward."""
+    """Sum of the cross-entropies of all targets in nats, forward and backward, (2,) float64."""
     loss_known: np.ndarray
-    """(2,) float64, the same without `<UNK>` targets."""
+    """Sum of the cross-entropies in nats without `<UNK>` targets, (2,) float64."""
     targets: int
     """Number of targets per direction."""
     known: int
@@ -70,10 +70,10 @@ class Tally:
         """Return the perplexity of the counted targets.
 
         Raises:
-            ValueError: there are none.
+            ValueError: there are no targets.
         """
         if not self.targets:
-            raise ValueError("No held-out sentence to score")
+            raise ValueError("The held-out text has no sentence to score")
         loss, known = self.loss / self.targets, self.loss_known / max(self.known, 1)
         return Perplexity(
             forward=_exp(loss[0]),
@@ -92,7 +92,7 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Return the sums over all targets of `sentences`, in both directions."""
+    """Return the sums of cross-entropies, and the numbers of targets, of all `sentences` in both directions."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -125,19 +125,19 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return the settings by which the training text of weights was tokenized, from their card.
+    """Return the settings for the tokenizer that the card of the weights names.
 
     Raises:
-        ValueError: the card does not name a tokenizer, or names one that is not the default of a language.
+        ValueError: the card names no tokenizer, or one that is not the default of a language.
     """
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
         return Prepare(tokenized=True)
     if lang is None or tokenizer != f"spacy.blank({lang!r})":
         raise ValueError(
-            f"The card of the weights has language {lang!r} and tokenizer {tokenizer!r}, from which no tokenizer can be"
-            " created here. Set lang (`--lang`) for the tokenizer of a language, or tokenized (`--tokenized`) for text"
-            " of words separated by spaces"
+            f"No tokenizer can be created from the card of the weights, which has language {lang!r} and tokenizer"
+            f" {tokenizer!r}. Set lang (`--lang`) to use the tokenizer of a language, or tokenized (`--tokenized`) if"
+            " the words of the text are separated by spaces"
         )
     return Prepare(lang=lang)
 
@@ -145,14 +145,14 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Yield the scores of text files, in memory that does not depend on their size.
+    """Yield each text file and the `Tally` of its targets. The memory does not depend on the size of the files.
 
     Args:
-        weights: weights with a head, with its vocabulary in any order.
-        settings: the settings by which text is tokenized.
+        weights: weights with a head. The order of its vocabulary does not matter.
+        settings: the settings of the tokenizer.
 
     Raises:
-        ValueError: the weights have no head; a file cannot be read.
+        ValueError: the weights have no head, or a file cannot be read.
     """
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
@@ -168,6 +168,6 @@ def evaluate(
 
 
 def _exp(mean_loss: float) -> float:
-    """Return e to this power; infinity for a model that has diverged, where `math.exp` would raise an error."""
+    """Return e^mean_loss. For a diverged model, return infinity where `math.exp` would raise an error."""
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

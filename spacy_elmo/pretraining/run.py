@@ -1,18 +1,14 @@
-"""A run from raw text to a weights file: `spacy_elmo.pretrain`, the stages that it reaches, and the training loop with
-the files that it writes."""
+"""The function `spacy_elmo.pretrain`, which runs from raw text to a weights file, and the stages of such a run."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from ..bilm.weights import Weights
 from ..run_lock import locked_folder
@@ -21,21 +17,16 @@ from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
 from .report.report import write_report
 from .run_folder import FolderReady, corpus_folder, finish, has_checkpoint, prepare_run_folder
-from .training import checkpoint, distributed, log
+from .training import distributed
 from .training.allocation import reuse_memory
-from .training.distributed import Ranks
 from .training.initial_weights import read_initial_weights
 from .training.log import Progress
-from .training.trainer import Trainer
-
-_CPU = torch.device("cpu")
-_ALONE = Ranks()
-_CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
+from .training.loop import train
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """The raw text is about to be tokenized."""
+    """Stage of a run: the tokenization of the raw text begins."""
 
     paths: Paths
     """The paths of the text."""
@@ -43,29 +34,25 @@ class Preparing:
 
 @dataclass(frozen=True)
 class CorpusReady:
-    """The prepared corpus is there, and training begins."""
+    """Stage of a run: the prepared corpus is open, and training begins."""
 
     config: PretrainConfig
-    """The settings, in which an empty `[model]` is replaced by the network of the initial weights."""
+    """The settings. If the section `[model]` was empty, it now describes the network of the initial weights."""
     corpus: Corpus
     initial: Weights | None
-    """The weights of `paths.init`; None: random ones."""
+    """The weights of `paths.init`; None: random weights."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A limit has ended the run, and its weights are written."""
+    """Stage of a run: the run has reached a limit, and its weights are written."""
 
     last: Progress | None
-    """The last row of the log; None: the run was complete before."""
+    """The last row of the log; None if the run was already complete."""
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
-"""A stage of a run, given to `notify` of `pretrain` when the run reaches it."""
-
-
-class PretrainingStopped(Exception):
-    """End of a run on request. Its checkpoint is that of the last step, so nothing is lost."""
+"""A stage of a run. `pretrain` passes it to `notify` when the run reaches it."""
 
 
 def _tell_nobody(stage: Stage) -> None:
@@ -86,38 +73,39 @@ def pretrain(
 ) -> Generator[Progress, None, None]:
     """Train a biLM on raw text, and yield the rows of its log as they are written.
 
-    It does what `python -m spacy elmo pretrain` does, and nothing before the first row is asked for. `out` receives
-    `model-best.safetensors` and `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a checkpoint.
-    A run that is left early, stopped or killed continues with `resume`, and ends with the weights of an unbroken run.
-    The process keeps freed memory from then on, for the next step, which saves a quarter of its time.
+    This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first row. It
+    writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a checkpoint
+    to `out`. If the run is interrupted, stopped or killed, `resume` continues it and ends with the weights of an
+    uninterrupted run. After a call, the process keeps freed memory for the next step, which saves a quarter of the
+    time.
 
-    In the processes that `torchrun` has started, each calls this function with the same arguments. They train one
-    model; the first one writes, notifies and yields, and the others yield nothing.
+    With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
+    first process writes, notifies and yields.
 
     Args:
         config: a config file, its sections as a dict, or checked settings.
         out: folder of the run.
-        overrides: other values of settings, such as {"paths.raw_text": "texts/*.txt"}.
-        resume: continue the run in `out`; if there is none, start one.
-        force: replace the run in `out`, which is kept in its folder `replaced` until this one is complete.
-        init: initial weights, a file or the name of a bundled or installed biLM, instead of `paths.init`.
+        overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
+        resume: continue the run in `out`; if there is no run, start one.
+        force: replace the run in `out`. The old run is kept in `out/replaced` until the new one is complete.
+        init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
-        stop: when it is set (by another thread or a signal) the run ends after the current step. An event that is a
-            context manager as well is entered while the run trains.
-        notify: called with each stage that the run reaches: a `FolderReady`, a `Preparing` unless the corpus exists, a
-            `CorpusReady`, and in the end a `Finished`.
+        stop: when another thread or a signal handler sets it, the run ends after the current step. If the event is also
+            a context manager, it is entered while the run trains.
+        notify: function that is called with each stage of the run: a `FolderReady`, a `Preparing` unless the corpus
+            exists, a `CorpusReady`, and in the end a `Finished`.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
         OSError: a text, corpus or weights file does not exist or cannot be read; `out` cannot be written.
         PretrainingStopped: `stop` was set, and a checkpoint has been written.
-        ValueError: the settings are impossible, or other ones than those of the run to resume; the text, corpus or
-            weights do not fit them; or the loss is not finite.
+        ValueError: the settings are impossible, or differ from the settings of the run to resume; the text, corpus or
+            weights do not match them; or the loss is not finite.
     """
     if resume and force:
         raise ValueError(
-            "resume (`--resume`) continues the run in the folder and force (`--force`) replaces it; choose one of them"
+            "resume (`--resume`) continues the run in the folder, but force (`--force`) replaces it: choose one of them"
         )
     if init is not None:
         overrides = {**(overrides or {}), "paths.init": str(init)}
@@ -132,10 +120,10 @@ def pretrain(
         corpus: Corpus | None = None
 
         def prepare_once() -> None:
-            """Prepare the folder and the corpus of the run, in one process for all."""
+            """Prepare the folder and the corpus of the run. Only one process does this."""
             nonlocal corpus
             if settings.paths.corpus is not None:
-                # Before `force` moves the run in `out` aside, so that it stays if the corpus cannot be opened.
+                # Opened before `force` moves the run in `out`, so that the run stays if the corpus cannot be opened.
                 corpus = Corpus.open(folder)
             notify(prepare_run_folder(out, settings, resume=resume, force=force))
             if not folder.exists():
@@ -160,81 +148,7 @@ def pretrain(
                 yield row
         if processes.first:
             if row is None:
-                # The run may have been killed between the last row of the log and its report.
+                # A kill may have prevented the report after the last row of the log.
                 write_report(out)
             finish(out)
             notify(Finished(row))
-
-
-def train(
-    config: PretrainConfig,
-    corpus: Corpus,
-    out: Path,
-    *,
-    initial: Weights | None = None,
-    resume: bool = False,
-    device: torch.device = _CPU,
-    ranks: Ranks = _ALONE,
-    stop: threading.Event | None = None,
-) -> Iterator[Progress]:
-    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
-
-    All random choices of a step (order of sentences, negatives, dropout) depend on the seed and the number of the step
-    alone. A run that was killed and resumed therefore ends with the weights of an unbroken one, bit for bit, on the
-    same machine with the same number of threads and processes.
-
-    Given weights are evaluated first, so `model-best` is never worse than they are.
-
-    Args:
-        initial: the weights of `paths.init`; None: random ones.
-        resume: continue from the checkpoint in `out`, if there is one.
-        ranks: the processes that train together; each calls this function, and all have the same folder.
-        stop: when it is set (by a signal or another thread) the run ends after the current step.
-
-    Raises:
-        OSError: the disk is full or not writable; the last checkpoint is unchanged.
-        ValueError: see `Trainer`; the checkpoint belongs to another corpus or vocabulary; or a loss or gradient is not
-            finite, and the message names the step.
-        PretrainingStopped: `stop` was set, and a checkpoint has been written.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(config, corpus, device, ranks, initial)
-    state = checkpoint.load(out / _CHECKPOINT) if resume else None
-    if state is not None:
-        trainer.load_state(state, out / _CHECKPOINT)
-    is_start, is_given = state is None, initial is not None
-    del initial, state  # each is as large as the model
-    if ranks.first:
-        log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
-    if is_start and is_given:
-        progress = trainer.evaluate_start()
-        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
-        yield progress
-    while not trainer.is_finished:
-        row = trainer.advance()
-        step, is_finished = trainer.position.step, trainer.is_finished
-        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
-        save = is_stopped or is_finished or step % config.training.save_every == 0
-        if save or row is not None:
-            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
-        if row is not None:
-            yield row
-        if is_stopped:
-            raise PretrainingStopped(f"Stopped after step {step:,}, which the checkpoint contains")
-
-
-def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is the last one: if a kill prevents any of them, the
-    resumed run takes the step again and writes it."""
-    if progress is not None:
-        if progress.best:
-            _write_weights(trainer, out / "model-best.safetensors", progress)
-        log.append_row(out / _LOG, progress)
-    if trainer.is_finished:
-        _write_weights(trainer, out / "model-last.safetensors", progress)
-    if save:
-        checkpoint.save(trainer.state(), out / _CHECKPOINT)
-
-
-def _write_weights(trainer: Trainer, path: Path, progress: Progress | None) -> None:
-    trainer.weights(progress).save(path)

@@ -1,4 +1,4 @@
-"""The output folder of a run, and the rules by which a run may use it."""
+"""The output folder of a pretraining run, and the rules by which a run may use a folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from confection import Config
 from ..files import atomic_file, flush_folder, remove_folder, remove_partial
 from .config import PretrainConfig
 
-# config.cfg does not count as a run: one that failed while reading its text leaves only this file.
+# config.cfg is not in this list, because a run that failed when it read its text leaves only this file.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
 _CONFIG = "config.cfg"
 REPLACED = "replaced"
-"""Folder inside that of a run, with the run that it replaces, until it is complete."""
-# Settings that may differ when a run is resumed: its end, the frequency of its reports, and the number of processes of
-# `prepare`, on which nothing depends. The learning rate too, since lowering it is the remedy for a run that diverges.
+"""Subfolder of a run's folder. It keeps the run that is being replaced until the new run is complete."""
+# Settings that may differ when a run is resumed: its limits, the frequency of its reports, and the number of processes
+# of `prepare`, which changes no result. Also the learning rate: a diverged run is resumed with a lower one.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
     "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
@@ -27,12 +27,12 @@ _CHANGEABLE = (
 
 @dataclass(frozen=True)
 class FolderReady:
-    """The folder of the run is locked and checked."""
+    """Stage of a run: the folder of the run is locked and checked."""
 
     has_checkpoint: bool
     """True if the run continues from a checkpoint in the folder."""
     replaced: Path | None
-    """The run that this one replaces, which is kept until this one is complete."""
+    """The folder with the previous run, which this run replaces. The folder is kept until this run is complete."""
 
 
 def prepare_run_folder(
@@ -46,20 +46,20 @@ def prepare_run_folder(
 
     Args:
         resume: continue the run in `out`, if there is one.
-        force: replace the run in `out`. The files in `out` move to `replaced` until `finish`. If `replaced` already
-            holds a run, the one in `out` was incomplete and is deleted.
+        force: replace the run in `out`. The files in `out` are kept in `replaced` until `finish`. If `replaced` already
+            contains a run, the run in `out` is incomplete and is deleted.
 
     Raises:
         FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
         FileNotFoundError: the text of the config does not exist.
-        ValueError: the run to resume has other settings, and the message names each; or `force` would replace what the
-            run starts from. Nothing is deleted before all checks.
+        ValueError: the run to resume has other settings (the message lists them); or `force` would replace the corpus
+            or the weights that this run starts from. Nothing is deleted before all checks.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
         raise FileExistsError(
             f"{out} already contains a run ({', '.join(present)}). To continue it, set resume (`--resume`); to replace"
-            " it, force (`--force`)"
+            " it, set force (`--force`)"
         )
     if present and resume and (out / _CONFIG).exists():
         _check_same(out / _CONFIG, config)
@@ -78,23 +78,26 @@ def prepare_run_folder(
 
 
 def corpus_folder(config: PretrainConfig, out: Path) -> Path:
-    """Return the folder of the prepared corpus of a run, which exists if it has been prepared."""
+    """Return the folder of the prepared corpus of a run. The folder possibly does not exist yet."""
     return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
 
 
 def has_checkpoint(out: Path) -> bool:
-    """Return True if the run in `out` can be resumed. A kill during its first checkpoint leaves an empty folder."""
+    """Return True if the run in `out` can be resumed. After a kill, a checkpoint folder can be empty."""
     return any((out / "checkpoint").glob("*.pt"))
 
 
 def finish(out: Path) -> None:
-    """Delete the run that the complete run in `out` has replaced, if there is one."""
+    """Delete the replaced run, if there is one, because the run in `out` is complete."""
     if (out / REPLACED).exists():
         remove_folder(out / REPLACED)
 
 
 def _set_aside(out: Path) -> None:
-    """Move the run in `out` to `replaced`; delete those of its files of which there is one already."""
+    """Move the files of the run in `out` to the subfolder `replaced`.
+
+    If `replaced` already has a file of that name, that file stays, and the file in `out` is deleted.
+    """
     replaced = out / REPLACED
     replaced.mkdir(exist_ok=True)
     for name in (*_FILES, *_FOLDERS, _CONFIG):
@@ -113,15 +116,15 @@ def _set_aside(out: Path) -> None:
 def _check_sources(
     out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
-    """Check that the text of the run exists, and that the run starts from nothing that it replaces."""
+    """Check that the text of the run exists, and that the run does not replace its own corpus or initial weights."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(
             Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
         ):
             raise ValueError(
-                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy it"
-                " elsewhere, or choose another folder for the run"
+                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy"
+                f" {source} to another folder, or choose another folder for the run"
             )
     if paths.corpus is None and not (resume and (out / "corpus").exists()):
         paths.text_files()
@@ -131,9 +134,7 @@ def _check_same(path: Path, config: PretrainConfig) -> None:
     try:
         before = _flat(PretrainConfig.of(Config().from_disk(path)).model_dump())
     except ValueError as error:
-        raise ValueError(
-            f"{path}, the config of the run to resume, cannot be read: {error}"
-        ) from error
+        raise ValueError(f"Cannot read {path}, the config of the run to resume: {error}") from error
     now = _flat(config.model_dump())
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"
@@ -142,13 +143,13 @@ def _check_same(path: Path, config: PretrainConfig) -> None:
     ]
     if changed:
         raise ValueError(
-            f"{path.parent} contains a run with other settings; restore them, or choose another folder:\n  "
+            f"{path.parent} contains a run with other settings. Restore them, or choose another folder:\n  "
             + "\n  ".join(changed)
         )
 
 
 def _flat(sections: dict[str, dict[str, object]]) -> dict[str, object]:
-    # Through JSON, so that a tuple equals the list that is read from a file.
+    # JSON turns tuples into lists, because the config that is read from a file has lists.
     sections = json.loads(json.dumps(sections))
     return {
         f"{section}.{key}": value

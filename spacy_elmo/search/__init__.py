@@ -1,1 +1,1 @@
-"""Search for passages by the similarity of their contextual vectors."""
+"""Similarity search for passages of text, by their contextual vectors."""

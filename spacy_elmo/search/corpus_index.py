@@ -1,4 +1,4 @@
-"""Indexes of the sentences of a corpus, and the pipeline for their queries."""
+"""Indexing of the sentences of a corpus, and loading of the same pipeline for queries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to an index: the spans that elmo processes (its `get_spans`).
+    """Add the sentences of a corpus to a search index. A sentence is a Span of elmo's `get_spans`.
 
-    The pipeline processes the Docs of `read_docs` from its tokenizer to its elmo.
+    The pipeline processes the Docs of `read_docs`. The components after elmo do not run.
 
     Args:
         text: see `read_docs`.
@@ -30,7 +30,8 @@ def add_corpus(
         The number of tokens added since the previous yield.
 
     Raises:
-        OSError, ValueError: see `read_docs` and `find_elmo`; the text has no words.
+        ValueError: the text has no words.
+        OSError, ValueError: see `read_docs` and `find_elmo`.
     """
     _, elmo = find_elmo(nlp)
     get_spans = elmo.model.attrs["options"].get_spans
@@ -41,13 +42,13 @@ def add_corpus(
             index.add(name, spans)
         yield sum(len(doc) for _, doc in shard)
     if not len(index):
-        raise ValueError(f"The text of {text!r} has no words; there is nothing to index")
+        raise ValueError(f"The text {text!r} contains no words, so there is nothing to index")
 
 
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return the source of an index in JSON types, for `SearchIndex.about` and `query_pipeline`.
+    """Return metadata on the pipeline of an index, in JSON types. `index_pipeline` needs them to load the pipeline.
 
     Args:
         source, lang, tokenized: the arguments with which `load_pipeline` has loaded the pipeline.
@@ -65,32 +66,33 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
     """Load the pipeline that has processed the corpus of an index.
 
     Args:
-        about: metadata of the index, by `corpus_source`.
-        source: place of this pipeline, if it was moved.
+        about: metadata of the index, from `corpus_source`.
+        source: new location of this pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
-        ValueError: it is another pipeline, or the index does not name its pipeline.
+        ValueError: `source` is another pipeline, or the metadata do not name the pipeline.
     """
     if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
-            "The index does not name the pipeline of its text: search it from Python, with SearchIndex.search"
+            "The index does not name its pipeline, so it cannot process queries. Use SearchIndex.search in Python"
         )
     source = source or about["source"]
     nlp, _ = load_pipeline(source, lang=about["lang"], tokenized=about["tokenized"])
     if about["pipeline"] != fingerprint(nlp):
         raise ValueError(
-            f"{source} is another pipeline, or has changed: its vectors cannot be compared with those of the index."
-            " Name the pipeline of the index, or make the index again"
+            f"{source} is not the pipeline of the index, or has changed, so its vectors cannot be compared with the"
+            " vectors in the index. Give the pipeline of the index, or make the index again"
         )
     return nlp
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Return a function from a text to a Doc with vectors, by the pipeline that has processed the corpus of an index.
+    """Load the pipeline of an index, and return a function that processes the text of a query with it.
 
     Args:
-        index, source: see `index_pipeline`, which gets the index's `about`.
+        index: the search index.
+        source: see `index_pipeline`.
 
     Raises:
         OSError, ValueError: see `index_pipeline`.

@@ -1,4 +1,4 @@
-"""Exact nearest neighbors: every vector is compared with the query."""
+"""Exact nearest-neighbor search, which compares the query with each vector."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from ..npy_file import read_npy
 
-# Bound of the rounding error of a matrix product of vectors of length 1. Equal rows may be rounded differently.
+# Bound of the rounding error of a matrix product of vectors of length 1. Even equal rows can have different errors.
 _ROUNDING = 1e-5
 
 
 class ExactNeighbors:
-    """Vectors of length 1 in one matrix.
+    """Exact nearest-neighbor search in vectors of length 1, which are stored as one matrix.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,13 +31,15 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and the cosines of the k vectors nearest to a (width,) vector of length 1, nearest first.
+        """Find the k vectors nearest to a vector of length 1, (width,).
 
-        There are fewer results if there are fewer vectors. Equally near vectors are in the order of their numbers.
+        Returns:
+            The indices and the cosines of the k vectors (of all vectors if there are fewer), nearest first. Equally
+            near vectors are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector
@@ -58,8 +60,8 @@ class ExactNeighbors:
         """Load vectors from a file that `to_disk` has written.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is not such a file, or damaged.
+            OSError: the file cannot be read.
+            ValueError: the file has another format, or is damaged.
         """
         matrix = read_npy(path, "float32", axes=2)
         neighbors = cls(matrix.shape[1])

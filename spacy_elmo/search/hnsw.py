@@ -1,4 +1,4 @@
-"""Approximate nearest neighbors by usearch, for millions of vectors: a few may be missed."""
+"""Approximate nearest-neighbor search with usearch, for millions of vectors. A search can miss some near vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Vectors of length 1 in a graph of near vectors (HNSW), of which a query visits a small part.
+    """Approximate nearest-neighbor search in vectors of length 1, by a graph that links near vectors (HNSW).
 
-    Not faiss, whose OpenMP crashes beside torch's on macOS; usearch uses its own threads.
+    A query visits a small part of the graph. The graph is built by usearch, which has its own threads. faiss is not
+    used, because its OpenMP library crashes together with the one of torch on macOS.
 
     Args:
         width: number of dimensions of the vectors.
@@ -29,12 +30,16 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and the cosines of about the k vectors nearest to a (width,) vector of length 1."""
+        """Find the k vectors nearest to a vector of length 1, (width,), by approximate search.
+
+        Returns:
+            The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.
+        """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances
 
@@ -53,22 +58,20 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        usearch follows the offsets of the file without checks: a damaged graph may crash the process. So the digest of
-        the file must be checked before.
+        Check the digest of the file before you call this method. usearch does not check the offsets in the file, so a
+        damaged file can crash the process.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is not such a file, or damaged.
+            OSError: the file cannot be read.
+            ValueError: the file has another format, or is damaged.
         """
         if not path.is_file():
-            raise FileNotFoundError(f"No file {path}")
+            raise FileNotFoundError(f"The file {path} does not exist")
         try:
             index = Index.restore(path)
         except (RuntimeError, ValueError) as error:
-            raise ValueError(
-                f"{path} contains no vectors of usearch, or is damaged ({error})"
-            ) from error
-        assert index is not None  # only for a missing file
+            raise ValueError(f"{path} is not a file of usearch, or is damaged ({error})") from error
+        assert index is not None  # it is None only if the file is missing
         neighbors = cls(index.ndim)
         neighbors._index = index
         return neighbors

@@ -1,4 +1,4 @@
-"""The search index: Docs and Spans by the cosines of their vectors."""
+"""Search index of Docs and Spans, which finds similar ones by the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
-    """A Span that a search has found."""
+    """A Span that a search has found, with its similarity to the query."""
 
     doc_id: str
     start: int
-    """Index of its first token in the Doc."""
+    """Index of the first token of the Span in the Doc."""
     end: int
-    """Index of the token after its last one."""
+    """Index of the last token of the Span in the Doc, plus 1."""
     text: str
     cosine: float
-    """Cosine of its vector with that of the query."""
+    """Cosine of the vectors of the Span and the query."""
 
 
 class Neighbors(Protocol):
-    """Vectors of length 1 with a search for the nearest ones: the interface of the methods."""
+    """Interface of the nearest-neighbor search in a collection of vectors of length 1."""
 
     @property
     def width(self) -> int:
@@ -48,28 +48,30 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add (n, width) vectors, which get the next n numbers."""
+        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers and the cosines of the k vectors nearest to a (width,) vector, nearest first."""
+        """Return the indices and the cosines of the k vectors nearest to a vector, (width,), nearest first."""
 
     def to_disk(self, path: Path) -> None:
-        """Write a file for the class method `from_disk`."""
+        """Write the vectors to a file that the class method `from_disk` can load."""
 
 
 class SearchIndex:
-    """Index of Docs and Spans, searched by the cosine of their ELMo vectors with that of another Doc, Span or Token.
+    """Index of Docs and Spans, to find the entries that are most similar to a Doc, Span or Token.
 
-    The vector is the mean over the non-whitespace tokens. Of the Docs, the index keeps only texts and vectors.
+    The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The similarity
+    is the cosine of two vectors. The index stores only the vectors and the texts.
 
     Args:
-        layer: layer of the vectors; None: the average of all layers, `_.elmo`.
-        method: "exact" compares with every vector. "hnsw" searches a graph of near vectors in time that hardly grows
-            with their number, may miss some, and needs the extra `search`.
+        layer: layer of the vectors; None: the average of all layers, as in `_.elmo`.
+        method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search time hardly
+            grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
+            `pip install spacy-elmo[search]`.
         about: metadata to store with the index, in JSON types.
 
     Raises:
-        ValueError: "hnsw" is not installed.
+        ValueError: the library for "hnsw" is not installed.
     """
 
     def __init__(
@@ -90,10 +92,10 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add parts of a Doc, such as `doc.sents`, or the whole as `[doc]`. Parts without words are left out.
+        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans without words are left out.
 
         Args:
-            doc_id: name of the Doc in hits.
+            doc_id: name of the Doc, which hits contain.
 
         Raises:
             ValueError: the Doc has no vectors, or vectors of another width than the index.
@@ -114,16 +116,16 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k nearest entries, or all if there are fewer, nearest first.
+        """Return the k entries that are most similar to a query (all entries if there are fewer), most similar first.
 
         Raises:
             ValueError: `k` is less than 1; the query has no words, no vectors, or vectors of another width.
         """
         if k < 1:
-            raise ValueError(f"k = {k}: the number of hits must be at least 1")
+            raise ValueError(f"k = {k}, but the number of hits must be at least 1")
         vector = vector_of(as_span(query), self.layer)
         if vector is None:
-            raise ValueError(f"The query {query.text!r} has no words")
+            raise ValueError(f"The query {query.text!r} contains no words")
         if self._neighbors is None:
             return []
         _check_width(self._neighbors, len(vector))
@@ -134,14 +136,14 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder, which is created; an index in it is overwritten.
+        """Write the index to a folder, which is created if necessary. An earlier index in the folder is replaced.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the folder cannot be written.
             ValueError: the index is empty.
         """
         if self._neighbors is None:
-            raise ValueError("The index is empty; there is nothing to save")
+            raise ValueError("The index is empty and cannot be saved. Add Docs or Spans first")
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"layer": self.layer, "method": self.method}
@@ -152,11 +154,11 @@ class SearchIndex:
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written, after comparing its files with their digests.
+        """Load an index from a folder that `to_disk` has written, and check the digests of its files.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
-            ValueError: it is not an index, or damaged; see the constructor.
+            ValueError: the folder is not an index, or is damaged; see also the constructor.
         """
         folder = Path(folder)
         settings, files = open_index(folder, SENTENCES)
@@ -168,12 +170,12 @@ class SearchIndex:
         index._entries = read_entries(files[_SPANS])
         if len(neighbors) != len(index):
             raise ValueError(
-                f"{folder} has {len(neighbors)} vectors and {len(index)} spans: it is damaged, make it again"
+                f"{folder} has {len(neighbors)} vectors, but {len(index)} spans. The index is damaged. Make it again"
             )
         if neighbors.width != settings["width"]:
             raise ValueError(
-                f"{folder} has vectors of {neighbors.width} numbers, and settings for {settings['width']}: it is"
-                " damaged, make it again"
+                f"{folder} has vectors of {neighbors.width} numbers, but its settings say {settings['width']}. The"
+                " index is damaged. Make it again"
             )
         return index
 
@@ -181,7 +183,8 @@ class SearchIndex:
 def _check_width(neighbors: Neighbors, width: int) -> None:
     if width != neighbors.width:
         raise ValueError(
-            f"The index has vectors of {neighbors.width} numbers, and the Doc of {width}: use the biLM of the index"
+            f"The vectors of the index have {neighbors.width} numbers, but those of the Doc have {width}. Use the same"
+            " biLM for both"
         )
 
 
@@ -189,9 +192,11 @@ def _search_class(method: SearchMethod) -> Any:
     if method == "exact":
         return ExactNeighbors
     if method != "hnsw":
-        raise ValueError(f"method = {method!r}: choose exact or hnsw")
+        raise ValueError(f"method = {method!r} (`--method`) must be exact or hnsw")
     try:
         from .hnsw import HnswNeighbors
     except ImportError as error:
-        raise ValueError(f"hnsw needs `pip install spacy-elmo[search]` ({error})") from error
+        raise ValueError(
+            f"The method hnsw needs another library: pip install spacy-elmo[search] ({error})"
+        ) from error
     return HnswNeighbors

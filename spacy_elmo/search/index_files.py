@@ -1,4 +1,4 @@
-"""The folder of an index: its settings and its files, with digests that detect damage."""
+"""Reading and writing of the folder of an index: its settings and its files, with digests that detect damage."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SETTINGS = "index.json"
 
 
 class IndexFormat(NamedTuple):
-    """Kind of index."""
+    """File format of a kind of index."""
 
     name: str
-    """Name and version, which its settings state."""
+    """Name and version of the format. The settings of an index contain it."""
     command: str
-    """Command that makes such an index."""
+    """Command that creates an index of this kind, for error messages."""
     files: tuple[str, ...]
-    """Names of its files, without that of the settings."""
+    """Names of the files of an index, without the settings file."""
     types: Mapping[str, Any]
-    """Names and types of its settings."""
+    """Names and types of the settings."""
 
 
 SENTENCES = IndexFormat(
@@ -38,11 +38,11 @@ SENTENCES = IndexFormat(
     files=("vectors", "spans.jsonl"),
     types={"layer": int | None, "method": str, "width": int, "about": dict},
 )
-"""Format of `SearchIndex`."""
+"""File format of `SearchIndex`."""
 
 
 class IndexEntry(NamedTuple):
-    """A Span in the index."""
+    """Entry of a search index: a Span and the name of its Doc."""
 
     doc_id: str
     start: int
@@ -52,11 +52,11 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a folder to which the files of an index are to be written, and write its settings after them.
+    """Yield a temporary folder to write the files of an index to; when the `with` block ends, move them to `folder`.
 
-    An earlier index in `folder`, of any kind, is replaced when all files are complete. For that the new files get their
-    other names (see `_other_name`) if the old ones have the first, and the new settings, which contain these names,
-    replace the old ones in one step.
+    An earlier index in `folder`, of any kind, is replaced in one step when all new files are complete. To make this
+    possible, each file has two possible names (see `_other_name`). New files get the names that the old files do not
+    have. Then the new settings, which contain the names of the new files, replace the old settings.
 
     Raises:
         OSError: a file cannot be written.
@@ -81,7 +81,7 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
         path = folder / _SETTINGS
         atomic_write(path, json.dumps(with_digests(described, path, names)).encode())
     except BaseException:
-        # The new settings may be in place, if the error came after them.
+        # If the error came after the new settings were written, keep the new files.
         if not is_index(folder) or _present_files(folder, kind) != set(names):
             _remove(folder, names)
         raise
@@ -90,32 +90,36 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Name the folder in errors that name no file: those of NumPy and usearch, and of writing to an open file."""
+    """Add the name of the folder to errors that name no file, such as errors of NumPy and usearch."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
-            raise OSError(f"{folder} cannot be written ({error})") from error
+            raise OSError(f"Cannot write {folder} ({error})") from error
         error.filename = error.filename or str(folder)
         raise
 
 
 def _other_name(name: str) -> str:
-    """Return the other name of a file: `spans.1.jsonl` for `spans.jsonl`."""
+    """Return the second possible name of an index file, such as `spans.1.jsonl` for `spans.jsonl`."""
     return f"{Path(name).stem}.1{Path(name).suffix}"
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names of an index's files, given the entry `digests` of its settings."""
+    """Return the current names of the files of an index.
+
+    Args:
+        digests: the entry `digests` of the settings, which contains the names.
+    """
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the names of the files of the index in a folder: those in its settings, or the first ones of `kind`."""
+    """Return the file names in the settings of an index; if the settings are damaged, the file names in `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
-        # Damaged settings must not name files elsewhere, which would be removed.
+        # Damaged settings could name files in other folders. These must not be removed.
         return {name for name in digests if Path(name).name == name} - {_SETTINGS}
     except (OSError, ValueError, KeyError, TypeError):
         return set(kind.files)
@@ -127,31 +131,31 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return the settings of an index and the paths of its files, after comparing all files with their digests.
+    """Check the digests of an index, and return its settings and the paths of its files.
 
     Returns:
-        The settings; the name of each file in `kind` -> its path.
+        The settings, and {name of a file in `kind`: path of the file}.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: it is not an index of this kind, or damaged.
+        ValueError: the folder is not an index of this kind, or is damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     names = _names(kind, settings.get("digests"))
     try:
         check_digests(settings, folder / _SETTINGS, names)
     except ValueError as error:
-        raise ValueError(f"{error}: the index is damaged, make it again") from error
+        raise ValueError(f"{error}. The index is damaged. Make it again") from error
     return settings, {file: folder / name for file, name in zip(kind.files, names, strict=True)}
 
 
 def is_index(folder: Path) -> bool:
-    """Return True if a folder contains an index of some kind."""
+    """Return True if a folder contains an index of any kind."""
     return (folder / _SETTINGS).is_file()
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the Spans of an index.
+    """Write the entries of a search index to a file.
 
     Raises:
         OSError: the file cannot be written.
@@ -160,11 +164,11 @@ def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
 
 
 def read_entries(path: Path) -> list[IndexEntry]:
-    """Read the Spans of an index.
+    """Read the entries of a search index from a file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is damaged.
+        ValueError: the file is damaged.
     """
     return list(json_lines(path, _entry, "strict"))
 
@@ -173,21 +177,23 @@ def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
     try:
         settings = read_json_object(path)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"No index in {path.parent}: {kind.command} makes one") from error
+        raise FileNotFoundError(
+            f"There is no index in {path.parent}. Make one with {kind.command}"
+        ) from error
     if settings.get("format") != kind.name:
         raise ValueError(
-            f"{path}: expected the format {kind.name!r}, but got {json.dumps(settings.get('format')):.100}; make the"
+            f"{path}: expected the format {kind.name!r}, but got {json.dumps(settings.get('format')):.100}. Make the"
             f" index with {kind.command} of this version"
         )
     if unknown := settings.keys() - {"format", "digests", *kind.types}:
         raise ValueError(
-            f"{path}: unknown entry {min(unknown)!r}: the index is damaged, make it again"
+            f"{path} has the unknown entry {min(unknown)!r}. The index is damaged. Make it again"
         )
     for name, expected in kind.types.items():
-        # JSON's true is a whole number in Python, and no setting is true or false.
+        # true and false are whole numbers in Python, but not valid for any setting.
         if not isinstance(settings.get(name, ...), expected) or isinstance(settings[name], bool):
             value = json.dumps(settings[name]) if name in settings else "missing"
-            raise ValueError(f"{path}: {name} is {value:.100}: the index is damaged, make it again")
+            raise ValueError(f"{path}: {name} is {value:.100}. The index is damaged. Make it again")
     return settings
 
 
@@ -195,6 +201,6 @@ def _entry(row: object) -> IndexEntry:
     if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
         return IndexEntry(*row)
     raise ValueError(
-        "the index is damaged, make it again: expected [name of a Doc, first token, end token, text], but got"
-        f" {json.dumps(row):.100}"
+        f"expected [name of a Doc, first token, end token, text], but got {json.dumps(row):.100}. The index is damaged."
+        " Make it again"
     )

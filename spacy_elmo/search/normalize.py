@@ -1,9 +1,9 @@
-"""Vectors of length 1, whose dot product is their cosine."""
+"""Normalization of vectors to length 1, so that the dot product of two vectors is their cosine."""
 
 import numpy as np
 
 
 def normalize(vectors: np.ndarray) -> np.ndarray:
-    """Scale (..., width) to length 1. Zero vectors stay zero, and have a cosine of 0 with every vector."""
+    """Scale vectors, (..., width), to length 1. Zero vectors stay zero; their cosine with every vector is 0."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

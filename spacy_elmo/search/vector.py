@@ -1,4 +1,4 @@
-"""Vectors of Docs, Spans and Tokens."""
+"""Computation of one vector for a Doc, Span or Token, for similarity search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tokens: TypeAlias = Doc | Span | Token
 
 
 def as_span(tokens: Tokens) -> Span:
-    """Return the tokens as a Span."""
+    """Convert a Doc, Span or Token to a Span."""
     if isinstance(tokens, Span):
         return tokens
     if isinstance(tokens, Token):
@@ -23,13 +23,13 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return (width,) float32, the mean over the non-whitespace tokens of a Span; None if it has none.
+    """Return the mean vector of the tokens of a Span without whitespace, (width,) float32; None: it has no such token.
 
     Args:
-        layer: number of the layer; None: the average of all, so that the result is `span._.elmo`.
+        layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
 
     Raises:
-        ValueError: the Doc has no vectors, or not this layer.
+        ValueError: the Doc has no vectors, or no layer with this index.
     """
     words = [token.i for token in span if not token.is_space]
     if not words:
@@ -37,16 +37,18 @@ def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
     if layer is None:
         vector = span_vector(span)
         if vector is None:
-            raise ValueError("The Doc has no ELMo vectors: run a pipeline with elmo on it first")
+            raise ValueError(
+                "The Doc has no ELMo vectors. Process it with a pipeline that has an elmo component"
+            )
         return to_numpy(vector)
     layers = layers_of(span.doc)
     if layers is None:
         raise ValueError(
-            'The Doc has no ELMo layers: run a pipeline on it first whose elmo has store = "layers", or search with'
-            " layer = None, the average"
+            'The Doc has no ELMo layers. Process it with an elmo that has store = "layers"; or search in the average of'
+            " the layers, with layer = None"
         )
     if not 0 <= layer < len(layers):
         raise ValueError(
-            f"There is no layer {layer}: the Doc has the layers 0 to {len(layers) - 1}"
+            f"layer = {layer} does not exist. The Doc has the layers 0 to {len(layers) - 1}"
         )
     return to_numpy(layers[layer, words].mean(axis=0, dtype="float32"))

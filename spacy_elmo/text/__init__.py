@@ -1,1 +1,1 @@
-"""Text files, documents, sentences and treebanks: reading them needs neither torch nor a pipeline."""
+"""Readers of text files, documents, sentences and treebanks, which need neither torch nor a pipeline."""

@@ -1,4 +1,4 @@
-"""CoNLL-U, the files of Universal Dependencies."""
+"""Reader of CoNLL-U files, the format of Universal Dependencies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Indices of the columns of a row."""
+"""Indices of columns in a row of a CoNLL-U file."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield the sentences of a file, each a list of rows of ten columns, one row per syntactic word.
+    """Yield each sentence of a CoNLL-U file as a list of rows. A row has the ten columns of a syntactic word.
 
-    Ranges ("3-4") and empty nodes ("5.1") are left out. The file may be compressed as .gz, .xz or .zst.
+    Ranges ("3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz or .zst.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not CoNLL-U; the message names it.
+        ValueError: a line is not CoNLL-U; the message names the file and the line.
     """
     rows: list[list[str]] = []
     for number, line in lines(file, "strict"):
@@ -32,8 +32,8 @@ def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
             # The first of the ten columns is the ID.
             if len(columns) != 10 or not columns[0][0:1].isdigit() or not columns[FORM]:
                 raise ValueError(
-                    f"{file}, line {number}: not a line of CoNLL-U, which has ten columns separated by tabs,"
-                    f" the first two a number and a word: {row:.100}"
+                    f"{file}, line {number} is not CoNLL-U: expected ten columns separated by tabs, starting with a"
+                    f" number and a word, but got {row:.100}"
                 )
             if columns[0].isdigit():
                 rows.append(columns)

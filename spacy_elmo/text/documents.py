@@ -1,4 +1,4 @@
-"""Documents from text files of every supported kind."""
+"""Reader that splits text files into documents."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from .files import kind, lines
 from .progress import reading_observer
 
 LINES_PER_DOCUMENT = 100
-"""Largest number of lines in a document of plain text. Files with one sentence per line often have no blank line (1B
-Word). With this limit, parts of them can be held out, and a document fits into memory however long its file is."""
+"""Largest number of lines in a document of plain text.
+
+Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit splits such
+a file into many documents. So some documents can be held out, and each document fits into memory.
+"""
 
 
 class Document(NamedTuple):
-    """One text, as lines or as words."""
+    """A document, as a list of lines or as a list of words."""
 
     parts: list[str]
-    """The non-empty lines; or the words, including whitespace tokens."""
+    """The lines that are not empty, or the words, including whitespace tokens."""
     is_tokenized: bool
-    """True: the parts are words."""
+    """True if the parts are words."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -31,16 +34,17 @@ _REMEDY = ", or set prepare.encoding_errors to replace"
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     """Yield the documents of text files, in order.
 
-    - `.jsonl`, as spaCy's `JsonlCorpus` reads it: each line is a record and a document, with its words in `tokens` or
-      its text in `text`.
-    - `.spacy`, a DocBin: the words of its Docs, without annotations. The whole file is in memory at once.
-    - Anything else is plain text: a document ends at a blank line, at the end of the file, or after 100 lines.
+    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with its words in `tokens` or its text in `text`.
+    - `.spacy` (a DocBin): each Doc is a document. It consists of the words of the Doc, without annotations. Memory
+      holds the whole file.
+    - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
-        errors: "strict" or "replace", for bytes that are not UTF-8 and for half a surrogate pair in JSON.
+        errors: handling of bytes that are not UTF-8, and of half a surrogate pair in JSON: "strict" raises an error,
+            and "replace" replaces them.
 
     Raises:
-        ValueError: a file cannot be read; the message names file and line.
+        ValueError: a file cannot be read; the message names the file and the line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:
@@ -65,7 +69,7 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
             return _record(record, errors)
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"half a surrogate pair ({error.object[error.start]!r}) is not text. Correct the file{_REMEDY}"
+                f"the text contains half a surrogate pair ({error.object[error.start]!r}). Correct the file{_REMEDY}"
             ) from error
 
     for document in json_lines(file, parse, errors, remedy=_REMEDY):
@@ -76,14 +80,14 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
 def json_lines(
     file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
 ) -> Iterator[_Parsed]:
-    """Yield `parse(record)` for each record of a file with one JSON record per line, skipping blank lines.
+    """Yield `parse(record)` for each record of a file with one JSON record per line. Skip blank lines.
 
     Args:
         errors, remedy: see `lines`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises ValueError for its record; the message names the line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -92,7 +96,7 @@ def json_lines(
             parsed = parse(json.loads(line))
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{file}, line {number}: not a JSON record ({error.msg} at column {error.colno})"
+                f"{file}, line {number} is not valid JSON ({error.msg} at column {error.colno})"
             ) from error
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{file}, line {number}: {error}") from error
@@ -119,7 +123,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc of a DocBin, without annotations. The whole file is in memory.
+    """Yield the words of each Doc of a DocBin, without annotations. Memory holds the whole file.
 
     Raises:
         OSError: the file cannot be opened.
@@ -129,25 +133,23 @@ def docbin_words(file: Path) -> Iterator[list[str]]:
     from spacy.strings import StringStore
     from spacy.tokens import DocBin
 
-    # `get_docs` would build every annotation, and would require the extensions that the Docs were made with.
+    # `get_docs` would also build all annotations, and would require the extensions of the Docs.
     try:
         docs = DocBin().from_disk(file)
         strings, column = StringStore(docs.strings), docs.attrs.index(ORTH)
         texts = [[strings[word] for word in tokens[:, column]] for tokens in docs.tokens]
     except OSError:
         raise
-    except (
-        Exception
-    ) as error:  # zlib, msgpack, numpy and spaCy all raise their own types for damaged bytes
-        raise ValueError(f"{file}: not a DocBin, or damaged ({error})") from error
+    except Exception as error:  # a damaged file can raise an error of any class
+        raise ValueError(f"{file} is not a DocBin, or is damaged ({error})") from error
     if (observer := reading_observer()) is not None:
         observer(file.stat().st_size)
     yield from texts
 
 
 def _words(words: Iterable[str]) -> Document:
-    # The corpus stores its types one per line, so a word must not contain a newline. Whitespace may: it is never a
-    # type.
+    # A prepared corpus stores one type per line, so words must not contain newlines. Whitespace tokens may, because
+    # they are never types.
     return Document(
         [word if word.isspace() else word.replace("\n", " ") for word in words if word],
         is_tokenized=True,

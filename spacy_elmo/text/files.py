@@ -1,4 +1,4 @@
-"""Raw text files, compressed or not, and their lines."""
+"""Reader of raw text files, which can be compressed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ _NOT_READ = (
 
 
 def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
-    """Return the files that a `raw_text` setting names, sorted.
-
-    They are the file itself; the files of a directory that are called *.txt, *.jsonl (or either with .gz, .xz or .zst)
-    or *.spacy; or all files that match a glob pattern.
+    """Return the text files at a path, sorted.
 
     Args:
-        more: suffixes of further kinds that the caller can read, compressed or not.
+        source: a file, a glob pattern, or a folder. From a folder, all files *.txt, *.jsonl and *.spacy are returned.
+            Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
+        more: suffixes of other formats that the caller can read. These files can be compressed, too.
 
     Raises:
         FileNotFoundError: there are no such files.
-        ValueError: the name of a file, given itself or by a pattern, is of a kind that cannot be read.
+        ValueError: a file has an unsupported suffix.
     """
     path = Path(source)
     suffixes = (
@@ -44,43 +43,43 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     )
     if path.is_dir():
         names = ", ".join(f"*{suffix}" for suffix in suffixes)
-        problem = f"no {names} in this directory; for files of other names, give a glob pattern"
+        problem = f"this folder contains no {names}. Give a glob pattern for other file names"
         candidates = [
             file
             for file in path.iterdir()
             if file.name.lower().endswith(suffixes) and not file.name.startswith(".")
         ]
     else:
-        problem = "no file, directory or matching pattern"
+        problem = "it is not a file or folder, and no file matches it as a pattern"
         candidates = [path] if path.is_file() else [*map(Path, glob.glob(source, recursive=True))]
     files = sorted(file for file in candidates if file.is_file())
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {problem}")
     for file in files:
-        # "a.json.gz" is as little plain text as "a.json".
+        # A compressed file is not plain text either: "a.json.gz".
         unreadable = kind(file) in _NOT_READ and kind(file) not in more
         if unreadable or (kind(file) == ".spacy" and file.suffix in _COMPRESSED):
             raise ValueError(
-                f"{file}: {''.join(file.suffixes[-2:])} is not read; give plain text or .jsonl (either may be"
+                f"{file}: the format {''.join(file.suffixes[-2:])} is not supported. Give plain text or .jsonl (also"
                 " compressed as .gz, .xz or .zst), or .spacy"
             )
     return files
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file without that of its compression: ".jsonl" for "a.jsonl.gz"."""
+    """Return the suffix of a file without the suffix of the compression: ".jsonl" for "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
 def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file, each with its number, from 1, and its line ending.
+    """Yield the number (from 1) and the text of each line of a file. The text includes the line ending.
 
     Args:
-        errors: "strict" or "replace", for bytes that are not UTF-8.
-        remedy: appended to the error message: what the user can do besides correcting the file.
+        errors: handling of bytes that are not UTF-8: "strict" raises an error, and "replace" replaces them.
+        remedy: text for the error message that names an alternative to correcting the file.
 
     Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names file and line.
+        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the line.
     """
     number = 0
     observer = reading_observer()
@@ -90,23 +89,22 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
                 number += 1
                 if observer is not None:
                     observer(len(raw))
-                # The byte order mark that some Windows programs write would become part of the first word.
+                # Some Windows programs write a byte order mark. Remove it, or it would be part of the first word.
                 raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 yield number, raw.decode("utf8", errors)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{file}, line {number}: not UTF-8 ({error.reason} at byte {error.start} of the line)."
+            f"{file}, line {number} is not UTF-8 ({error.reason} at byte {error.start} of the line)."
             f" Correct the file{remedy}"
         ) from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{file}, after line {number}: damaged archive ({error})") from error
+        raise ValueError(f"{file} is damaged after line {number} ({error})") from error
 
 
 def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
     if file.suffix in _COMPRESSED and not file.stat().st_size:
-        raise EOFError(
-            "empty: no program writes such an archive"
-        )  # Python's gzip reads it as no text
+        # Python's gzip would read an empty file as an empty text, but no program compresses to an empty file.
+        raise EOFError("the compressed file is empty")
     if file.suffix == ".gz":
         return gzip.open(file, "rb")
     if file.suffix == ".xz":
@@ -115,6 +113,8 @@ def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
         try:
             from .zst import ZstReader
         except ImportError as error:
-            raise ValueError(f"{file}: .zst files need `pip install spacy-elmo[zst]`") from error
+            raise ValueError(
+                f"{file}: .zst files need another library: pip install spacy-elmo[zst]"
+            ) from error
         return io.BufferedReader(ZstReader(file))
     return file.open("rb")

@@ -1,4 +1,4 @@
-"""JSON files with one object, such as the settings of an index or the options of a model."""
+"""Reader of JSON files that contain one object, such as the settings of an index or the options of a model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not JSON, too deeply nested, or contains something else; the message names the file.
+        ValueError: the file is not JSON, is nested too deeply, or contains no object; the message names the file.
     """
     try:
         value = json.loads(path.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error})") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: expected a JSON object, but got {value!r:.100}")
+        raise ValueError(f"{path} must contain a JSON object, but contains {value!r:.100}")
     return value

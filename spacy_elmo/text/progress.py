@@ -1,4 +1,4 @@
-"""Observation of how much text has been read, for progress bars."""
+"""Mechanism that tells progress bars how many bytes of text have been read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Call `observer` with a number of decompressed bytes whenever a reader of this package has read them.
+    """Call a function whenever a reader of this package has read text, inside the `with` block.
 
-    The readers are generators far below the code that shows a bar, so the observer is not an argument of each layer
-    between them. It is called in the context (thread) of the `with` block only.
+    The function is stored in a context variable, because many calls lie between the code that shows a progress bar and
+    the readers. It is called only in the context (thread) of the `with` block.
+
+    Args:
+        observer: function that takes the number of decompressed bytes since its last call.
     """
     token = _observer.set(observer)
     try:
@@ -24,5 +27,5 @@ def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
 
 
 def reading_observer() -> Callable[[int], object] | None:
-    """Return the observer of the present context, if there is one."""
+    """Return the function that `observed_reading` has set in the current context, or None."""
     return _observer.get()

@@ -1,7 +1,7 @@
-"""The sentence rule by which text is split both for pretraining and for prediction.
+"""Rule that splits text into sentences, for pretraining and for prediction.
 
-It is the rule of spaCy's `Sentencizer` with default settings; in addition, a whitespace token that contains a newline
-ends a sentence. It depends on the words alone, so training and prediction process the same sequences.
+The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a
+newline ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bits of `word_kinds`. `SPACE` marks whitespace, which belongs to no sentence."""
+"""Bits in the values of `word_kinds`. `SPACE` marks whitespace tokens, which belong to no sentence."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return (n,) uint8, the properties of each word that the rule uses; once per distinct word is enough."""
+    """Return, for each word, the properties that the sentence rule needs, as the bits of a number: (n,) uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return (n,) bool, true for each of n words that starts a sentence, as the first word of a text always does.
+    """Return True for each word that starts a sentence, (n,) bool. The first word of a text always starts a sentence.
+
     Whitespace tokens count as words.
 
     Args:
-        kinds: (n,) `word_kinds` of one text, or of several.
-        lengths: their numbers of words; None: it is one text.
+        kinds: result of `word_kinds` for the words of one or several texts, (n,).
+        lengths: number of words of each text; None: there is one text.
     """
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)
-    # A word that is not punctuation starts a sentence if an end mark stands between it and the previous such word.
+    # A word that is not punctuation starts a sentence if there is an end mark between it and the previous such word.
     end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
     starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
     starts[1:] |= kinds[:-1] & _NEWLINE > 0
@@ -58,7 +59,11 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """Return (n,) the index of the last marked position before each position, or -1."""
+    """Return, for each position, the index of the last marked position before it, (n,); -1 if there is none.
+
+    Args:
+        marked: True for marked positions, (n,) bool.
+    """
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 

@@ -1,4 +1,4 @@
-"""A reader of `.zst` files that detects truncation and reads all frames."""
+"""Reader of `.zst` files, which detects truncated files and reads all frames of a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BYTES_PER_READ = 1 << 14
 
 
 class ZstReader(io.RawIOBase):
-    """Decompressed bytes of a file of one or more frames.
+    """Stream of the decompressed bytes of a `.zst` file with one or more frames.
 
-    zstandard's own reader takes the end of a truncated file for the end of the text, and stops after the first frame of
-    a file of several (`pzstd`, `cat a.zst b.zst`): both lose text without an error.
+    The reader of the library zstandard loses text without an error: it does not detect a truncated file, and it stops
+    after the first frame of a file with several frames (`pzstd`, `cat a.zst b.zst`).
 
     Raises:
         EOFError: the file is truncated, or is not a zstd file.
@@ -27,16 +27,16 @@ class ZstReader(io.RawIOBase):
         self._decompressed = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, because the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with the next bytes, at least one; return their number, 0 at the end."""
+        """Read at least one byte into the buffer, and return the number of bytes; 0 at the end of the file."""
         while not self._decompressed:
             compressed = self._file.read(_BYTES_PER_READ)
             if not compressed:
                 if not self._frame.eof:
-                    raise EOFError("truncated: its last frame has no end")
+                    raise EOFError("the file is truncated: its last frame has no end")
                 return 0
             self._decompressed = memoryview(self._decompress(compressed))
         size = min(len(buffer), len(self._decompressed))
@@ -57,6 +57,6 @@ class ZstReader(io.RawIOBase):
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Close the reader and its file."""
+        """Close the stream and the file."""
         self._file.close()
         super().close()

@@ -1,4 +1,4 @@
-"""Figures as files. What a page does is seen in a browser, in test_page.py."""
+"""Figures are written as files. test_page.py opens their pages in a browser."""
 
 import re
 import struct

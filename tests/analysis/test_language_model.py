@@ -1,4 +1,4 @@
-"""Scores of tokens and their substitutes, against the oracle and brute force."""
+"""Scores of tokens and their substitutes are compared with the oracle and with brute force."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def row(word):
 
 
 def logits(weights, sentence):
-    """(n + 1, V) of each direction, in the order read, from the oracle."""
+    """Return (n + 1, V), the logits of each direction in its order, from the oracle."""
     head = weights.build_head()
     tensors = {n: t.numpy() for n, t in weights.tensors.items() if not n.startswith("head.")}
     reader = oracle.Oracle(weights.config, tensors)
@@ -106,7 +106,8 @@ def test_substitutes_are_the_best_of_all_words(weights, nlp, max_batch_tokens):
 
 
 def test_substitutes_by_context(weights, nlp):
-    """Each direction by itself is its softmax over the words, and both are as in `substitutes`."""
+    """The substitutes of one direction are its softmax over the words; those of both are the same as in
+    `substitutes`."""
     doc = Doc(nlp.vocab, words=TEXT)
     model = LanguageModel(weights)
     words = [word for word in VOCABULARY if word not in ("<S>", "</S>", "<UNK>")]
@@ -173,7 +174,7 @@ def test_other_spans(weights, nlp):
     np.testing.assert_allclose(actual.forward, forward, atol=2e-5)
     np.testing.assert_allclose(actual.backward, backward, atol=2e-5)
     model = LanguageModel(weights, get_spans=windows_v1(3, 1))
-    with pytest.raises(ValueError, match="spans of get_spans overlap"):
+    with pytest.raises(ValueError, match="of get_spans overlap"):
         model.score(doc)
 
 

@@ -1,4 +1,4 @@
-"""A figure as a page, opened in a real browser: it draws, it shows what is pointed at, and it requests nothing."""
+"""A figure as a page in a real browser: it draws, shows tooltips, and requests nothing."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_layers(browser, tmp_path):
 
 
 def test_a_page_cannot_request_anything(browser, tmp_path):
-    """The browser refuses, whatever a chart says."""
+    """The browser refuses every request, whatever the chart contains."""
     spec = {
         "data": {"url": "http://localhost:9/data.json"},
         "mark": "point",

@@ -6,7 +6,8 @@ from spacy_elmo.analysis.contexts.occurrences import Occurrence, Occurrences
 
 
 def occurrences(found, vectors, centre=0.0):
-    """Occurrences, or words to make them of, with vectors (views, n, width) and one centre for all views."""
+    """Return occurrences with vectors (views, n, width) and one centre for all views. Items may be occurrences or
+    words."""
     vectors = np.array(vectors, dtype="float32")
     return Occurrences(
         [

@@ -1,4 +1,4 @@
-"""The benchmarks are scripts, which import what they share from the folders beside them."""
+"""Put the folder of the benchmarks on the path, because they are scripts that import modules from it."""
 
 import sys
 from pathlib import Path

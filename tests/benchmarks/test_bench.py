@@ -1,4 +1,4 @@
-"""`make bench`: the description of the processor, and a file and a picture for each."""
+"""`make bench` describes the processor, and writes a file and a picture for it."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_the_processor(tmp_path, text, name, instructions):
 
 @pytest.mark.parametrize("fast", [("float32", "bfloat16", "int8"), ("float32",)])
 def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys, fast):
-    """It measures all number types that the processor has instructions for."""
+    """All number types are measured for which the processor has instructions."""
     programs = []
 
     def run(program, *options):

@@ -1,4 +1,4 @@
-"""The contenders process all of the same sentences, and their processes answer line by line."""
+"""All contenders process the same sentences, and their processes answer line by line."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The benchmark of import times separates ours from spaCy's."""
+"""The benchmark of import times separates the time of spacy-elmo from that of spaCy."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "import_time.py"
 
 
 def test_one_process():
-    """It fails by itself if spaCy's part imports ours."""
+    """The benchmark itself fails if spaCy's part imports modules of spacy-elmo."""
     command = [sys.executable, SCRIPT, "--only"]
     times = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     assert set(times) == {"spacy", "spacy_factories", "spacy_cli"}

@@ -1,4 +1,4 @@
-"""Both models of the Kneser-Ney comparison use the same text, and the figures of KenLM are parsed."""
+"""Both models of the Kneser-Ney comparison use the same text, and the output of KenLM is parsed."""
 
 import stat
 
@@ -22,7 +22,7 @@ def test_lines(monkeypatch, chunk):
 
 @pytest.fixture
 def tools(tmp_path):
-    """Stand-ins for KenLM's programs; the second prints the content of a file."""
+    """Return stand-ins for KenLM's programs. The second prints the content of a file."""
     for name, script in (
         ("lmplz", 'test "$3 $4" = "-S 64M" -o "$4" = 1G && cp $8 ${10}'),
         ("query", 'cat "$3" > seen; cat >> seen; cat $(dirname $0)/says'),
@@ -48,5 +48,5 @@ def test_figures_of_the_tool(tools, monkeypatch):
 
 def test_words_that_the_tool_does_not_know(tools, monkeypatch):
     monkeypatch.chdir(tools)
-    with pytest.raises(ValueError, match="3 words that .*train.txt has not"):
+    with pytest.raises(ValueError, match="3 words that are not in .*train.txt"):
         kneser_ney(*says(tools, oovs=3), tools)

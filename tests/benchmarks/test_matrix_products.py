@@ -18,7 +18,7 @@ SENTENCES = [
 
 
 class Shapes(TorchDispatchMode):
-    """Records (n, k, m) and the type of every matrix product, by any library."""
+    """Records (n, k, m) and the number type of every matrix product of any library."""
 
     def __init__(self):
         super().__init__()

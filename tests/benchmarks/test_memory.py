@@ -42,7 +42,7 @@ def test_long_doc():
 
 @pytest.mark.parametrize("getter, exact", [("doc", True), ("sents", False)])
 def test_ends(tmp_path, getter, exact):
-    """With chunks of 7 words the ends equal those of shorter Docs; where the Doc is split into spans, they do not."""
+    """With chunks of 7 words, the ends equal those of shorter Docs. If the Doc is split into spans, they do not."""
     path = tmp_path / "tiny.safetensors"
     Weights.from_bilm(tiny.bilm(tiny.config()), card={"language": "en"}).save(path)
     spans = {"@misc": f"spacy-elmo.{getter}.v1"}

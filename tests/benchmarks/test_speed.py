@@ -1,4 +1,4 @@
-"""The speed benchmark: its choice of sentences, its rounds and its tables."""
+"""The speed benchmark: its sentences, its rounds and its tables."""
 
 import itertools
 
@@ -117,7 +117,7 @@ def test_figure(tmp_path):
 
 
 def test_latency_leaves_the_warm_up_out(monkeypatch):
-    """Ten texts, of which each takes as many milliseconds as its number, but the first a second."""
+    """Ten texts take as many milliseconds as their number, but the first takes a second."""
     ends = np.cumsum([1.0, *(0.001 * n for n in range(1, 10))])
     clock = np.stack([np.concatenate([[0], ends[:-1]]), ends], 1).ravel().tolist()
     monkeypatch.setattr(latency.time, "perf_counter", iter(clock).__next__)

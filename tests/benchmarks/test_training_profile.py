@@ -1,4 +1,4 @@
-"""The profile of a training step: operations that are counted, and shares of its time."""
+"""The profile of a training step counts operations, and its shares of the time add up."""
 
 import numpy as np
 import pytest

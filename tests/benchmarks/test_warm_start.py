@@ -20,7 +20,7 @@ CONFIG = tiny.config(cell_clip=None, proj_clip=None)
 
 
 def by_loops(start, position=None):
-    """Return the root mean square distance from the carried layers, relative to theirs, by loops over words."""
+    """Return the root mean square distance from the carried layers, relative to them, by loops over words."""
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     distance = reference = 0.0
     for text in TEXTS:
@@ -79,9 +79,9 @@ def test_errors(tmp_path, texts, monkeypatch, capsys):
     Weights.from_bilm(bilm).save(path)
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)
-    assert "convert it with --warm" in capsys.readouterr().err
+    assert "with --warm" in capsys.readouterr().err
     Weights.from_bilm(bilm, start_state=mean_start_state(bilm, [["a"]] * 4)).save(path)
     texts.write_text(json.dumps([TEXTS[0][:3]]), "utf8")
     with pytest.raises(SystemExit):
         run(monkeypatch, path, texts)
-    assert "no text of more than 3 sentences" in capsys.readouterr().err
+    assert "no text with more than 3 sentences" in capsys.readouterr().err

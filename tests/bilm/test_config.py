@@ -1,4 +1,4 @@
-"""The configuration: the values that it rejects, and its round trip through JSON."""
+"""The configuration rejects impossible values, and a round trip through JSON keeps it."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_all_problems_in_one_error():
         "layers = 0",
         "cell_clip = 0",
         "proj_clip = -2.0",
-        "activation = 'gelu' (known: relu, tanh)",
+        "activation = 'gelu' (must be one of relu, tanh)",
         "char_dim = 0",
         "highways = -1",
         "max_characters = 2",
@@ -65,7 +65,7 @@ def test_all_problems_in_one_error():
         ("word_dim", 2.5, "word_dim = 2.5"),
         ("word_dim", 3, "word_dim = 3 (must be 0, because n_words = 0)"),
         ("n_symbols", "9", "n_symbols = '9'"),
-        ("n_symbols", 5, "n_symbols = 5 (must be 0, or at least 6: the marks)"),
+        ("n_symbols", 5, "n_symbols = 5 (must be 0, or at least 6"),
         ("square_projections", None, "square_projections = None"),
         ("cell_clip", float("nan"), "cell_clip = nan"),
         ("cell_clip", "3", "cell_clip = '3'"),
@@ -94,7 +94,7 @@ def test_character_fields_do_not_matter_for_word_input():
     [
         (
             {"n_words": 3, "n_symbols": 9},
-            "word_dim = 0 (must be at least 1, because there are words",
+            "word_dim = 0 (must be at least 1, because n_words and n_symbols",
         ),
         ({"n_words": 3, "word_dim": 2, "n_symbols": 9, "filters": ()}, "filters = ()"),
         ({"n_words": 3, "word_dim": 2, "max_characters": 6}, "at least 7: <bos> between two"),
@@ -111,7 +111,7 @@ def test_words_and_symbols_that_do_not_go_together(fields, problem):
 
 
 def test_dict_and_header():
-    """A header names the numbers of rows as format 1 does."""
+    """A header has the names of format 1 for the numbers of rows."""
     config = BiLMConfig(
         n_words=9,
         word_dim=3,
@@ -130,5 +130,5 @@ def test_dict_and_header():
 
 
 def test_unknown_field_is_named():
-    with pytest.raises(ValueError, match=r"\['dimm'\].*known: dim, "):
+    with pytest.raises(ValueError, match=r"\['dimm'\].*dim, projection, "):
         BiLMConfig.from_dict({"dimm": 3})

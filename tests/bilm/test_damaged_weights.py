@@ -1,4 +1,4 @@
-"""The digest of a weights file: no change of a bit goes unnoticed, and what cannot be loaded is not written."""
+"""The digest of a weights file detects a change of any bit, and weights that cannot be loaded are not written."""
 
 import json
 
@@ -58,7 +58,7 @@ def test_every_bit_of_a_tensor_counts(tmp_path_factory, bit):
 )
 def test_settings_and_the_card_count(before, after):
     assert before in CONTENT
-    with pytest.raises(ValueError, match="damaged: it has changed since it was written"):
+    with pytest.raises(ValueError, match="damaged.*changed since it was written"):
         Weights.from_bytes(CONTENT.replace(before, after))
 
 
@@ -85,7 +85,7 @@ def test_what_is_not_finite_is_not_written(tmp_path, value, dtype):
     weights.save(path)
     before = path.read_bytes()
     weights.tensors["lstm.1.recurrent"][1, 4, 27] = value
-    with pytest.raises(ValueError, match=r"not written: lstm.1.recurrent \(1 of \d+ tensors\)"):
+    with pytest.raises(ValueError, match=r"1 of \d+ tensors .*: lstm.1.recurrent\. "):
         weights.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

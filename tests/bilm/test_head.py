@@ -1,4 +1,5 @@
-"""The softmax head: both losses against the oracle, their gradients, and the sampling of negatives."""
+"""The softmax head: both losses and their gradients are compared with the oracle, and the sampling of negatives is
+checked."""
 
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ WORDS, WIDTH = 30, 5
 
 
 def make(words=WORDS, rows=7, seed=0):
-    """Return a head of random W and b, (M, P) outputs and (M,) targets; the first word is a frequent target."""
+    """Return a head with random W and b, outputs (M, P) and targets (M,). The first word is a frequent target."""
     torch.manual_seed(seed)
     head = Head(words, WIDTH)
     with torch.no_grad():
@@ -191,7 +192,8 @@ def test_log_count_by_hand():
 
 
 def test_draws_as_tensorflow_does():
-    """Tries and frequencies of the words equal those of TensorFlow's loop; the expected counts are their means."""
+    """The numbers of tries and the frequencies of words are those of TensorFlow's loop; the expected counts are their
+    means."""
     words, number, repeats = 20, 5, 4000
     random = np.random.default_rng(0)
     p = np.log((np.arange(words) + 2) / (np.arange(words) + 1)) / np.log(words + 1)

@@ -1,4 +1,4 @@
-"""A network prepared for inference computes what the network itself computes."""
+"""A network that is prepared for inference computes the same as the network itself."""
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def test_a_sentence_does_not_depend_on_the_others(precision):
 
 @pytest.mark.parametrize("precision, cosine", [("bfloat16", 0.9999), ("int8", 0.99)])
 def test_bundled_model(precision, cosine):
-    """Compare every token on every layer of trained weights."""
+    """Compare every token in every layer of trained weights."""
     bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     text = "The quick brown fox sat by the bank of the river , and did n't say a word . LOL :-)"
     sentences = [
@@ -61,7 +61,7 @@ def test_bundled_model(precision, cosine):
 
 
 def test_word_vectors_have_the_precision_too():
-    """The products of the dense layers of the token encoder, on a CPU in bfloat16 alone."""
+    """On a CPU, only bfloat16 also applies to the dense layers of the token encoder."""
     bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     ids = bilm.token_ids(["river", "naïve", "http://a.example/x?y=1", "!!", "DON'T", "a" * 60])
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Log-probabilities of words from both sides, against the oracle, which takes one sentence and direction at a time."""
+"""Log-probabilities of words are compared with the oracle, which processes one sentence and direction at a time."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def score(bilm, head, sentences, max_words=1000):
 
 
 def expected(bilm, head, sentence):
-    """Return the log-probabilities of each direction in its own order: of each word, then of the closing boundary."""
+    """Return the log-probabilities of each direction in its own order, for each word, then for the closing boundary."""
     tensors = {name: tensor.numpy() for name, tensor in bilm.state_dict().items()}
     reader = oracle.Oracle(bilm.config, tensors, tiny.VOCABULARY)
     weight, bias = head.weight.detach().double().numpy(), head.bias.detach().double().numpy()[:, 0]
@@ -67,7 +67,7 @@ def check(bilm, head, sentences, max_words=1000):
     st.integers(1, 9),
 )
 def test_equals_the_oracle(sentences, max_words):
-    """All lengths, empty sentences among them, and all numbers of words at a time."""
+    """All sentence lengths, also empty sentences, and all numbers of words at once give the same results."""
     check(*make(), sentences, max_words)
 
 
@@ -77,7 +77,7 @@ def test_word_input_and_one_layer():
 
 
 def test_probabilities_of_all_continuations_sum_to_one():
-    """The forward probabilities are a distribution over next words and the sentence's end: they sum to 1."""
+    """The forward probabilities of all next words and of the sentence's end sum to 1."""
     bilm, head = make()
     prefix = ["a", "cat"]
     mass = np.exp(score(bilm, head, [prefix]).closing[0, 0])
@@ -97,7 +97,7 @@ def test_weights_without_a_head():
     bilm, head = make()
     with pytest.raises(ValueError, match="no head.*model-best.safetensors"):
         build_language_model(Weights.from_bilm(bilm))
-    with pytest.raises(ValueError, match="lacks <S>, <UNK>"):
+    with pytest.raises(ValueError, match="no <S>, <UNK>"):
         build_language_model(Weights.from_bilm(bilm, Head(2, 5), vocabulary=["</S>", "a"]))
     _, read = build_language_model(Weights.from_bilm(bilm, head, vocabulary=VOCABULARY))
     assert torch.equal(read.weight, head.weight)

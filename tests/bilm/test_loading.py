@@ -1,4 +1,4 @@
-"""Memory of a loaded biLM: its numbers once, in memory of its own, and no part of the file."""
+"""A loaded biLM has its numbers in memory once, and no part of the file."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ def read_bytes(weights, path):
 
 @pytest.mark.parametrize("read", [read_file, read_bytes])
 def test_tensors_are_their_own_aligned_and_writable(tmp_path, read):
-    """Products over memory that is aligned differently may round differently from one process to the next."""
+    """Products over memory with another alignment may be rounded differently in another process."""
     weights = read(Weights.from_bilm(tiny.bilm(tiny.config())), tmp_path / "w.safetensors")
     for tensor in weights.tensors.values():
         assert tensor.data_ptr() % 64 == 0
@@ -117,7 +117,8 @@ print([name for name in set(sys.modules) - modules if name.startswith("torch._dy
     not Path("/proc/self/clear_refs").exists(), reason="resident memory is read from /proc"
 )
 def test_memory(tmp_path):
-    """Loading takes the size of the file, and no random initialization, which would import torch's compiler."""
+    """Loading needs memory of the size of the file, and no random initialization, which would import torch's
+    compiler."""
     Weights.from_bilm(BiLM(BiLMConfig(dim=512, projection=256))).save(tmp_path / "w.safetensors")
     command = [sys.executable, "-c", LOADING, str(tmp_path / "w.safetensors")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

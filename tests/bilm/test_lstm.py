@@ -1,4 +1,4 @@
-"""One LSTM layer: its steps and its gradient against autograd over a naive loop."""
+"""One LSTM layer: its steps and its gradient are compared with autograd over a naive loop."""
 
 import itertools
 
@@ -195,7 +195,7 @@ def test_bfloat16_is_close_and_leaves_float32(dim):
 
 @torch.no_grad()
 def test_initial_values():
-    """Glorot over the whole kernel [x ; h] of 2 x 64 rows, bias 0."""
+    """Glorot over the matrix [W_x ; W_h] with 2 x 64 rows, bias 0."""
     torch.manual_seed(0)
     layer = LSTMLayer(tiny.config(dim=32, projection=64))
     bound = (6 / (2 * 64 + 4 * 32)) ** 0.5

@@ -1,4 +1,4 @@
-"""The whole network against the oracle, for every combination of its options, and what must not matter."""
+"""The whole network is compared with the oracle for every combination of its options."""
 
 import itertools
 
@@ -51,7 +51,8 @@ def options(layers, skip, clips, dim, forget_bias):
 
 @pytest.mark.parametrize("number", range(len(ENCODERS)))
 def test_character_input_equals_the_oracle(number):
-    """Every encoder with two LSTMs, every LSTM with an encoder: neither part knows the other one's options."""
+    """Every encoder is tested with two LSTMs, and every LSTM with one encoder, because their options are
+    independent."""
     activation, highways, filters = ENCODERS[number]
     for lstm in LSTMS[number :: len(ENCODERS)]:
         config = tiny.config(
@@ -138,7 +139,7 @@ def test_sentences_of_one_word():
 
 @pytest.mark.parametrize("closing", [False, True])
 def test_state_carried_across_batches(closing):
-    """Row r of a batch starts where row r of the batch before ended, as in bilm-tf."""
+    """Row r of a batch starts with the final state of row r of the previous batch, as in bilm-tf."""
     model = tiny.bilm(tiny.config(layers=3))
     oracle = oracle_of(model)
     batches = [
@@ -175,7 +176,8 @@ def test_chunks_equal_the_whole(sentences, max_words, from_zero):
 
 
 def test_chunks_are_no_longer_than_asked():
-    """In a chunk of a single sentence each direction takes so many words, from its own end, and encodes no others."""
+    """In a chunk of a single sentence, each direction processes this number of words from its own end, and encodes no
+    other words."""
     model = tiny.bilm(tiny.config())
     encoded = []
     model.encoder.register_forward_pre_hook(lambda _, args: encoded.append(len(args[0])))
@@ -242,8 +244,8 @@ def test_dropout_acts_on_the_input_of_every_layer():
 
 def test_word_input_needs_a_vocabulary():
     model = tiny.bilm(tiny.config(n_words=8))
-    with pytest.raises(ValueError, match="lacks <S>, </S>, <UNK>"):
+    with pytest.raises(ValueError, match="no <S>, </S>, <UNK>"):
         model.set_vocabulary(list("abcdefgh"))
-    with pytest.raises(ValueError, match="3 words for a table of 8 rows"):
+    with pytest.raises(ValueError, match="3 words, .* 8 rows"):
         model.set_vocabulary(["<S>", "</S>", "<UNK>"])
     assert model.token_ids(["cat", "dog"]).tolist() == [4, 2]

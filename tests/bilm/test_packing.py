@@ -1,4 +1,4 @@
-"""Packing against a construction that pushes one word at a time."""
+"""Packing is compared with a construction that adds one word at a time."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,8 @@ from spacy_elmo.bilm.packing import Packing
 
 
 def naive(lengths, closing):
-    """Return the ranks, the rows of each step, and (sentence, forward place, backward place) of every packed row."""
+    """Return the ranks, the rows of each step, and (sentence, forward position, backward position) of every packed
+    row."""
     ranks = sorted(range(len(lengths)), key=lambda sentence: -lengths[sentence])
     rows, read = [], []
     for step in range(max(lengths, default=-1) + 2 + closing):

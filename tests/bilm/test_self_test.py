@@ -1,4 +1,4 @@
-"""Float32 layers are the same bits: on every processor, by every kernel, beside any sentences, in any threads."""
+"""Float32 layers have the same bits with every kernel, every batch and every number of threads."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,8 @@ def test_another_number_is_another_digest():
 @pytest.mark.parametrize("name", ["characters", "three layers, odd sizes", "wide", "lexicon"])
 @pytest.mark.parametrize("prepared", [False, True])
 def test_beside_any_sentences(name, prepared):
-    """Alone, in batches of any size and order, with a cache of words in any state, in any number of threads, with a
-    graph, and in chunks."""
+    """The bits are the same alone, in batches of any size and order, with any state of the cache of words, in any
+    number of threads, with a graph, and in chunks."""
     bilm, _ = self_test.network(name)
     bilm = bilm.prepare_for_inference("float32") if prepared else bilm
     sentences = [s for kind in self_test.texts().values() for s in kind if len(s) < 200]

@@ -1,4 +1,4 @@
-"""The mean of carried states, against loops over the oracle."""
+"""The mean of carried states is compared with loops over the oracle."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def text_of(count, seed=0):
 
 
 def mean_by_loops(oracle, texts):
-    """Return the mean state after every sentence but the first three of each text, one after the other from zeros."""
+    """Return the mean state after each sentence except the first three of each text. Each text starts from zeros."""
     hs, cs = [], []
     for text in texts:
         state = oracle.zero_state()
@@ -49,7 +49,7 @@ def mean_by_loops(oracle, texts):
     ],
 )
 def test_mean_equals_the_oracle(config, sizes):
-    """There are at most 16 texts, in the order of the sentences, longer ones first, none too short to count."""
+    """There are at most 16 texts, in the order of the sentences, longer texts first. None is too short to count."""
     model = tiny.bilm(config)
     sentences = text_of(sum(sizes))
     ends = np.cumsum(sizes)
@@ -74,7 +74,7 @@ def test_mean_lies_within_the_clips(count, seed):
 
 
 def test_a_text_of_one_sentence_again_and_again_is_a_fixed_point():
-    """The state after the same sentence, started from the mean, is the mean."""
+    """If the same sentence starts with the mean state, the state after it is the mean state."""
     model = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     sentence = ["a", "cat", "sat", "on", "it", "."] * 12
     start = mean_start_state(model, [sentence] * 40)

@@ -1,4 +1,4 @@
-"""Networks on the meta device have the names and shapes of their parameters, and no values."""
+"""Networks on the meta device have the names and shapes of parameters, but no values."""
 
 import pytest
 import torch

@@ -197,7 +197,7 @@ def test_a_wrong_byte_is_an_error(place, change):
 
 
 def rewritten(path, change_tensors=None, **header):
-    """Write the tiny model's file with some tensors or parts of the header changed."""
+    """Write the file of the tiny model with changed tensors or changed parts of the header."""
     weights = make(head=True)
     weights.save(path)
     with safetensors.safe_open(path, "pt") as file:
@@ -224,7 +224,7 @@ def test_every_mismatch_is_named(tmp_path):
     with pytest.raises(ValueError) as error:
         Weights.load(path)
     first, *problems = str(error.value).split("\n")
-    assert first == f"{path}: the tensors do not fit the header:"
+    assert first == f"{path}: the tensors do not match the header:"
     assert problems == [
         "  encoder.characters: contains values that are not finite",
         "  head.weight: shape [7, 5], expected [8, 5]",
@@ -276,7 +276,7 @@ def test_vocabulary_without_a_mark_of_word_input(tmp_path, mark):
     names = [name if name != mark else "else" for name in tiny.LEXICON]
     live = tiny.bilm(tiny.lexicon_config())
     Weights.from_bilm(live, vocabulary=names).save(tmp_path / "w.safetensors")
-    with pytest.raises(ValueError, match=rf"w\.safetensors: (?s:.*) word input lacks {mark}"):
+    with pytest.raises(ValueError, match=rf"w\.safetensors: (?s:.*) word input has no {mark}"):
         Weights.load(tmp_path / "w.safetensors")
 
 
@@ -290,7 +290,7 @@ def test_vocabulary_keeps_odd_words():
 @given(text=st.text(st.characters(exclude_categories=())))
 @example("\udcff")
 def test_any_text_in_a_card(text):
-    """Also half of a surrogate pair, as in the name of a file that is not in UTF-8."""
+    """A card may contain half of a surrogate pair, as in the name of a file that is not UTF-8."""
     weights = Weights.from_bilm(tiny.bilm(tiny.config()), card={text: [text]})
     assert Weights.from_bytes(weights.to_bytes()).card == {text: [text]}
 
@@ -343,7 +343,7 @@ def test_another_format(tmp_path, format):
     path = rewritten(tmp_path / "w.safetensors", format=format)
     with pytest.raises(ValueError) as error:
         Weights.load(path)
-    assert f"{path}: format {format!r} in the header, expected {FORMAT!r}" in str(error.value)
+    assert f"{path}: the header has format {format!r}, expected {FORMAT!r}" in str(error.value)
     assert "spacy elmo convert" in str(error.value)
 
 
@@ -360,8 +360,8 @@ CONFIG = make().config.to_dict()
         ({"config": json.dumps(CONFIG | {"dim": 0})}, "dim = 0"),
         ({"config": json.dumps(CONFIG | {"dim": "7"})}, "dim = '7'"),
         ({"config": json.dumps(CONFIG | {"dim": 8})}, r"shape \[2, 5, 28\], expected \[2, 5, 32\]"),
-        ({"config": json.dumps(CONFIG | {"dim": 10**6})}, "do not fit the header"),
-        ({"config": json.dumps(CONFIG | {"layers": 999})}, "do not fit the header"),
+        ({"config": json.dumps(CONFIG | {"dim": 10**6})}, "do not match the header"),
+        ({"config": json.dumps(CONFIG | {"layers": 999})}, "do not match the header"),
         ({"config": json.dumps(CONFIG | {"dim": 10**18})}, "dim = 1000.* .the limit is 1,000,000"),
         ({"config": json.dumps(CONFIG | {"dim": 10**400})}, "dim = 1000.* .the limit is 1,000,000"),
         ({"config": json.dumps(CONFIG | {"layers": 10**9})}, "layers = 1.* .the limit is 1,000"),

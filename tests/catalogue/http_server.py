@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that serves files in every way in which a server can fail."""
+"""An HTTP server on this machine that can serve files in many wrong ways."""
 
 import gzip
 import socket
@@ -10,7 +10,7 @@ CONTENT = bytes(range(256)) * 5000
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`/WAY/NAME`: the way decides what is sent of CONTENT, and how."""
+    """Handler of `/WAY/NAME`. WAY decides which part of CONTENT is sent, and how."""
 
     protocol_version = "HTTP/1.1"
 
@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """A context manager that serves in a separate thread."""
+    """Context manager that serves in a separate thread."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""The content of the catalogue."""
+"""The content of the catalogue of models."""
 
 import json
 import re
@@ -55,9 +55,9 @@ def test_forty_four_languages_of_many_langs():
 
 def test_find_model():
     assert find_model("en-small", MODELS) is MODELS["en-small"]
-    with pytest.raises(ValueError, match="'en-smal' .* en-small"):
+    with pytest.raises(ValueError, match="'en-smal'. .* en-small"):
         find_model("en-smal", MODELS)
-    with pytest.raises(ValueError, match="'xyzzy' .*.download."):
+    with pytest.raises(ValueError, match="'xyzzy'. .*.download."):
         find_model("xyzzy", MODELS)
 
 
@@ -82,7 +82,7 @@ def test_checksums_that_are_none(sha256):
 @pytest.mark.parametrize(
     "url, problem",
     [
-        ("ftp://host/model.zip", "is not a URL of the form https://host/file"),
+        ("ftp://host/model.zip", "is not a URL"),
         ("file:///etc/passwd", "is not a URL"),
         ("https:///model.zip", "is not a URL"),
         ("model.zip", "is not a URL"),

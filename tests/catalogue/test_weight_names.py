@@ -1,4 +1,4 @@
-"""From the `weights` option to a file."""
+"""The `weights` option leads to a file."""
 
 import re
 
@@ -70,7 +70,7 @@ def test_nothing_bundled(tmp_path, monkeypatch):
     monkeypatch.setattr(weight_names, "FOLDER", tmp_path / "absent")
     # Packages of models/ may be installed where the tests run.
     monkeypatch.setattr(weight_names, "entry_points", lambda group: [])
-    with pytest.raises(FileNotFoundError, match=r"installed biLM \(none\)"):
+    with pytest.raises(FileNotFoundError, match=r"installed biLMs: none"):
         find_weights("x")
 
 

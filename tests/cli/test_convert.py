@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert`: through spaCy's own command, and in this process for the rest."""
+"""`python -m spacy elmo convert`, once through spaCy's command line, and otherwise in this process."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def test_through_spacy(folder, tmp_path):
     for text in (
         "options.json",
         "lm_weights.hdf5",
-        "262, the value for inference",
+        "262 is the value for inference",
         "out.safetensors",
     ):
         assert text in " ".join(done.stdout.split())
@@ -49,7 +49,10 @@ def test_error_is_one_message(folder, tmp_path):
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out)
     assert code == 1
-    assert 'no .json files contain "lstm"' in output and "Traceback" not in output
+    assert (
+        'one .json file that contains "lstm", but found none' in output
+        and "Traceback" not in output
+    )
     assert not out.exists()
 
 
@@ -94,7 +97,8 @@ def test_explicit_files(folder, tmp_path):
     code, output = invoke(folder, out)
     assert code == 1
     assert (
-        "choose one with weights (`--weights`)" in output and "second.hdf5: RNN_0 found" in output
+        "Choose the file with weights (`--weights`)" in output
+        and "second.hdf5: RNN_0 found" in output
     )
     files = ["--weights", folder / "second.hdf5", "--options", folder / "second.json"]
     code, output = invoke(folder, out, *files)
@@ -107,7 +111,7 @@ def test_existing_file_is_kept(folder, tmp_path):
     out.write_text("precious")
     code, output = invoke(folder, out)
     assert code == 1
-    assert "exists; --force overwrites it" in output
+    assert "already exists" in output
     assert out.read_text() == "precious"
     assert invoke(folder, out, "--force")[0] == 0
     assert Weights.load(out).config == tiny.config()
@@ -126,7 +130,7 @@ def test_error_under_force_keeps_the_file(folder, tmp_path):
 def test_out_file_is_a_folder(folder, tmp_path):
     code, output = invoke(folder, tmp_path)
     assert code == 1
-    assert "is a folder; OUT_FILE is the file to write" in output
+    assert "is a folder" in output
 
 
 def test_folder_of_out_file_is_missing(folder, tmp_path):
@@ -181,7 +185,7 @@ WRITERS = {
 
 
 def pack(folder, path):
-    """An archive with the folder in it."""
+    """Return an archive that contains the folder."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
             for each in folder.iterdir():
@@ -212,7 +216,7 @@ def test_every_format_from_folder_and_archive(tmp_path, command, archive):
 
 
 def test_look_alikes(tmp_path):
-    """A zip of NLPL may hold either of two formats, which look alike from outside."""
+    """A zip file of NLPL may contain one of two formats with the same file names."""
     for format, files in [("bilm-hdf5", write_bilm_hdf5), ("many-langs", write_many_langs)]:
         folder = files(tmp_path / format)
         (folder / "meta.json").write_text('{"algorithm": {"id": 3}}', "utf8")
@@ -229,7 +233,7 @@ def test_look_alikes(tmp_path):
 
 
 def test_error_in_an_archive(tmp_path, monkeypatch):
-    """The message names the file in the archive, and nothing stays behind."""
+    """The message names the file in the archive, and no temporary file is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -246,7 +250,7 @@ def test_error_in_an_archive(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("format", [*WRITERS, "bilm-tf", "auto"])
 def test_malformed_input_writes_nothing(tmp_path, format):
-    """Whatever is wrong, one message; no file is made or changed, and no code of the input runs."""
+    """Every kind of wrong input gives one message. No file is created or changed, and no code of the input runs."""
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     (inputs / "empty").mkdir()
@@ -279,7 +283,7 @@ def test_malformed_input_writes_nothing(tmp_path, format):
 
 
 class Code:
-    """Makes a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -298,7 +302,7 @@ def test_softmax_and_token_vectors(folder, tmp_path):
     files = ["--softmax", tmp_path / "s.hdf5", "--vocabulary", words]
     code, output = invoke(folder, out, *files, "--token-vectors", tmp_path / "t.hdf5")
     assert code == 0, output
-    assert "words: the vocabulary (8 words)" in output
+    assert "vocabulary: words (8 words)" in output
     weights = Weights.load(out)
     assert weights.config.n_words == 8 and weights.build_head() is not None
     assert torch.equal(weights.tensors["encoder.words"], torch.from_numpy(table))
@@ -314,13 +318,13 @@ def test_choices_of_allennlp(tmp_path):
     (tmp_path / "n" / "options.json").rename(options)
     out = tmp_path / "out.safetensors"
     code, output = invoke(folder, out, format="allennlp")
-    assert code == 1 and "choose one with prefix (`--prefix`)" in output
+    assert code == 1 and "Choose one with prefix (`--prefix`)" in output
     arguments = [folder, out, "--prefix", "b._elmo_lstm"]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "which is missing. Set options (`--options`)" in output
+    assert code == 1 and "which is missing. Give the file with options (`--options`)" in output
     arguments += ["--options", options]
     code, output = invoke(*arguments, format="allennlp")
-    assert code == 1 and "without the normalization, set accept (`--accept`)" in output
+    assert code == 1 and "without this normalization, set accept (`--accept`)" in output
     assert not out.exists()
     assert invoke(*arguments, "--accept", format="allennlp")[0] == 0
     assert Weights.load(out).config.cell_clip == tiny.config().cell_clip

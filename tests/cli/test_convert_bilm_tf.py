@@ -1,4 +1,4 @@
-"""`python -m spacy elmo convert bilm-tf`, and `auto` for such a folder."""
+"""`python -m spacy elmo convert bilm-tf`, and `convert auto` for such a folder."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def test_values(folder, tmp_path, format):
     for text in (
         "model.ckpt-7.data-00000-of-00001",
         "checkpoint model.ckpt-7",
-        "head: the 8 words",
+        "head: softmax over the 8 words",
     ):
         assert text in output
     weights = Weights.load(out)
@@ -43,7 +43,7 @@ def test_vocabulary_of_another_folder(folder, tmp_path):
     out = tmp_path / "out.safetensors"
     code, output = invoke("bilm-tf", folder, out)
     assert code == 0
-    assert "no head: without the vocabulary of the training" in output
+    assert "no head: the softmax needs the vocabulary of the training" in output
     assert Weights.load(out).build_head() is None
     words = write_words(tmp_path / "words")
     assert invoke("bilm-tf", folder, out, "--vocabulary", words, "--force")[0] == 0
@@ -60,6 +60,6 @@ def test_damaged_checkpoint(folder, tmp_path):
     out.unlink()
     code, output = invoke("bilm-tf", folder, out)
     assert code == 1
-    assert "truncated, or of another checkpoint" in output
+    assert "truncated or belongs to another checkpoint" in output
     assert "Traceback" not in output
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""`convert FORMAT IN OUT_FILE --warm TEXT`, for every format, up to the vectors of a pipeline."""
+"""`convert FORMAT IN OUT_FILE --warm TEXT` for every format, up to the vectors of a pipeline."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_every_format(tmp_path, text, format):
     folder, out = writer(tmp_path / "model"), tmp_path / "out.safetensors"
     code, output = invoke(format, folder, out, "--warm", text)
     assert code == 0, output
-    assert "start state: 27 sentences of text.txt" in output and f"Read {text}" in output
+    assert "start state: mean over 27 sentences of text.txt" in output and f"Read {text}" in output
     start = Weights.load(out).start_state
     assert start.h.shape == (2, 2, 5) and start.h.abs().max() > 1e-3
     cold, warm = (pipelines.blank(out, start=start)("A cat.") for start in ("zero", "warm"))

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo download`: against a server on this machine, and never any other."""
+"""`python -m spacy elmo download` with a server on this machine; no other server is used."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def server(monkeypatch, tmp_path):
 
 @pytest.fixture
 def catalogue(monkeypatch, tmp_path, server):
-    """Return a function that replaces the catalogue by one model, `some`, with the given files."""
+    """Return a function that replaces the catalogue by one model, `some`, with given files."""
 
     def write(files):
         record = {
@@ -43,18 +43,18 @@ def invoke(*arguments):
 
 
 def files_in(folder):
-    """Return the files without the checksums of first downloads."""
+    """Return the files in a folder, without the checksums of first downloads."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sha256")
     return sorted(str(path.relative_to(folder)) for path in files)
 
 
 def test_address(server, tmp_path):
-    """A file is downloaded by its URL, without the catalogue."""
+    """A file is downloaded from its URL, without the catalogue."""
     url = server.url("redirect")
     code, output = invoke(url, "--sha256", SHA256)
     path = tmp_path / "cache" / folder_of(url) / "model.zip"
     assert code == 0 and path.read_bytes() == CONTENT
-    assert f"sha256 {SHA256}, as expected" in output
+    assert f"SHA-256 {SHA256}, as expected" in output
     assert f"python -m spacy elmo convert auto {path} OUT_FILE" in output
 
 
@@ -76,9 +76,9 @@ def test_list_of_a_language():
     code, output = invoke("--lang", "zh")
     assert code == 0 and "many-langs-zh" in output and "en-small" not in output
     code, output = invoke("--lang", "xyz")
-    assert code == 1 and "No model of the language 'xyz'" in output
+    assert code == 1 and "--lang xyz" in output
     code, output = invoke("en-small", "--lang", "en")
-    assert code == 1 and "--lang is for the list of models" in output
+    assert code == 1 and "--lang filters the list" in output
 
 
 def test_model_of_the_catalogue(catalogue, server):
@@ -88,14 +88,14 @@ def test_model_of_the_catalogue(catalogue, server):
     assert code == 0
     assert files_in(folder) == ["options.json", "weights.hdf5"]
     assert "Licence: not stated (https://host.invalid)" in output
-    assert f"sha256 {SHA256}, kept to compare later downloads with" in output
-    assert "No checksum of options.json is published" in output
-    assert "No checksum of weights.hdf5" not in output
-    assert f"sha256 {SHA256}, as expected" in output
+    assert f"SHA-256 {SHA256}, recorded" in output
+    assert "checksum of options.json" in output
+    assert "checksum of weights.hdf5" not in output
+    assert f"SHA-256 {SHA256}, as expected" in output
     assert output.endswith(f"python -m spacy elmo convert bilm-hdf5 {folder} OUT_FILE --lang xx")
     code, again = invoke("some")
-    assert code == 0 and f"sha256 {SHA256}, as at the first download" in again
-    assert "No checksum" not in again
+    assert code == 0 and f"SHA-256 {SHA256}, same as at the first download" in again
+    assert "checksum of" not in again
     assert len(server.asked) == 2
 
 
@@ -112,13 +112,13 @@ def test_failure_is_one_message(catalogue, server):
     folder = catalogue({server.url("missing"): None})
     code, output = invoke("some")
     assert code == 1
-    assert f"{server.url('missing')} could not be downloaded" in output
+    assert f"Could not download {server.url('missing')}" in output
     assert "Traceback" not in output
     assert files_in(folder) == []
 
 
 def test_what_is_whole_is_kept(catalogue, server):
-    """The first of two files is not downloaded again after the second one failed."""
+    """If the second of two files fails, the next call does not download the first one again."""
     folder = catalogue({server.url("whole", "options.json"): None, server.url("short"): None})
     assert invoke("some")[0] == 1
     assert files_in(folder) == ["options.json"]
@@ -137,10 +137,10 @@ def test_wrong_checksum(catalogue, server):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["sone"], "No model 'sone' in the catalogue; similar: some."),
-        (["ftp://host/model.zip"], "is not a URL of the form https://host/file"),
-        (["some", "--sha256", SHA256], "--sha256 is for a URL"),
-        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' is not a SHA-256"),
+        (["sone"], "no public model 'sone'. Similar names are some."),
+        (["ftp://host/model.zip"], "is not a URL"),
+        (["some", "--sha256", SHA256], "--sha256 can only be used with the URL"),
+        (["https://host.invalid/m.zip", "--sha256", "00"], "'00' (`--sha256`) is not a SHA-256"),
     ],
 )
 def test_nothing_to_download(catalogue, server, tmp_path, arguments, problem):

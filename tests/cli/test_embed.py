@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`: through spaCy's own command, killed and resumed, and its errors."""
+"""`python -m spacy elmo embed` through spaCy's command line: complete, killed and resumed, and its errors."""
 
 import signal
 import sys
@@ -61,7 +61,7 @@ def invoke(*arguments):
 def test_format_and_layers(weights, text, tmp_path):
     out = tmp_path / "out.h5"
     code, output = invoke(weights, text, out, "--format", "hdf5", "--layers", "average")
-    assert code == 0 and "3 items of 13 tokens" in output
+    assert code == 0 and "3 items with 13 tokens" in output
     expected = pipelines.blank(weights)("The bank in Rome isn't old.")._.elmo
     with h5py.File(out) as file:
         assert np.allclose(file["0"], expected, atol=1e-5)
@@ -96,7 +96,7 @@ def test_tokenized_text_needs_no_language(weights, text, tmp_path):
     code, output = invoke(weights, text, tmp_path / "out")
     assert code == 1
     assert (
-        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        "does not record the language of its weights. Set lang (`--lang`), for example to en"
         in output
     )
     assert not (tmp_path / "out").exists()
@@ -133,7 +133,7 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
     assert run(out) == -signal.SIGKILL
     assert (parts / "shard-000000.safetensors").exists() and not (parts / "index.json").exists()
     assert run(out) == 1
-    assert "to keep them and compute the rest, set resume (`--resume`)" in " ".join(
+    assert "To keep them and compute the rest, set resume (`--resume`)" in " ".join(
         (tmp_path / "printed").read_text().split()
     )
     assert run(out, "--resume") == 0
@@ -145,9 +145,9 @@ def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "source, problem",
     [
-        ("nowhere", "No pipeline 'nowhere': it is neither an installed package"),
-        ("nowhere.safetensors", "No biLM 'nowhere.safetensors'"),
-        ("text.txt", "text.txt: not a readable weights file"),
+        ("nowhere", "Cannot find 'nowhere'"),
+        ("nowhere.safetensors", "Cannot find the weights 'nowhere.safetensors'"),
+        ("text.txt", "text.txt is not a readable weights file"),
     ],
 )
 def test_no_such_pipeline(text, tmp_path, monkeypatch, source, problem):
@@ -163,7 +163,7 @@ def test_pipeline_without_elmo(text, tmp_path):
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out")
     assert code == 1 and "The pipeline has no elmo component" in output
     code, output = invoke(tmp_path / "nlp", text, tmp_path / "out", "--lang", "en")
-    assert code == 1 and "lang = en (`--lang`) can be set for a weights file only" in output
+    assert code == 1 and "lang = en (`--lang`) can only be set for a weights file" in output
 
 
 def test_no_text(weights, tmp_path):

@@ -1,4 +1,4 @@
-"""Errors that become one message, and errors that keep their traceback."""
+"""Some errors become one message; others keep their traceback."""
 
 import pytest
 import typer

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export`: through spaCy's own command, and in this process for the rest."""
+"""`python -m spacy elmo export`, once through spaCy's command line, and otherwise in this process."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from tests.commands import elmo
 
 
 def test_what_allennlp_cannot_read(tmp_path):
-    """bilm-tf loads every export; AllenNLP's loader supports fewer models, and the command warns of it."""
+    """bilm-tf loads every export. AllenNLP's loader supports fewer models, and the command warns about this."""
     for fields, reason in [
         ({"max_characters": 50, "skip": True}, None),
         ({"max_characters": 12, "skip": True}, "max_characters = 12"),
@@ -75,7 +75,7 @@ def test_existing_files(file, tmp_path, format):
     (out / "other").write_text("mine")
     code, output = invoke(format, file, out)
     assert code == 1
-    assert "has options.json; to overwrite them, set force (`--force`)" in output
+    assert "contains options.json. To overwrite, set force (`--force`)" in output
     assert {path.name for path in out.iterdir()} == {"options.json", "other"}
     assert (out / "options.json").read_text() == "precious"
     assert invoke(format, file, out, "--force")[0] == 0
@@ -85,10 +85,10 @@ def test_existing_files(file, tmp_path, format):
 
 @formats
 def test_errors(tmp_path, format):
-    """One message, and nothing is written."""
+    """An error gives one message, and nothing is written."""
     (tmp_path / "broken.safetensors").write_bytes(b"broken")
     for name, problem in [
-        ("nowhere", "No biLM 'nowhere'"),
+        ("nowhere", "Cannot find the weights 'nowhere'"),
         ("broken.safetensors", "not a readable"),
     ]:
         path = name if name == "nowhere" else tmp_path / name
@@ -103,6 +103,6 @@ def test_what_allennlp_lacks(tmp_path):
     tiny.save(file, skip=False)
     code, output = invoke("allennlp", file, tmp_path / "out")
     assert code == 1
-    assert "AllenNLP cannot express this biLM:" in output
+    assert "AllenNLP does not support this biLM:" in output
     assert "max_characters = 12" in output and "skip = false" in output
     assert not (tmp_path / "out").exists()

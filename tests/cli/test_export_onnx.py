@@ -1,4 +1,4 @@
-"""`python -m spacy elmo export onnx`: one file, or one message."""
+"""`python -m spacy elmo export onnx` writes one file, or prints one message."""
 
 import onnxruntime
 import pytest
@@ -40,7 +40,7 @@ def test_a_file_that_stands_there(file, tmp_path):
     out = tmp_path / "elmo.onnx"
     out.write_bytes(b"mine")
     code, output = invoke(file, out)
-    assert code == 1 and "to overwrite it, set force (`--force`)" in output
+    assert code == 1 and "To overwrite it, set force (`--force`)" in output
     assert out.read_bytes() == b"mine"
     code, output = invoke(file, out, "--force")
     assert code == 0, output

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo init-config`, and the way from foreign weights to a package that others install."""
+"""`python -m spacy elmo init-config`, and all commands from foreign weights to an installed package."""
 
 import re
 import shutil
@@ -80,7 +80,7 @@ def test_language(weights, tmp_path):
     result = invoke(tmp_path / "a.cfg", "-w", weights)
     assert result.exit_code == 1
     assert (
-        "does not name the language of the weights. Set lang (`--lang`), for example to en"
+        "does not record the language of its weights. Set lang (`--lang`), for example to en"
         in words(result)
     )
     assert not (tmp_path / "a.cfg").exists()
@@ -107,7 +107,7 @@ def test_what_is_there_is_kept(weights, tmp_path):
 
 
 def listening(config):
-    """Return the sizes of what each component reads through a listener, beside the embedding of its own."""
+    """Return the sizes of the listener's input in each component, and of its own embedding."""
     actual = {}
     for name, block in config["components"].items():
         tok2vec = block.get("model", {}).get("tok2vec")
@@ -118,7 +118,7 @@ def listening(config):
 
 @pytest.mark.parametrize("optimize", ["efficiency", "accuracy"])
 def test_every_component_listens_and_learns(weights, tmp_path, optimize):
-    """Every component that a shipped config has, and two that spaCy alone has a default for."""
+    """All components with a shipped config, and two that only have a default of spaCy."""
     names = ["tagger", "morphologizer", "senter", "parser", "ner", "textcat", "spancat"]
     names += ["textcat_multilabel", "spancat_singlelabel", "span_finder"]
     tiny.save(weights, {"language": "en"})
@@ -141,7 +141,8 @@ def test_every_component_listens_and_learns(weights, tmp_path, optimize):
 
 
 def test_recipes(tmp_path):
-    """With efficiency a component reads ELMo alone; with accuracy its shipped config, with static vectors if wanted."""
+    """With efficiency, the only input of a component is ELMo. With accuracy it is that of its shipped config, on
+    request with static vectors."""
     expected = consumers.filled("ner_elmo").interpolate()["components"]["ner"]
     recipe = expected["model"].pop("tok2vec")
 
@@ -171,11 +172,14 @@ def test_recipes(tmp_path):
     [
         (["-p", "nerr"], "spaCy has no component 'nerr' for the language 'en'"),
         (["-p", "entity_linker"], "--from entity_linker_elmo"),
-        (["-p", "ner", "--vectors", "floret"], "add --pipeline NAMES --optimize accuracy"),
-        (["--lang", "is"], "No biLM of the language 'is' is installed"),
+        (["-p", "ner", "--vectors", "floret"], "--vectors adds static vectors"),
+        (["--lang", "is"], "No biLM for the language 'is' is installed"),
         (["--from", "ner_elmo", "--lang", "de"], "--nlp.lang de"),
-        (["--from", "ner_elmo", "--optimize", "accuracy"], "--from copies a config as it is"),
-        (["--from", "ner"], "No shipped config is called 'ner'. There are entity_linker_elmo,"),
+        (
+            ["--from", "ner_elmo", "--optimize", "accuracy"],
+            "--from copies a shipped config unchanged",
+        ),
+        (["--from", "ner"], "Choose one of entity_linker_elmo,"),
     ],
 )
 def test_impossible_options(options, problem, tmp_path):
@@ -201,7 +205,7 @@ def test_shipped_configs_are_listed_and_copied_with_their_comments(tmp_path):
 # spaCy leaves files that it has written to be closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
-    """The commands of the documentation, and a new process that has nothing but the package."""
+    """Run the commands of the documentation, then a new process that has only the package."""
     monkeypatch.chdir(tmp_path)
     # No network: `build` then uses the setuptools that are there.
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -81,9 +81,9 @@ def test_pipeline_that_reads_no_layers(tmp_path):
 @pytest.mark.parametrize(
     "out, problem",
     [
-        ("out.pdf", "the name must end in .png, .html or .json"),
-        ("nowhere/out.png", "the folder of --out, does not exist"),
-        ("folder.png", "is a folder; --out is the file to write"),
+        ("out.pdf", "the file name must end in .png, .html or .json"),
+        ("nowhere/out.png", "nowhere does not exist"),
+        ("folder.png", "is a folder"),
     ],
 )
 def test_impossible_files(trained, tmp_path, out, problem):

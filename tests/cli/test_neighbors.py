@@ -28,7 +28,7 @@ def weights(tmp_path):
 
 
 def test_bundled_model(text):
-    """Layers with context distinguish the senses; in layer 0 all are equal, and stay in the order of the text."""
+    """Layers with context distinguish the senses. In layer 0 all uses are equal, and keep the order of the text."""
     query = "I borrowed money from the bank for a house."
     code, output = invoke("en_mini_v3", text, "bank", "-n", "1", "-q", query)
     assert code == 0
@@ -40,7 +40,7 @@ def test_bundled_model(text):
         ("2", "She asked the BANK for a loan"),
     ]
     assert nearest[0][1] == "1.00"
-    assert "Occurrences: 2" in output
+    assert "Occurrences in the text: 2" in output
 
 
 def test_all_files(weights, tmp_path):
@@ -54,7 +54,7 @@ def test_all_files(weights, tmp_path):
         weights, tmp_path / "in.jsonl", "bank", "-q", "Our bank!", *(f"-o{file}" for file in files)
     )
     assert code == 0
-    assert "Occurrences: 2, in 2 senses" in output
+    assert "Occurrences in the text: 2, annotated with 2 senses" in output
     data = json.loads(files[0].read_text("utf8"))
     assert [one["sense"] for one in data["occurrences"]] == senses
     assert [one["source"] for one in data["occurrences"]] == ["in.jsonl"] * 2
@@ -88,11 +88,14 @@ def test_tokenized(weights, tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["bank"], "Nothing to show: use --query SENTENCE for neighbors, --out FILE for a map"),
+        (["bank"], "Nothing to do. Use --query SENTENCE"),
         (["tree", "-q", "A tree."], "'tree' does not occur in the text"),
-        (["", "-q", "A tree."], "'' is not a word: choose one that occurs in the text"),
+        (["", "-q", "A tree."], "'' is not a word"),
         (["bank", "-q", "A tree."], "The query 'A tree.' does not contain the word 'bank'"),
-        (["bank", "-o", "out.txt"], "--out out.txt: the name must end in .png, .html or .json"),
+        (
+            ["bank", "-o", "out.txt"],
+            "--out out.txt: the file name must end in .png, .html or .json",
+        ),
     ],
 )
 def test_what_cannot_be_shown(weights, text, arguments, problem):

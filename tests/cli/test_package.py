@@ -41,4 +41,4 @@ def test_what_cannot_be_packaged_is_one_message(tmp_path):
     assert code == 1 and "The weights have no head" in output
     (tmp_path / "card.json").write_text("[]")
     code, output = invoke(tmp_path, "--card", tmp_path / "card.json")
-    assert code == 1 and "expected a JSON object" in output
+    assert code == 1 and "must contain a JSON object" in output

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo probe`: the tables, the figures on disk, and what is refused."""
+"""`python -m spacy elmo probe`: its tables, the files of its results, and rejected input."""
 
 import json
 
@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def table(output):
-    """The numbers of each row by its name."""
+    """Return the numbers of each row by its name."""
     rows = [line.rsplit(None, 3) for line in output.splitlines()]
     return {row[0].strip(): row[1:] for row in rows if len(row) == 4}
 
@@ -108,12 +108,12 @@ def test_a_pipeline_will_do(folder):
 @pytest.mark.parametrize(
     "change, problem",
     [
-        ({"source": "nowhere"}, "No pipeline 'nowhere'"),
+        ({"source": "nowhere"}, "Cannot find 'nowhere'"),
         ({"train": "none.jsonl"}, "No text at 'none.jsonl'"),
         ({"train": "plain.jsonl"}, "No word of the training text has a sense"),
         ({"test": "plain.jsonl"}, "plain.jsonl: no word has a sense"),
         ({"test": "none.jsonl"}, "none.jsonl"),
-        ({"out": "nowhere/a.json"}, "the folder of --out, does not exist"),
+        ({"out": "nowhere/a.json"}, "nowhere does not exist"),
     ],
 )
 def test_errors(folder, monkeypatch, change, problem):

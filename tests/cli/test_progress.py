@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal, with a rate and the time left, and nowhere else."""
+"""Progress bars appear only on a terminal, with a rate and the time left."""
 
 import gzip
 import os
@@ -97,7 +97,7 @@ def test_bar_of_stages(monkeypatch, capsys, quiet):
     ids=["bar", "quiet"],
 )
 def test_a_command_on_a_terminal(text, tmp_path, command, sign, result):
-    """Through spaCy, with standard error connected to a pseudo-terminal."""
+    """Run a command of spaCy with standard error on a pseudo-terminal."""
     vocabulary = ["cat", "</S>", "the", "<UNK>", "sleeps", ".", "<S>"]
     weights = Weights.from_bilm(
         tiny.bilm(tiny.config()), Head(7, 5), vocabulary=vocabulary, card={}

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo search`: an index, queries for it, and what is refused."""
+"""`python -m spacy elmo search`: an index, its queries, and rejected input."""
 
 import json
 import sys
@@ -51,15 +51,15 @@ def test_table_of_each_query(folder):
     assert make(folder)[0] == 0
     code, output = run("query", folder / "index", "-", "-n", 1, stdin="It was old!\n\nThe boat\n")
     assert code == 0
-    assert output.count("Cosine Place") == 2
+    assert output.count("Cosine Document") == 2
     assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output
-    assert "Cosine Place The boat" in output
+    assert "Cosine Document The boat" in output
 
 
 def test_overwriting(folder):
     assert make(folder)[0] == 0
     code, output = make(folder)
-    assert code == 1 and "is not empty; --force overwrites" in output
+    assert code == 1 and "is not empty" in output
     (folder / "a.txt").write_text("Only one.\n")
     assert make(folder, "--force")[0] == 0
     code, output = run("query", folder / "index", "The bank", "--json")
@@ -67,7 +67,7 @@ def test_overwriting(folder):
 
 
 def test_overwriting_with_an_index_of_another_unit(folder):
-    """Nothing is left of the first one."""
+    """Nothing of the first index is left."""
     files = {}
     for unit in ("sentence", "word", "sentence", "sentence"):
         assert make(folder, "--unit", unit, "--force")[0] == 0
@@ -97,18 +97,18 @@ def test_moved_pipeline(folder):
     assert code == 1 and "w.safetensors" in output
     assert run("query", folder / "index", "It", "--pipeline", folder / "moved.safetensors")[0] == 0
     code, output = run("query", folder / "index", "It", "--pipeline", "en_mini_v3")
-    assert code == 1 and "another pipeline, or has changed" in output
+    assert code == 1 and "is not the pipeline of the index, or has changed" in output
 
 
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["index", "nowhere", "a.txt", "out"], "No pipeline 'nowhere'"),
+        (["index", "nowhere", "a.txt", "out"], "Cannot find 'nowhere'"),
         (["index", "w.safetensors", "none.txt", "out"], "No text at 'none.txt'"),
-        (["index", "w.safetensors", "blank.txt", "out"], "The text of 'blank.txt' has no words"),
+        (["index", "w.safetensors", "blank.txt", "out"], "The text 'blank.txt' contains no words"),
         (["index", "w.safetensors", "a.txt", "a.txt"], "a.txt is a file"),
-        (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "There is no layer 7"),
-        (["query", "out", "The bank"], "No index in out"),
+        (["index", "w.safetensors", "a.txt", "out", "--layer", "7"], "layer = 7 does not exist"),
+        (["query", "out", "The bank"], "no index in out"),
     ],
 )
 def test_errors(folder, monkeypatch, arguments, problem):
@@ -122,7 +122,7 @@ def test_errors(folder, monkeypatch, arguments, problem):
 def test_query_without_words(folder):
     assert make(folder)[0] == 0
     code, output = run("query", folder / "index", " ")
-    assert code == 1 and "The query ' ' has no words" in output
+    assert code == 1 and "The query ' ' contains no words" in output
 
 
 def test_lines_that_are_no_queries(folder):
@@ -130,8 +130,8 @@ def test_lines_that_are_no_queries(folder):
     given = "The boat\n \n\u3000\nCaf\u00e9\n".encode() + b"A caf\xe9\nIt\n"
     code, output = run("query", folder / "index", "-", "-n", 1, stdin=given)
     assert code == 1
-    assert "Cosine Place The boat" in output and "Cosine Place Caf\u00e9" in output
-    assert output.count("Cosine Place") == 2
+    assert "Cosine Document The boat" in output and "Cosine Document Caf\u00e9" in output
+    assert output.count("Cosine Document") == 2
     assert "Standard input, line 5: 'utf-8' codec can't decode byte 0xe9" in output
 
 
@@ -142,7 +142,7 @@ def test_damaged_index(folder):
         left = {key: value for key, value in settings.items() if key != name}
         (folder / "index" / "index.json").write_text(json.dumps(left))
         code, output = run("query", folder / "index", "It")
-        assert code == 1 and f"{name} is missing: the index is damaged, make it again" in output
+        assert code == 1 and f"{name} is missing. The index is damaged. Make it again" in output
     (folder / "index" / "index.json").write_text(json.dumps(settings))
     (folder / "index" / "spans.jsonl").write_text("[1]\n")
     code, output = run("query", folder / "index", "It")

@@ -1,4 +1,4 @@
-"""Commands that write to a place where another run is writing are refused, and the message names that run."""
+"""A command is refused if another run is writing to the same path. The message names this run."""
 
 import os
 

@@ -12,7 +12,7 @@ PREFIX = "text_field_embedder.token_embedder_elmo._elmo."
 
 
 def state_of(model, mixes=()):
-    """Return the state dict of an `Elmo`, one number after the other, by AllenNLP's formulas."""
+    """Return the state dict of an `Elmo`, number by number, by AllenNLP's formulas."""
     config, encoder = model.config, model.encoder
     state = {}
     table = torch.zeros(262, config.char_dim)

@@ -21,7 +21,7 @@ SENTENCES = [
 
 
 def options(**fields):
-    """Return a network configuration; the fields of both sections have distinct names."""
+    """Return a network configuration. No two fields of its sections have the same name."""
     small = {
         "encoder": {
             "name": "elmo", "projection_dim": 5, "cell_clip": 0.3, "proj_clip": 0.2, "dim": 7, "n_layers": 2
@@ -40,7 +40,7 @@ def options(**fields):
 
 
 def lexicons(options):
-    """Return the symbols of word.dic and of char.dic by row; training writes the marks after the characters."""
+    """Return the symbols of word.dic and char.dic by row. In training, the marks are written after the characters."""
     embedder = options["token_embedder"]
     return WORDS, [*CHARACTERS, *MARKS] if embedder["char_dim"] else None
 
@@ -81,10 +81,10 @@ def state_dicts(options, seed=0):
 
 
 def write(folder, options, tokens, lstm, *, old=False):
-    """The files of a model.
+    """Write the files of a model.
 
     Args:
-        old: write tensors as PyTorch did before 1.6, as all published models are.
+        old: write tensors as PyTorch did before 1.6, as in all published models.
     """
     words, characters = lexicons(options)
     write_lexicon(folder / "word.dic", words)

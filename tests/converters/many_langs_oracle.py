@@ -1,7 +1,7 @@
-"""ELMoForManyLangs straight from its formulas: float64, one sentence, one direction, one step, one word at a time.
+"""ELMoForManyLangs directly from its formulas: float64, one sentence, direction, step and word at a time.
 
-Shares no code with the package, and takes what its files hold by its own names. Source: the program's `elmo.py`,
-`frontend.py` and `modules/`, 0.0.4.post2.
+It shares no code with the package, and reads the model's files by their own names. Source: `elmo.py`, `frontend.py` and
+`modules/` of the program, 0.0.4.post2.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def clip(x, limit):
 
 
 class Oracle:
-    """A model: `options` of its network, `tokens` and `lstm` of its two files, symbols by row."""
+    """A model. `options` are those of its network; `tokens` and `lstm` are its two files; symbols are given by row."""
 
     def __init__(self, options, tokens, lstm, words, characters):
         self.encoder, self.embedder = options["encoder"], options["token_embedder"]
@@ -30,7 +30,7 @@ class Oracle:
         )
 
     def character_rows(self, word):
-        """Return the rows of a word between its marks, of which the first is called <eow>, and of the padding."""
+        """Return the rows of a word between its marks (the first is called <eow>), and of the padding."""
         symbols = [word] if word in ("<bos>", "<eos>") else list(word)
         row = self.characters
         rows = [row["<eow>"], *(row.get(s, row["<oov>"]) for s in symbols), row["<bow>"]]

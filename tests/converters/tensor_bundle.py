@@ -1,4 +1,4 @@
-"""A writer of TensorFlow's checkpoints after the description of the format, without code of the package."""
+"""A writer of TensorFlow's checkpoints by the description of the format, without code of the package."""
 
 import struct
 
@@ -44,7 +44,7 @@ def header(shards=1, endianness=0, producer=1, oldest_reader=0):
 
 
 def entry(array, shard=0, offset=0, size=None, crc=None, dtype=None, shape=None, more=b""):
-    """Return a BundleEntryProto; arguments replace the correct values."""
+    """Return a BundleEntryProto. Arguments replace the correct values."""
     content = array.tobytes()
     dims = [bytes_field(2, number_field(1, n)) for n in (array.shape if shape is None else shape)]
     crc = masked(crc32c(content)) if crc is None else crc
@@ -62,7 +62,7 @@ def entry(array, shard=0, offset=0, size=None, crc=None, dtype=None, shape=None,
 
 
 def block(pairs, restart_interval):
-    """Return the content of a block. Between two restarts, a key is stored as its difference from the previous one."""
+    """Return the content of a block. Between two restarts, a key is stored as its difference from the previous key."""
     content, restarts, last = b"", [], b""
     for i, (key, value) in enumerate(pairs):
         shared = 0
@@ -99,10 +99,10 @@ def table(pairs, restart_interval=16, per_block=1000, compression=0):
 
 
 def write(prefix, arrays, shards=1, padding=0, changed=None, header=header, **of_table):
-    """The files of a checkpoint.
+    """Write the files of a checkpoint.
 
     Args:
-        arrays: by name; they go to the data files in turn.
+        arrays: arrays by name; they are written to the data files in turn.
         padding: bytes between tensors.
         changed: for some names, keywords of `entry`.
         header, of_table: other headers, and the keywords of `table`.

@@ -118,7 +118,7 @@ def test_export_as_state_dict(peer, tmp_path, seed):
 
 @pytest.mark.parametrize("seed", range(ARCHITECTURES))
 def test_archive(peer, tmp_path, seed):
-    """AllenNLP's state dict inside a tagger's archive, converted and exported again, bit for bit."""
+    """AllenNLP's state dict inside a tagger's archive is converted and exported again, bit for bit."""
     model = model_of(seed)
     bilm_export.export(Weights.from_bilm(model), tmp_path)
     elmo = elmo_of(peer, tmp_path, mixes=2)
@@ -159,7 +159,7 @@ def write_archive(folder, model, options):
 
 @pytest.mark.parametrize("dim, filters", [(5, ((1, 3), (2, 4))), (7, ((1, 2), (2, 3))), (5, ((5, 5),))])  # fmt: skip
 def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
-    """AllenNLP has projections between equal sizes, too."""
+    """AllenNLP has projections even if the sizes are equal."""
     model = tiny.bilm(
         architecture(0, dim=dim, projection=5, filters=filters, square_projections=True)
     )
@@ -174,7 +174,7 @@ def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
 
 
 def test_what_allennlp_refuses_we_read(peer, tmp_path):
-    """AllenNLP's loader refuses a model without residual connections, and so does our export."""
+    """AllenNLP's loader rejects a model without residual connections, and so does our export."""
     model = tiny.bilm(architecture(0, skip=False))
     bilm_export.export(Weights.from_bilm(model), tmp_path)
     with pytest.raises(ValueError, match="residual connections"):

@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def peer():
-    """Its package."""
+    """Return the package of ELMoForManyLangs."""
     overrides = types.ModuleType("overrides")
     overrides.overrides = lambda method: method
     with pytest.MonkeyPatch.context() as patch:
@@ -44,7 +44,7 @@ def peer():
 
 
 def write(peer, folder, options, seed):
-    """Write a model as its training does, with numbers large enough for all of them to matter."""
+    """Write a model as ELMoForManyLangs does after training, with numbers that are large enough to matter."""
     words, characters = foreign.lexicons(options)
     embedder, layer = options["token_embedder"], peer.modules.embedding_layer.EmbeddingLayer
     tables = [

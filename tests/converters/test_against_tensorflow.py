@@ -110,5 +110,5 @@ def test_the_converted_model_says_the_same(folders, name):
 
 
 def test_one_direction_is_refused(folders):
-    with pytest.raises(ValueError, match="a model of one direction is no biLM"):
+    with pytest.raises(ValueError, match="no RNN_1"):
         convert(folders["one direction"])

@@ -43,7 +43,7 @@ def test_writes_only_where_it_is_told(folder, tmp_path):
     convert(folder)
     assert set(tmp_path.rglob("*")) == before
     (tmp_path / "w.safetensors").write_text("mine")
-    with pytest.raises(FileExistsError, match="w.safetensors exists"):
+    with pytest.raises(FileExistsError, match="w.safetensors already exists"):
         convert(folder, tmp_path / "w.safetensors")
     assert (tmp_path / "w.safetensors").read_text() == "mine"
     convert(folder, tmp_path / "w.safetensors", force=True)
@@ -53,10 +53,10 @@ def test_writes_only_where_it_is_told(folder, tmp_path):
 def test_a_named_format_and_its_options(folder):
     (options,) = folder.glob("*options*.json")
     assert convert(folder, format="bilm-hdf5", options=options).config.dim == 7
-    with pytest.raises(ValueError, match="'onnx': .*bilm-hdf5"):
+    with pytest.raises(ValueError, match="'onnx' is unknown. .*bilm-hdf5"):
         convert(folder, format="onnx")
     for dtype in ("int8", "double precision"):
-        with pytest.raises(ValueError, match=f"'{dtype}': .*float32 .*float16"):
+        with pytest.raises(ValueError, match=f"'{dtype}' .*float32 .*float16"):
             convert(folder, dtype=dtype)
     assert convert(folder, options=options, weights=None).config.dim == 7
 

@@ -1,4 +1,4 @@
-"""Comparison with the numbers of the original TensorFlow program (see the README of its folder)."""
+"""Layers are compared with those of the original TensorFlow program (see the README of its folder)."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_token_vectors():
 
 
 def test_layers_through_token_vectors():
-    """The table of token vectors that TensorFlow computed for the words of the sentences."""
+    """The table of token vectors is that which TensorFlow computed for the words of the sentences."""
     folder = PARITY / "skip_on"
     model = convert(folder).weights.build_bilm()
     table = convert(

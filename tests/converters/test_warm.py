@@ -1,4 +1,4 @@
-"""A start state for a converted model, from a text."""
+"""A converted model gets a start state from a text."""
 
 import pytest
 import torch
@@ -35,12 +35,12 @@ def test_the_mean_of_the_lines_that_are_not_blank(tmp_path, text):
     assert result.weights.tensors is given.weights.tensors
     assert result.weights.card == {"converted_from": "x", "start": "12 sentences of text.txt"}
     assert result.files == [tmp_path / "options.json", text]
-    assert result.notes == ["a note", "start state: 12 sentences of text.txt"]
+    assert result.notes == ["a note", "start state: mean over 12 sentences of text.txt"]
     assert given.weights.start_state is None
 
 
 def test_no_more_lines_than_needed(tmp_path, text, monkeypatch):
-    """The bytes after the limit are no text, and are not read."""
+    """The bytes after the limit are no text, but they are not read."""
     monkeypatch.setattr(warm, "MAX_SENTENCES", 5)
     with text.open("ab") as file:
         file.write(b"\n" + b"a b c\n" * 10_000 + b"\xff")
@@ -77,7 +77,7 @@ def test_no_text(tmp_path):
 
 
 def test_numbers_that_are_none(tmp_path, text):
-    """Finite weights with infinite products."""
+    """Finite weights have infinite products."""
     bilm = tiny.bilm(tiny.config(cell_clip=None, proj_clip=None))
     with torch.no_grad():
         bilm.lstm[0].projection.fill_(3e38)

@@ -1,4 +1,4 @@
-"""The items of files, and their division into shards."""
+"""The items of files are divided into shards."""
 
 import gzip
 import json
@@ -81,25 +81,25 @@ def test_the_files_of_a_folder(tmp_path):
     names = ["a.conllu", "b.txt", "c.jsonl", "e.spacy"]
     assert [file.name for file in corpus_files(str(tmp_path))] == names
     (tmp_path / "f.parquet").touch()
-    with pytest.raises(ValueError, match=r"f\.parquet: \.parquet is not read"):
+    with pytest.raises(ValueError, match=r"f\.parquet: the format \.parquet is not supported"):
         corpus_files(str(tmp_path / "f.parquet"))
 
 
 @pytest.mark.parametrize(
     "name, content, problem",
     [
-        ("a.txt", "fine\n\udc80", "line 2: not UTF-8"),
-        ("a.jsonl", '{"text": "a"}\n{"text"}', "line 2: not a JSON record .* at column 8"),
+        ("a.txt", "fine\n\udc80", "line 2 is not UTF-8"),
+        ("a.jsonl", '{"text": "a"}\n{"text"}', "line 2 is not valid JSON .* at column 8"),
         ("a.jsonl", '{"tokens": ["a", ""]}', 'line 1: expected .*none empty.*"a", ""'),
         ("a.jsonl", '{"tokens": "a"}', "line 1: expected"),
         ("a.jsonl", "[]", "line 1: expected"),
         ("a.jsonl", r'{"text": "\ud800"}', "line 1: .*surrogates"),
         ("a.jsonl", r'{"tokens": ["\ud800"]}', "line 1: .*surrogates"),
-        ("a.conllu", "# text\nHello there\n", "line 2: not a line of CoNLL-U.*Hello there"),
-        ("a.conllu", "1\t" + "\t_" * 8, "line 1: not a line of CoNLL-U"),
-        ("a.conllu", "1\tHello\n", "line 1: not a line of CoNLL-U"),
+        ("a.conllu", "# text\nHello there\n", "line 2 is not CoNLL-U.*Hello there"),
+        ("a.conllu", "1\t" + "\t_" * 8, "line 1 is not CoNLL-U"),
+        ("a.conllu", "1\tHello\n", "line 1 is not CoNLL-U"),
         ("a.spacy", "nothing", "not a DocBin"),
-        ("a.txt.gz", "nothing", "damaged archive"),
+        ("a.txt.gz", "nothing", "is damaged"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, problem):

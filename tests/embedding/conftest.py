@@ -18,7 +18,7 @@ def nlp(weights):
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
-    """Seven lines, the fourth blank, in three shards."""
+    """Return a text of seven lines in three shards. The fourth line is blank."""
     monkeypatch.setattr(corpus, "CHARACTERS_PER_SHARD", 50)
     path = tmp_path / "text.txt"
     path.write_text(

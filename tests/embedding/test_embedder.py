@@ -1,4 +1,4 @@
-"""The content of a shard: the vectors of the pipeline, for each selection of them."""
+"""A shard contains the vectors of the pipeline, for each selection of layers and units."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def read(tmp_path):
 
 
 def docs(nlp, items=ITEMS):
-    """The oracle: each item through the pipeline by itself."""
+    """Return the oracle: each item processed by the pipeline separately."""
     return [
         nlp(item) if isinstance(item, str) else nlp(Doc(nlp.vocab, words=item)) for item in items
     ]

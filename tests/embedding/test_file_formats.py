@@ -1,4 +1,4 @@
-"""HDF5 as `allennlp elmo` wrote it, and Parquet, against the folder of the same vectors."""
+"""HDF5 as written by `allennlp elmo`, and Parquet, are compared with the folder of the same vectors."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ OPTIONS = [
 
 @pytest.fixture(params=OPTIONS, ids=str)
 def written(request, nlp, text, tmp_path):
-    """The vectors in a folder, and a function that writes them to a file."""
+    """Return a folder of vectors, and a function that writes them to a file."""
     list(embed_shards(nlp, str(text), tmp_path / "folder", request.param))
 
     def write(format):
@@ -46,7 +46,7 @@ def test_hdf5(written):
 
 
 def test_sentence_to_index(nlp, tmp_path):
-    """One string of JSON, as AllenNLP's readers take it: `json.loads(file["sentence_to_index"][0])`."""
+    """The dataset is one string of JSON, as readers for AllenNLP expect: `json.loads(file["sentence_to_index"][0])`."""
     (tmp_path / "a.txt").write_text("The cat sat .\n\nnaïve\nThe cat sat .\n")
     out = tmp_path / "a.hdf5"
     list(embed_shards(nlp, str(tmp_path / "a.txt"), out, tokenized=True, format="hdf5"))

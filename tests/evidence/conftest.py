@@ -1,4 +1,4 @@
-"""The evidence project is no package: its modules are imported from its folder, as when it runs."""
+"""The evidence project is no package, so its modules are imported from its folder, as when it runs."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "evidence"))
 
 @pytest.fixture(autouse=True, scope="module")
 def operations_of_thinc():
-    """Keep thinc's own operations: what the evidence registers would stay in the process of other tests."""
+    """Keep thinc's own operations, because those of the evidence would stay registered for other tests."""
     with pytest.MonkeyPatch.context() as patch:
         name = "experiments.numpy_ops"
         patch.setitem(sys.modules, name, ModuleType(name))

@@ -1,4 +1,4 @@
-"""The matrix products of the runs."""
+"""The matrix products of the runs are computed by numpy."""
 
 import subprocess
 import sys

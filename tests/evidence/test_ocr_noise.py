@@ -1,4 +1,5 @@
-"""Errors of optical character recognition: how many words they change, what stays, and single words by hand."""
+"""Errors of optical character recognition: the number of changed words, the unchanged annotation, and single words by
+hand."""
 
 import random
 

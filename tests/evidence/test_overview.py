@@ -48,5 +48,5 @@ def test_gains_are_those_of_the_first_table(tmp_path, title, label):
 
 def test_a_page_without_scores_is_named(tmp_path):
     (tmp_path / "report.md").write_text("", "utf8")
-    with pytest.raises(ValueError, match=r"report\.md: no table of scores"):
+    with pytest.raises(ValueError, match=r"report\.md has no table of scores"):
         read_gains(tmp_path)

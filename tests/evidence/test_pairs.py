@@ -1,4 +1,4 @@
-"""The two configs of each task differ by ELMo alone."""
+"""The two configs of each task differ only in ELMo."""
 
 import pytest
 from experiments.variants import read_pair, tok2vec_block

@@ -1,4 +1,4 @@
-"""Labelled files to binary Docs, and parts of them."""
+"""Labelled files become `.spacy` files, which may be cut."""
 
 import dataclasses
 import json
@@ -131,16 +131,16 @@ def test_the_rule_is_that_of_the_weights(tmp_path):
 
 
 def test_what_cannot_be_read_leaves_no_file(plan, data):
-    with pytest.raises(FileNotFoundError, match="ann-test.tsv: no such file; README.md says which"):
+    with pytest.raises(FileNotFoundError, match="no file .*ann-test.tsv; README.md"):
         make(plan, [Corpus(ANN, "test")], data, 1)
-    with pytest.raises(ValueError, match="ann-dev.tsv: "):
+    with pytest.raises(ValueError, match="ann-dev.tsv"):
         make(plan, [Corpus(ANN, "dev")], data, 1)
     assert list((data.parent / "corpus" / "ner").iterdir()) == []
 
 
 @pytest.fixture(scope="module")
 def docs():
-    """Thirty Docs with everything that a task of the project keeps on one."""
+    """Return thirty Docs with all annotation that the tasks of the project need."""
     Doc.set_extension("remark", default=None, force=True)
     vocab = spacy.blank("en").vocab
     made = DocBin(store_user_data=True)
@@ -198,6 +198,6 @@ def test_raw_text(tmp_path):
 
 def test_no_raw_text(tmp_path):
     (tmp_path / "a.txt").write_text("\n")
-    with pytest.raises(ValueError, match="a.txt: no text in it"):
+    with pytest.raises(ValueError, match="a.txt has no text"):
         write(str(tmp_path / "a.txt"), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

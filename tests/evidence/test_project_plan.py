@@ -94,9 +94,9 @@ def test_a_whole_corpus_has_the_plain_name():
 @pytest.mark.parametrize(
     "runs, message",
     [
-        (group("glove"), "no variant 'glove'; there are baseline"),
-        (group("elmo", data=["ner/c"]), "'ner/c' is not among its sources"),
-        (group("elmo", data=["a"]), "'a' is not among its sources"),
+        (group("glove"), "unknown variant 'glove'; .* baseline"),
+        (group("elmo", data=["ner/c"]), "'ner/c' is not in the section"),
+        (group("elmo", data=["a"]), "'a' is not in the section"),
     ],
 )
 def test_mistakes_in_a_plan_are_named(runs, message):
@@ -105,23 +105,23 @@ def test_mistakes_in_a_plan_are_named(runs, message):
 
 
 def test_unknown_size_and_run():
-    with pytest.raises(ValueError, match="no size 'huge'; it has tiny"):
+    with pytest.raises(ValueError, match="has no size 'huge'; it has tiny"):
         plan().runs("huge")
     with pytest.raises(ValueError, match="size tiny has no run 'a/ner-0'"):
         plan().run("tiny", "a/ner-0")
 
 
 def test_a_file_that_is_no_plan(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such plan"):
+    with pytest.raises(FileNotFoundError, match="no plan .*plan.yml"):
         Plan.read(tmp_path / "plan.yml")
     srsly.write_yaml(tmp_path / "plan.yml", {"sizes": {}})
-    with pytest.raises(ValueError, match="no converters, sources, also_scored in it"):
+    with pytest.raises(ValueError, match="no section converters, sources, also_scored"):
         Plan.read(tmp_path / "plan.yml")
 
 
 @pytest.fixture
 def here(monkeypatch):
-    """The configs are those of the project; nothing in it is made."""
+    """Use the configs of the project, without writing to its folder."""
     monkeypatch.chdir(EVIDENCE)
 
 
@@ -137,7 +137,7 @@ def test_resources_are_made_once_and_only_if_a_run_reads_them(here):
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder where the project could be, with its configs."""
+    """Return a folder that stands for the project, with its configs."""
     (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")

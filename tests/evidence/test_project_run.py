@@ -1,4 +1,4 @@
-"""A plan is carried out once: by one process at a time, without what is done, and after a kill."""
+"""A plan is executed once: by one process at a time, without finished runs, and after a kill."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def test_one_at_a_time_for_each_size(plan, tmp_path):
 
 
 def test_a_file_of_the_rivals_is_made_by_one_process(tmp_path):
-    """A process that a killed command has left may still be at it."""
+    """A process of a killed command may still be making the file."""
     path = tmp_path / "vectors"
     with lock(path), pytest.raises(BlockingIOError, match=f"process {os.getpid()} "):
         rivals.make(rivals.Resource(path, "tiny", "en", None))
@@ -46,7 +46,7 @@ def test_a_file_of_the_rivals_is_made_by_one_process(tmp_path):
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder where the project could be, with converted corpora and a plan of two runs of NER."""
+    """Return a folder that stands for the project, with converted corpora and a plan of two runs of NER."""
     (tmp_path / "configs").symlink_to(EVIDENCE.parent / "configs")
     (tmp_path / "projects").symlink_to(EVIDENCE.parent / "projects")
     folder = tmp_path / "evidence"
@@ -81,7 +81,7 @@ def start(folder):
 
 
 def lines(process):
-    """Return the lines of the runs that a process printed until its end."""
+    """Return the lines about runs that a process has printed until its end."""
     text = process.communicate(timeout=300)[0]
     assert process.returncode == 0, text
     return [line.split(":")[0] for line in text.splitlines() if line.startswith("[")]
@@ -103,7 +103,7 @@ def test_done_runs_are_not_repeated_unless_their_config_has_changed(project):
 
 @pytest.mark.slow
 def test_after_a_kill_the_same_command_goes_on(project):
-    """The process that was left behind ends its run, which is not begun a second time meanwhile."""
+    """The process that is left finishes its run, and no other process starts this run meanwhile."""
     write_plan(project, steps=400)
     folder = project / "training/tiny/ann"
     killed = start(project)
@@ -137,12 +137,12 @@ def test_runs_without_data_are_passed_over_with_a_line_for_each_set(tmp_path, mo
     left = without_absent(plan, "tiny", tmp_path)
     assert [run.name for run in left.runs("tiny")] == ["a/ner_baseline-0", "a/ner_elmo-0"]
     assert capsys.readouterr().out.splitlines() == [
-        f"ner/b is passed over: no {tmp_path / 'ner' / 'b-dev'}",
-        f"ner/c is passed over: no {tmp_path / 'ner' / 'd'}",
+        f"ner/b is skipped: there is no {tmp_path / 'ner' / 'b-dev'}",
+        f"ner/c is skipped: there is no {tmp_path / 'ner' / 'd'}",
     ]
     # What was converted once needs its source no more.
     shutil.rmtree(tmp_path / "ner")
-    with pytest.raises(FileNotFoundError, match="nothing that size tiny reads; README.md"):
+    with pytest.raises(FileNotFoundError, match="no data of the size tiny; README.md"):
         without_absent(plan, "tiny", tmp_path)
     (tmp_path / "corpus" / "ner").mkdir(parents=True)
     for part in ("train", "dev", "test"):
@@ -167,7 +167,7 @@ def test_without_raw_text_its_runs_are_passed_over(tmp_path, monkeypatch, capsys
     assert [run.name for run in left.runs("tiny")] == ["a/ner_elmo-0", "a/ner_elmo-1"]
     pattern = tmp_path / "pretrain-en" / "train-*"
     assert capsys.readouterr().out == (
-        f"What needs raw text (vectors, elmo_vectors) is passed over: no {pattern}\n"
+        f"Runs with raw text (vectors, elmo_vectors) are skipped: there is no {pattern}\n"
     )
     pattern.parent.mkdir()
     text = pattern.with_name("train-00.txt")

@@ -40,7 +40,7 @@ def test_asset_destinations_are_literal():
 
 
 def test_assets_are_files_that_the_plan_reads(config):
-    """At the places where it looks for them in a data folder."""
+    """The assets have the paths that the plan expects in a data folder."""
     sources = srsly.read_yaml(EVIDENCE / "plan.yml")["sources"].values()
     read = {source.format(part=part) for source in sources for part in ("train", "dev", "test")}
     assert {asset["dest"].removeprefix("assets/") for asset in config["assets"]} <= read
@@ -68,7 +68,7 @@ def test_scripts_are_there(config):
 
 
 def test_commands_of_the_package_take_their_arguments(config):
-    """Parsed by the commands themselves, without being called."""
+    """The arguments are parsed by the commands themselves, which are not called."""
     from typer.main import get_command
 
     from spacy_elmo.cli import elmo_cli
@@ -109,7 +109,9 @@ def test_first_senses_are_passed_on_where_they_are_given(
     )
     senses.main()
     message = capsys.readouterr().out
-    assert message.startswith("Word senses are passed over: no ./wsd/semcor-brown*.jsonl, ./wsd/")
+    assert message.startswith(
+        "Word senses are skipped: there is no ./wsd/semcor-brown*.jsonl, ./wsd/"
+    )
     assert not called
     (tmp_path / "project" / "wsd").mkdir()
     for name in TESTS:
@@ -119,7 +121,7 @@ def test_first_senses_are_passed_on_where_they_are_given(
     old.touch()
     senses.main()
     assert capsys.readouterr().out == (
-        "Word senses are passed over: no ./wsd/semcor-brown*.jsonl\n"
+        "Word senses are skipped: there is no ./wsd/semcor-brown*.jsonl\n"
     )
     assert not old.exists()
     Path("wsd", "semcor-brown1.jsonl").touch()
@@ -144,7 +146,7 @@ def test_the_map_is_of_labelled_text_and_the_neighbours_of_the_quoted_one(config
 
 @pytest.mark.parametrize("module", ["run", "report", "layers"])
 def test_an_error_is_one_message(module, tmp_path, monkeypatch):
-    """Every module that the commands call reports missing input by one message."""
+    """Every module that the commands call reports missing input in one message."""
     arguments = {
         "run": ["plan.yml", "small", "--data", "data"],
         "report": ["plan.yml", "small"],

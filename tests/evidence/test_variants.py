@@ -1,4 +1,4 @@
-"""Every variant is its pair's config but for what it is named after, and that arrives in the network."""
+"""Every variant differs from the config of its pair only in what its name says, and the network has this difference."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ RESOURCES = Resources(EVIDENCE / "no-vectors", EVIDENCE / "no-weights.bin")
 
 
 def flat(config, prefix=""):
-    """Dotted key -> value."""
+    """Return a config as a dict with dotted keys."""
     actual = {}
     for key, value in config.items():
         if isinstance(value, dict) and value:
@@ -47,7 +47,7 @@ def flat(config, prefix=""):
 
 
 def changes(variant, task):
-    """Dotted keys of what a variant has and its origin has not, with the value; removed ones with "gone"."""
+    """Return the dotted keys that a variant has changed, with their values; removed keys have the value "gone"."""
     pair = read_pair(task, EVIDENCE)
     before = flat(pair[needs_elmo(variant)])
     after = flat(derive(variant, task, pair, RESOURCES))
@@ -96,7 +96,7 @@ def test_only_what_it_is_named_after(task):
 
 
 def test_unknown_variant():
-    with pytest.raises(ValueError, match="no variant 'glove'; there are baseline, vectors"):
+    with pytest.raises(ValueError, match="nknown variant 'glove'; .* baseline, vectors"):
         derive("glove", "ner", read_pair("ner", EVIDENCE), RESOURCES)
 
 
@@ -104,13 +104,13 @@ def test_configs_are_found_here_or_in_the_repository():
     assert config_file("srl", "baseline", EVIDENCE) == EVIDENCE / "tasks/srl/baseline.cfg"
     shipped = EVIDENCE.parent / "configs"
     assert config_file("parser", "elmo", EVIDENCE).resolve().parent == shipped
-    with pytest.raises(FileNotFoundError, match="no elmo config of lemmatizer; looked for"):
+    with pytest.raises(FileNotFoundError, match="lemmatizer has no elmo config"):
         config_file("lemmatizer", "elmo", EVIDENCE)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """One sentence with an entity."""
+    """Return a corpus of one sentence with an entity."""
     path = tmp_path_factory.mktemp("corpus") / "train.spacy"
     words, ents = ["Anna", "left", "Harwick"], ["B-PERSON", "O", "O"]
     DocBin(docs=[Doc(spacy.blank("en").vocab, words=words, ents=ents)]).to_disk(path)
@@ -119,7 +119,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory):
-    """Resources whose tok2vec is that of ner, after spaCy's pretraining on three lines."""
+    """Return resources whose tok2vec is that of ner, after spaCy's pretraining on three lines."""
     folder = tmp_path_factory.mktemp("rivals")
     lines = ["Anna left Harwick.", "She sat on the bank.", "It was late."]
     (folder / "lines.txt").write_text("\n\n".join(lines), encoding="utf8")
@@ -137,7 +137,7 @@ def initialized(config, corpus):
 
 
 def parameters(model):
-    """All of them, by the layer's place and name."""
+    """Return all parameters by the position of their layer and their name."""
     return {
         (number, node.name, name): np.asarray(node.get_param(name))
         for number, node in enumerate(model.walk())
@@ -169,7 +169,7 @@ def test_pretrained_weights_arrive(corpus, pretrained):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_place_for_pretrained_weights(task, pretrained):
-    """The same file fits where embedding and encoder are those of ner, and nowhere else."""
+    """The file can be loaded only if embedding and encoder are those of ner."""
     baseline, _ = read_pair(task, EVIDENCE)
     model = load_model_from_config(baseline, auto_fill=True).get_pipe(task).model
     weights = pretrained.tok2vec.read_bytes()
@@ -178,7 +178,7 @@ def test_every_task_has_a_place_for_pretrained_weights(task, pretrained):
         tables = [node for node in model.walk() if node.name == "hashembed"]
         assert len(tables) == 4 and all(table.get_param("E").any() for table in tables)
     else:
-        with pytest.raises(ValueError, match="were the weights made for another config"):
+        with pytest.raises(ValueError, match="no layer with the structure of the saved layer"):
             layer_for(weights, model)
 
 

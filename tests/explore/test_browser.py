@@ -98,7 +98,7 @@ def test_slider(page):
     for layer in (2, 1, 0):
         slide(page, layer)
         shown[layer] = (page.text("#layer-name"), page.text("#panels"))
-    assert [shown[layer][0] for layer in (2, 1, 0)] == ["2 of 2", "1 of 2", "0: the letters alone"]
+    assert [shown[layer][0] for layer in (2, 1, 0)] == ["2 of 2", "1 of 2", "0: only the letters"]
     assert shown[2][1] != shown[1][1]
     assert not page.find(".map") and "Words of similar spelling" in shown[0][1]
 
@@ -178,7 +178,11 @@ def test_markup_of_the_corpus_stays_text(page):
 
 @pytest.mark.parametrize(
     "text, message",
-    [("", "empty"), (" \n\t ", "empty"), ("bank " * 20_000, "99,999 characters; at most 1,000")],
+    [
+        ("", "empty"),
+        (" \n\t ", "empty"),
+        ("bank " * 20_000, "99,999 characters. The limit is 1,000"),
+    ],
 )
 def test_what_is_not_a_sentence(page, text, message):
     page.browser.execute_script("document.getElementById('first').value = arguments[0]", text)

@@ -1,4 +1,4 @@
-"""Answers, against the functions that they come from."""
+"""Answers are compared with the functions that compute them."""
 
 import math
 
@@ -88,7 +88,7 @@ def test_cosines(explorer, doc, answer):
 
 
 def test_spellings(explorer):
-    """Layer 0 depends on the characters alone: the corpus has no "banks", but "bank"."""
+    """Layer 0 depends only on characters: the corpus has no "banks", but it has "bank"."""
     answer = explorer.answer_word(["Two banks closed."], 0, 1)
     assert answer["uses"] is None and answer["count"] == 0
     assert answer["spellings"][0]["word"] == "bank" and answer["spellings"][0]["count"] == 7
@@ -108,7 +108,7 @@ def test_without_a_language_model(explorer):
         ([], "1 to 2 sentences, but got 0"),
         (["a"] * 3, "1 to 2 sentences, but got 3"),
         (["a", " \n"], "empty"),
-        (["a" * (MAX_CHARACTERS + 1)], "1,001 characters; at most 1,000"),
+        (["a" * (MAX_CHARACTERS + 1)], "1,001 characters. The limit is 1,000"),
     ],
 )
 def test_bad_sentences(explorer, texts, message):
@@ -118,7 +118,7 @@ def test_bad_sentences(explorer, texts, message):
 
 @pytest.mark.parametrize("sentence, token", [(1, 0), (-1, 0), (0, 3), (0, -1)])
 def test_no_such_token(explorer, sentence, token):
-    with pytest.raises(ValueError, match=f"token {token} in sentence {sentence}"):
+    with pytest.raises(ValueError, match=f"Sentence {sentence} has no token {token}"):
         explorer.answer_word(["A bank."], sentence, token)
     with pytest.raises(ValueError, match="is whitespace"):
         explorer.answer_word(["A \n bank."], 0, 1)
@@ -129,5 +129,5 @@ def test_other_weights_are_refused(index_folder, tmp_path):
 
     path = tmp_path / "w.safetensors"
     tiny.save(path, {"language": "en"})
-    with pytest.raises(ValueError, match="another pipeline, or has changed"):
+    with pytest.raises(ValueError, match="is not the pipeline of the index, or has changed"):
         Explorer.load(str(path), index_folder)

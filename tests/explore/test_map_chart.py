@@ -1,4 +1,4 @@
-"""The chart of a word's uses: colors of senses, and one scale in each panel."""
+"""The chart of a word's uses has colors for senses, and one scale per panel."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def chart(senses, queries=()):
 
 
 def test_legend():
-    """The most frequent seven have colors; the rest shares one; what has no sense is grey."""
+    """The seven most frequent senses have colors, the others share one color, and uses without a sense are grey."""
     senses = [name for n, name in enumerate("abcdefghi") for _ in range(10 - n)]
     points = chart([*senses, None])["concat"][0]["layer"][0]
     scale = points["encoding"]["color"]["scale"]

@@ -1,4 +1,4 @@
-"""The uses of a word as one page, in a real browser."""
+"""The uses of a word as one page in a real browser."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The server: what it answers, and what it refuses."""
+"""The server answers valid requests and refuses others."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ def test_every_answer_forbids_other_scripts(client, path):
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::1]", ""])
 @pytest.mark.parametrize("path", ["/", "/page.js", "/api/corpus", "/api/word"])
 def test_other_hosts_are_refused(client, host, path):
-    """A page of another site cannot reach the server by a name of its own (DNS rebinding)."""
+    """A page of another site cannot reach the server by another host name (DNS rebinding)."""
     assert client.get(path, headers={"Host": host}).status_code == 400
 
 
@@ -71,8 +71,8 @@ def test_no_other_file_is_served(client, name):
         ("sentences", {"texts": ["A", 1]}, "list of strings"),
         ("sentences", {"texts": ["\ud800"]}, "surrogates not allowed"),
         ("sentences", {"texts": [""]}, "empty"),
-        ("word", {"texts": ["A"]}, "numbers of a sentence and of a token"),
-        ("word", {"texts": ["A"], "sentence": True, "token": 0}, "numbers of a sentence"),
+        ("word", {"texts": ["A"]}, "numbers in `sentence` and `token`"),
+        ("word", {"texts": ["A"], "sentence": True, "token": 0}, "numbers in `sentence`"),
         ("word", {"texts": ["A"], "sentence": 0, "token": 1}, "no token 1"),
     ],
 )

@@ -75,7 +75,7 @@ def _problem(
     before: dict[str, bytes],
     after: dict[str, bytes],
 ) -> str | None:
-    """Return what is wrong: the old files are intact and nothing is beside them, or the new ones are complete."""
+    """Return what is wrong, if the old files are not intact and alone, and the new files are not complete."""
     present = tree(place)
     if error is None:
         # Some formats have a random order, so equal versions differ, but not in size.

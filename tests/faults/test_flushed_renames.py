@@ -1,4 +1,4 @@
-"""A renamed file is safe from a crash of the machine only after its folder has been flushed: every writer does both."""
+"""A renamed file survives a crash of the machine only after its folder was flushed. Every writer does both."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ sys.addaudithook(_record_rename)
 
 
 def unflushed(events: list[tuple[str, str]]) -> list[str]:
-    """Return the targets of renames whose folder is not flushed afterwards, if they are there in the end."""
+    """Return the targets of renames that exist in the end, but whose folder was not flushed afterwards."""
     return [
         path
         for number, (kind, path) in enumerate(events)

@@ -1,6 +1,6 @@
-"""Everything of the package that writes a file or a folder, by the module that writes it.
+"""Every part of the package that writes a file or a folder, by the module that writes it.
 
-A writer replaces something that exists: `make` is called with 0 for what is there before, and with 1 for what comes.
+A writer replaces something that exists: `make` is called with 0 for the old version, and with 1 for the new one.
 """
 
 import functools
@@ -41,7 +41,7 @@ _CARD = {"language": "en", "licence": "CC0", "name": "x"}
 
 @dataclass(frozen=True)
 class Writer:
-    """A function that writes `folder / name`, which may be a file or a folder."""
+    """A function that writes `folder / name`, a file or a folder."""
 
     module: str
     name: str
@@ -128,7 +128,7 @@ def _figure(path: Path, version: int) -> None:
 
 
 def _source(path: Path, version: int) -> Path:
-    """Return a text beside the folder in which calls fail."""
+    """Return a text outside the folder in which calls fail."""
     file = path.parent.with_name(f"text-{version}.txt")
     words = ["the cat sleeps .", "a dog barks .", "the river runs ."][: 2 + version]
     file.write_text("\n\n".join(words * 4) + "\n", "utf8")

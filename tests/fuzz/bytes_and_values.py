@@ -22,7 +22,7 @@ TEXTS = (
 
 
 def damaged_bytes(random: Random, data: bytes) -> bytes:
-    """Change, insert, delete, repeat or cut off bytes, once to four times."""
+    """Change, insert, delete, repeat or cut off bytes, one to four times."""
     content = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         # What describes a file lies mostly at its beginning or its end.
@@ -127,7 +127,7 @@ def damaged_value(random: Random, value: Any) -> Any:
 
 
 def _other(random: Random, value: Any) -> Any:
-    """Return another value for a place, of the same type or of any."""
+    """Return another value, of the same type or of any type."""
     kind = random.randrange(4)
     if kind == 0:
         return random.choice((None, True, False, [], {}, [[]], "x", 1))
@@ -162,5 +162,5 @@ def _text_of(random: Random, number: float) -> bytes:
 
 
 def with_length(header: bytes, data: bytes) -> bytes:
-    """Return a safetensors file of a header and the bytes after it."""
+    """Return a safetensors file from a header and the bytes after it."""
     return struct.pack("<Q", len(header)) + header + data

@@ -1,4 +1,4 @@
-"""Damage inside containers: their checksums and lengths are right again, so that a reader gets to what is inside."""
+"""Damage inside containers. Their checksums and lengths are corrected, so that a reader reaches the damaged content."""
 
 import gzip
 import io
@@ -50,7 +50,7 @@ def damaged_safetensors(random: Random, data: bytes) -> bytes:
 
 
 def damaged_npy(random: Random, data: bytes) -> bytes:
-    """Damage the bytes, or the header, whose length is right again."""
+    """Damage the bytes, or the header, and correct its length."""
     if random.random() < 0.5:
         return damaged_bytes(random, data)
     size = int.from_bytes(data[8:10], "little")
@@ -221,7 +221,8 @@ def packed(suffix: str, data: bytes) -> bytes:
 
 
 def damaged_table(random: Random, data: bytes) -> bytes:
-    """Damage the index of a TensorFlow checkpoint: its bytes, or keys and values of a table with right checksums."""
+    """Damage the index of a TensorFlow checkpoint: its bytes, or the keys and values of a table with correct
+    checksums."""
     if random.random() < 0.4:
         return damaged_bytes(random, data)
     pairs = list(_entries(data).items())
@@ -249,7 +250,7 @@ def damaged_table(random: Random, data: bytes) -> bytes:
 
 
 def damaged_hdf5(random: Random, data: bytes) -> bytes:
-    """Damage an HDF5 file: its bytes, or an array of it, replaced by one of another kind."""
+    """Damage an HDF5 file: its bytes, or one of its arrays, which is replaced by an array of another kind."""
     if random.random() < 0.5:
         return damaged_bytes(random, data)
     stream = io.BytesIO(data)

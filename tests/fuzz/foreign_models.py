@@ -101,7 +101,7 @@ def make_allennlp_archive(folder: Path) -> None:
 
 
 def make_parameters(folder: Path) -> None:
-    """Write a file of parameters alone, with its options beside it."""
+    """Write a file that contains only parameters, with its options next to it."""
     make_allennlp(folder)
     (folder / "config.json").unlink()
 
@@ -131,7 +131,7 @@ def _load(folder: Path, name: str = ".", format: str = "auto") -> object:
 
 
 def damaged_state(random: Random, data: bytes) -> bytes:
-    """Damage a file of `torch.save`, or replace one of its tensors by one that no network has."""
+    """Damage a file of `torch.save`, or replace one of its tensors by a tensor that no network has."""
     if random.random() < 0.6:
         return damaged_torch_zip(random, data)
     state = dict(torch.load(io.BytesIO(data), weights_only=True))

@@ -1,4 +1,4 @@
-"""Search indexes: those of sentences, exact and by hnsw, and those of words."""
+"""Search indexes: exact and hnsw indexes of sentences, and indexes of words."""
 
 import functools
 import json
@@ -78,7 +78,7 @@ def load_word_index(folder: Path) -> object:
 
 
 def seal_index(folder: Path, kind: IndexFormat) -> None:
-    """Make the digests of an index right."""
+    """Correct the digests of an index."""
     folder = folder / "index"
     settings = json.loads((folder / "index.json").read_text("utf8"))
     settings.pop("digests")

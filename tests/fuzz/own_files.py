@@ -42,7 +42,7 @@ _LINES = ["the cat sleeps .", "a dog barks and sleeps .", "the river runs in the
 
 
 def make_weights(folder: Path) -> None:
-    """Write weights with everything that they can have, in two number types."""
+    """Write weights with all optional parts, in two number types."""
     torch.manual_seed(0)
     model = tiny.bilm(tiny.lexicon_config())
     head = Head(len(tiny.LEXICON), model.config.projection)
@@ -67,7 +67,7 @@ def load_weights_bytes(folder: Path) -> object:
 
 
 def seal_weights(folder: Path) -> None:
-    """Make the digest of weights right."""
+    """Correct the digest of weights."""
     path = folder / "w.safetensors"
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
@@ -123,7 +123,7 @@ def load_corpus(folder: Path) -> object:
 
 
 def seal_corpus(folder: Path) -> None:
-    """Make the digests of a prepared corpus right."""
+    """Correct the digests of a prepared corpus."""
     path = folder / "corpus" / "corpus.json"
     description = json.loads(path.read_text("utf8"))
     del description["digests"]
@@ -134,7 +134,7 @@ def seal_corpus(folder: Path) -> None:
 
 
 def make_vectors(folder: Path) -> None:
-    """Write a folder of vectors: two shards, an item without tokens."""
+    """Write a folder of vectors with two shards and an item without tokens."""
     random = np.random.default_rng(0)
     vectors = VectorFolder(folder / "vectors")
     vectors.begin({"text": "t.txt", "layers": "all"}, resume=False, force=False)
@@ -157,7 +157,7 @@ def load_vectors(folder: Path) -> object:
 
 
 def seal_vectors(folder: Path) -> None:
-    """Make the digests of a folder of vectors right."""
+    """Correct the digests of a folder of vectors."""
     folder = folder / "vectors"
     index = json.loads((folder / "index.json").read_text("utf8"))
     del index["digests"]
@@ -192,7 +192,7 @@ def make_layers(folder: Path) -> None:
 
 
 def load_layers(folder: Path) -> object:
-    """Read the layers of a Doc; damaged ones are none, and are computed again."""
+    """Read the layers of a Doc. Damaged layers count as missing, and are computed again."""
     files = LayerFiles(str(folder), "k")
     path = files._path(_KEY)
     path.parent.mkdir()

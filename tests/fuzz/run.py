@@ -1,4 +1,5 @@
-"""Many mutations in child processes, so that a crash, a hang or too much memory ends a child and is a count."""
+"""Run many mutations in child processes, so that a crash, a hang or too much memory only ends a child and is
+counted."""
 
 import resource
 import tempfile
@@ -61,7 +62,7 @@ def run(name: str, seeds: range) -> Iterator[tuple[int, Outcome]]:
 
 
 def _child(name: str, seeds: range, sender: Connection) -> None:
-    """Send the outcomes of seeds, after a None when the valid files are there; a text, if the test itself fails."""
+    """Send the outcomes of seeds, after a None when the valid files exist; send a text if the test itself fails."""
     target = TARGETS[name]
     try:
         with tempfile.TemporaryDirectory(prefix="spacy-elmo-fuzz-") as folder:
@@ -78,7 +79,7 @@ def _child(name: str, seeds: range, sender: Connection) -> None:
 
 
 def _receive(receiver: Connection, child: BaseProcess) -> Outcome:
-    """Return the next outcome, or what has become of the child."""
+    """Return the next outcome, or the way in which the child has ended."""
     limit = MAX_SECONDS
     while True:
         started, used = time.monotonic(), _cpu_seconds(child)

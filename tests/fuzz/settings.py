@@ -1,4 +1,4 @@
-"""Settings and what comes from the network: configs, cards, downloads."""
+"""Settings and input from the network: configs, cards, downloads."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def _make_card(folder: Path) -> None:
 
 
 def show_card(folder: Path) -> str:
-    """Print the card of weights by `info`, without anything that a terminal would obey."""
+    """Print the card of weights by `info`, and check that the output has no control characters for a terminal."""
     try:
         card = dict(json.loads((folder / "card.json").read_text("utf8")))
         content = Weights.from_bilm(tiny.bilm(tiny.config(layers=1)), card=card).to_bytes()
@@ -67,7 +67,7 @@ def _make_answer(folder: Path) -> None:
 
 
 def download(folder: Path) -> object:
-    """Download a file with a known checksum from a server that gives the answer in a folder."""
+    """Download a file with a known checksum from a server. A folder contains its answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_answer, args=(server, folder / "answer"), daemon=True).start()
         port = server.getsockname()[1]

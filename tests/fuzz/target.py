@@ -1,4 +1,4 @@
-"""A loader under test: its valid files, how they are damaged, and the outcome of loading one damaged set."""
+"""A loader under test: its valid files, the ways to damage them, and the outcome of loading damaged files."""
 
 import dataclasses
 import hashlib
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def damage_files(target: Target, folder: Path, seed: int) -> None:
-    """Damage one of the valid files in a folder, or rarely its presence; the same for the same seed."""
+    """Damage one of the valid files in a folder, or sometimes remove or exchange it. The seed determines the damage."""
     random = Random(f"{target.name} {seed}")
     name = random.choice(sorted(target.damage))
     path = folder / name
@@ -141,11 +141,11 @@ def _most_bytes() -> int:
 
 
 class Workplace:
-    """A folder for the damaged files of a target, one set after the other.
+    """A folder for one set of damaged files of a target after the other.
 
     Args:
-        valid: the folder of the valid files.
-        folder: is created.
+        valid: folder of the valid files.
+        folder: folder to create.
     """
 
     def __init__(self, target: Target, valid: Path, folder: Path) -> None:
@@ -155,7 +155,7 @@ class Workplace:
         self._expected = fingerprint(target.load(folder))
 
     def run(self, seed: int) -> Outcome:
-        """Damage the valid files by this seed, and load them."""
+        """Damage the valid files by a seed, and load them."""
         self._restore()
         damage_files(self._target, self._folder, seed)
         return outcome(self._target, self._folder, self._expected)

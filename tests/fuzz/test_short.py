@@ -1,6 +1,6 @@
-"""Some damaged files for every loader: each is loaded with its content, or refused by one error that names the file.
+"""Some damaged files for every loader: each is loaded with its content, or rejected by one error that names the file.
 
-`make fuzz` does the same for as long as one likes, with other seeds.
+`make fuzz` does the same for any time, with other seeds.
 """
 
 import sys

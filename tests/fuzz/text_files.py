@@ -1,4 +1,4 @@
-"""Text of every kind that is read: plain, compressed, records, DocBins, treebanks."""
+"""Text files of every kind: plain, compressed, records, DocBins, treebanks."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _TREEBANK = "# text = It rains\n" + "".join(
 
 
 def _load(folder: Path) -> object:
-    """Read a file in both ways: as documents for pretraining, and as the items of a corpus."""
+    """Read a file in both ways: as documents for pretraining, and as items of a corpus."""
     files = sorted(folder.iterdir())
     shards = [] if files[0].suffix != ".conllu" else [*read_shards(files)]
     return [*documents(files, "strict")], [shard.items for shard in shards]
@@ -37,7 +37,7 @@ def _target(name: str, content: bytes, damage: Damage, *, digests: bool = False)
 
 
 def _repacked(suffix: str, damage: Damage, content: bytes) -> Damage:
-    """Return damage of the bytes before they are compressed, or after."""
+    """Return a function that damages the bytes before or after their compression."""
 
     def damaged(random: Random, data: bytes) -> bytes:
         kind = random.randrange(10)

@@ -1,4 +1,4 @@
-"""The component in a pipeline: at once, saved, copied, twice, and when something is wrong."""
+"""The component in a pipeline: added, saved, copied, twice in a pipeline, and its errors."""
 
 import copy
 import pickle
@@ -90,7 +90,7 @@ def test_numbers_that_disagree_with_the_file(weights):
 
 
 def test_random_weights_need_initialize():
-    """Hazard 5: a naive component returns vectors of random weights without an error."""
+    """A naive component would return vectors of random weights without an error."""
     model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 4, "projection": 3, "filters": [[1, 2]]}
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": None, "model": model})
@@ -130,7 +130,7 @@ def by_bytes(nlp):
     "duplicate, used", [(by_bytes, False), (copy.deepcopy, False), (copy.deepcopy, True)]
 )
 def test_copies_by_values(tmp_path, weights, duplicate, used):
-    """Hazards 24 and 25: bytes hold the weights themselves, and a copied pipeline shares none with its original."""
+    """Bytes contain the weights themselves, and a copied pipeline shares none of them with its original."""
     path = tmp_path / "w.safetensors"
     path.write_bytes(weights.read_bytes())
     nlp = pipelines.blank(path)
@@ -157,7 +157,7 @@ def test_copies_of_the_component(nlp, duplicate, used):
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
 def test_copies_in_the_middle_of_a_step(weights, duplicate):
-    """Hazard 17 at another place: a torch tensor with a graph cannot be copied."""
+    """A torch tensor with a graph cannot be copied."""
     nlp = pipelines.blank(weights, frozen=False)
     pipelines.add_tagger(nlp)
     optimizer = pipelines.trained(nlp)
@@ -186,7 +186,7 @@ def test_loading_does_not_forget_what_is_trained(weights, tmp_path):
 
 
 def test_a_copied_pipeline_trains_alone(weights):
-    """Hazard 25: `copy.deepcopy(nlp)` keeps all model ids, so copy and original would share the optimizer's moments."""
+    """`copy.deepcopy(nlp)` keeps all model ids, so the copy and the original would share the optimizer's moments."""
     nlp = pipelines.listening(weights)
     optimizer = pipelines.trained(nlp)
     copied = copy.deepcopy(nlp)
@@ -225,7 +225,8 @@ def test_rename(weights):
 
 
 def test_memory_zone(nlp):
-    """Nothing of a zone outlives it with us: no words, and no Docs. Vectors do, because they are the user's."""
+    """After a zone the component keeps neither words nor Docs of it; the vectors stay, because they belong to the
+    user."""
     expected = pipelines.layers(nlp, TEXTS)
     strings = len(nlp.vocab.strings)
     words = ["Zxqv", "qrstuvw"]

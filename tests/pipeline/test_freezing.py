@@ -22,7 +22,7 @@ def initialized(config, **training):
 
 
 def test_fresh_in_frozen_components(weights):
-    """Hazard 5: frozen components are not initialized, so a fresh one would have random weights."""
+    """spaCy does not initialize frozen components, so a new one would have random weights."""
     nlp = initialized(listening(weights, "tagger").config, frozen_components=["elmo"])
     expected = pipelines.blank(weights)("Anna met Bob.")._.elmo_layers
     pipelines.awaken(nlp, "tagger")
@@ -35,8 +35,8 @@ def test_fresh_in_frozen_components(weights):
 
 @pytest.mark.parametrize("annotating", [True, False])
 def test_sourced_and_frozen(weights, tmp_path, annotating):
-    """Hazards 1 and 21: a sourced upstream is linked while it is frozen. It keeps its trained weights, and works
-    without annotating too, with a warning."""
+    """A sourced upstream is linked though it is frozen. It keeps its trained weights, and also works if it is not in
+    annotating_components, with a warning."""
     source = listening(weights)
     pipelines.trained(source, 3)
     source.to_disk(tmp_path)
@@ -71,7 +71,7 @@ def test_sourced_and_trained_on(weights, tmp_path):
 
 
 def test_sourced_from_another_pipeline(weights):
-    """Hazard 21: the component is shared, and follows whichever pipeline was linked last."""
+    """The component is shared, and follows whichever pipeline was linked last."""
     source = listening(weights, "one")
     pipelines.trained(source, 2)
     nlp = spacy.blank("en")
@@ -88,14 +88,15 @@ def test_sourced_from_another_pipeline(weights):
 
 
 def moved(nlp, optimizer, **update):
-    """The parameters that a step changes. Whatever is left of an earlier step would count too."""
+    """The names of the parameters that a step changes. A gradient that an earlier step left behind would change them,
+    too."""
     before = pipelines.parameters(nlp)
     pipelines.step(nlp, optimizer, **update)
     return pipelines.changed(before, pipelines.parameters(nlp))
 
 
 def test_unfreeze_at(weights, monkeypatch):
-    """Until then it costs what a frozen one costs: no graph, no gradient, and nothing is computed twice."""
+    """Before that step the biLM costs as much as a frozen one: no graph, no gradient, and nothing is computed twice."""
     nlp = listening(weights, trainable="top", unfreeze_at=2)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "tagger")
@@ -115,7 +116,7 @@ def test_unfreeze_at(weights, monkeypatch):
 
 
 def test_unfreeze_at_counts_steps_of_the_optimizer(weights):
-    """Not batches, of which `accumulate_gradient` makes several a step."""
+    """It does not count batches, of which `accumulate_gradient` joins several to one step."""
     nlp = listening(weights, unfreeze_at=1)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "tagger")
@@ -140,7 +141,7 @@ def test_unfreeze_at_counts_anew_in_every_run(weights, tmp_path, again):
 
 
 def test_unfreeze_at_inside_a_consumer(weights, tmp_path):
-    """`replace_listeners` takes the option along, and the consumer's steps are counted."""
+    """`replace_listeners` keeps the option, and then the steps of the consumer are counted."""
     nlp = listening(weights, unfreeze_at=1)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])

@@ -30,14 +30,14 @@ def assert_same(found, expected):
 
 
 def test_last_listener_is_excluded(weights):
-    """Hazard 1a: spaCy's last listener runs the backward pass; excluded from updates, nobody does."""
+    """In spaCy the last listener runs the backward pass; if it is excluded from updates, nothing does."""
     expected = one_step(weights, "one")
     assert_same(one_step(weights, "one", "two", exclude=["two"]), expected)
     assert_same(one_step(weights, "one", "two", exclude=["one"]), expected)
 
 
 def test_last_listener_is_disabled(weights):
-    """Hazard 1b: the same with `select_pipes`, which does not link the pipeline anew."""
+    """The same with `select_pipes`, which does not link the listeners again."""
     expected = one_step(weights, "one")
     for name in ("one", "two"):
         found = one_step(weights, "one", "two", prepare=lambda nlp, n=name: nlp.disable_pipe(n))
@@ -45,7 +45,7 @@ def test_last_listener_is_disabled(weights):
 
 
 def test_last_listener_has_no_gold(weights):
-    """Hazard 1c: NER returns before its forward pass where a batch has no entities."""
+    """NER returns before its forward pass if a batch has no entities."""
     nlp = listening(weights, "tagger", "ner")
     nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -65,7 +65,7 @@ def test_all_listeners_count_in_any_order(weights):
 
 
 def test_accumulated_gradients_are_summed(weights):
-    """`accumulate_gradient`: several updates, one `finish_update`."""
+    """`accumulate_gradient` means several updates before one `finish_update`."""
     nlp = listening(weights, "one")
     nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "one")
@@ -77,7 +77,8 @@ def test_accumulated_gradients_are_summed(weights):
 
 
 def test_one_batch_late_in_hand_written_loops(weights):
-    """Hazard 2: `nlp.update(sgd=...)` calls `finish_update` before the listeners ran. Documented, and not lost."""
+    """`nlp.update(sgd=...)` calls `finish_update` before the listeners have run, so their gradient is applied with the
+    next batch, as documented."""
     nlp = listening(weights, "one")
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "one")
@@ -88,8 +89,51 @@ def test_one_batch_late_in_hand_written_loops(weights):
     assert pipelines.changed(before, pipelines.parameters(nlp))
 
 
+def test_weights_changed_by_hand_between_two_steps(weights):
+    """The gradient of the first batch cannot be computed any more, and that is said; the second one trains."""
+    nlp = listening(weights, "one")
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one")
+    lost, used = {}, {}
+    nlp.update(pipelines.examples(nlp), sgd=optimizer, losses=lost)
+    pipelines.change(nlp, 1)
+    before = pipelines.parameters(nlp)
+    with pytest.warns(UserWarning, match="'elmo'.* gradient is lost"):
+        nlp.update(pipelines.examples(nlp), sgd=optimizer, losses=used)
+    assert not pipelines.changed(before, pipelines.parameters(nlp))
+    nlp.update(pipelines.examples(nlp), sgd=optimizer)
+    assert pipelines.changed(before, pipelines.parameters(nlp))
+    assert lost["elmo"] == 0 and used["elmo"] > 0
+
+
+def test_weights_changed_by_hand_between_two_listeners(weights):
+    """The second one gets the layers of the present weights, which only its gradient reaches."""
+    nlp = listening(weights, "one", "two")
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "one", "two")
+    batch = pipelines.examples(nlp)
+    nlp.get_pipe("elmo").update(batch)
+    nlp.get_pipe("one").update(batch, sgd=False)
+    pipelines.change(nlp, 1)
+    with pytest.warns(UserWarning, match="'elmo'.* gradient is lost"):
+        nlp.get_pipe("two").update(batch, sgd=False)
+    expected = one_step(weights, "one", prepare=lambda nlp: pipelines.change(nlp, 1))
+    assert_same(gradients(nlp), expected)
+
+
+def test_a_new_run_needs_no_gradient_of_the_old_one(weights):
+    """`initialize` ends the last batch of a loop with `sgd=optimizer`, and nothing warns."""
+    nlp = listening(weights, "one")
+    for _ in range(2):
+        optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+        pipelines.awaken(nlp, "one")
+        before = pipelines.parameters(nlp)
+        assert nlp.update(pipelines.examples(nlp), sgd=optimizer)["elmo"] == 0
+        assert not pipelines.changed(before, pipelines.parameters(nlp))
+
+
 def test_two_listeners_in_one_component(weights):
-    """Hazard 3: in spaCy the order of their backward passes decides what reaches the upstream."""
+    """In spaCy the order of their backward passes decides what reaches the upstream."""
     nlp = pipelines.blank(weights, frozen=False)
     both = {"a": pipelines.listener(), "b": pipelines.listener(layers="top")}
     nlp.add_pipe("tagger", config={"model": {"tok2vec": {"@layers": "concatenate.v1", "*": both}}})
@@ -102,8 +146,8 @@ def test_two_listeners_in_one_component(weights):
 
 
 def test_a_batch_of_the_same_words_is_another_batch(weights):
-    """Hazard 6: spaCy knows a batch by the sum of its hashes, so it takes the outputs of an earlier one for those
-    of a later one, when a component was frozen in between, and E953 stops it where the sums differ."""
+    """spaCy identifies a batch by the sum of its hashes. If a component was frozen in between, it takes the outputs of
+    an earlier batch for those of a later one, or raises E953 if the sums differ."""
     nlp = listening(weights, "one")
     optimizer = pipelines.trained(nlp, 2)
     batch = pipelines.examples(nlp)
@@ -122,7 +166,7 @@ def test_a_batch_of_the_same_words_is_another_batch(weights):
 
 
 def test_frozen_in_the_middle(weights):
-    """Hazard 6: E953 in spaCy."""
+    """spaCy's own listeners raise E953 here."""
     nlp = listening(weights, "one")
     optimizer = pipelines.trained(nlp, 1)
     nlp.update(pipelines.examples(nlp), sgd=False)
@@ -154,13 +198,14 @@ def test_docs_of_the_batch_in_another_order(weights):
 
 
 def test_prediction_does_not_disturb_a_step(weights):
-    """spaCy #11385: an annotating upstream that predicts between forward and backward must not broadcast."""
+    """spaCy issue 11385: an annotating upstream that predicts between the forward and the backward pass must not
+    replace the outputs of the listeners."""
     expected = one_step(weights, "one")
     assert_same(one_step(weights, "one", annotates=["elmo"]), expected)
 
 
 def test_prediction_between_the_updates_loses_nothing(weights):
-    """Others may predict, for instance for logging, between the update of elmo and that of the consumer."""
+    """A callback may predict, for example for logging, between the update of elmo and that of the consumer."""
     nlp = listening(weights, "one")
     nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "one")
@@ -173,7 +218,7 @@ def test_prediction_between_the_updates_loses_nothing(weights):
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
 def test_sample_of_initialize_ends(weights, disabled):
-    """It has a shape, but no values. Frozen components are disabled while spaCy initializes the others."""
+    """The sample has a shape, but no values. spaCy disables frozen components while it initializes the others."""
     nlp = listening(weights, "one")
     batch = pipelines.examples(nlp)
     with nlp.select_pipes(disable=disabled):
@@ -188,7 +233,7 @@ def test_sample_of_initialize_ends(weights, disabled):
 
 
 def test_batches_without_tokens(weights):
-    """Hazard 20: an update without tokens must leave the listeners something to read."""
+    """After an update without tokens, the listeners still have an output to read."""
     nlp = listening(weights, "one", "ner")
     optimizer = pipelines.trained(nlp)
     for words in ([], [" "]):
@@ -199,7 +244,7 @@ def test_batches_without_tokens(weights):
 
 
 def test_rehearse(weights):
-    """Hazard 7: `rehearse` copies the consumer's model, and spaCy's copied listener has nothing to read (E203)."""
+    """`rehearse` copies the consumer's model; spaCy's own listener has nothing to read in the copy (E203)."""
     nlp = listening(weights, "ner", frozen=True)
     pipelines.trained(nlp, 2)
     optimizer = nlp.resume_training()

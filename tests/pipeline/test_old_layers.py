@@ -1,4 +1,4 @@
-"""Layers on Docs that earlier or other weights have computed: training does not use them, and neither does serving
+"""Layers on Docs that were computed by earlier or by other weights: training does not use them, nor does prediction
 after a change of the parameters from outside."""
 
 import copy
@@ -23,7 +23,7 @@ def fresh(nlp):
 
 
 def expected(nlp):
-    """The layers by the present weights, computed without anything that is stored."""
+    """The layers by the present weights, computed without any stored layers."""
     return nlp.get_pipe("elmo").model.predict([fresh(nlp)])[0]
 
 
@@ -36,7 +36,8 @@ def example_with_layers(nlp):
 
 @pytest.fixture
 def mixed(monkeypatch):
-    """The layers that mixes get in training. `nlp.update` copies the Docs, so these show nothing."""
+    """The layers that the mixes read in training. They cannot be seen on these Docs, because `nlp.update` copies the
+    Docs."""
     inputs, original = [], scalar_mix._mix
 
     def mix(model, h):
@@ -131,7 +132,7 @@ def test_layers_set_by_the_user_are_used(weights):
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("update", [{}, {"exclude": ["elmo"]}], ids=["updated", "excluded"])
 def test_layers_set_by_the_user_are_used_by_update(weights, mixed, frozen, update):
-    """Without computing anything for this Doc, and so without a warning."""
+    """Nothing is computed for this Doc, so there is no warning."""
     nlp = listening(weights, frozen=frozen)
     pipelines.trained(nlp, 1)
     example = pipelines.examples(nlp)[0]
@@ -141,7 +142,7 @@ def test_layers_set_by_the_user_are_used_by_update(weights, mixed, frozen, updat
 
 
 def test_layers_set_by_the_user_are_used_in_prediction(weights):
-    """elmo must not run, because it would replace them."""
+    """elmo must not run in this pipeline, because it would replace them."""
     nlp = listening(weights)
     pipelines.trained(nlp, 1)
     (listener,) = nlp.get_pipe("elmo").listeners
@@ -154,7 +155,7 @@ def test_layers_set_by_the_user_are_used_in_prediction(weights):
 
 
 def test_layers_set_by_the_user_have_no_gradient(weights):
-    """The other Docs of the batch have theirs."""
+    """The other Docs of the batch have a gradient."""
     found = []
     for number in (0, 1):
         nlp = listening(weights)
@@ -186,7 +187,7 @@ def assign(bilm):
 
 @pytest.mark.parametrize("change", [add, load, assign])
 def test_parameters_changed_from_outside(weights, change):
-    """In serving, and in the cache of training."""
+    """In prediction, and in the cache of training."""
     nlp = listening(weights, frozen=True)
     optimizer = pipelines.trained(nlp, 1)
     before = nlp(fresh(nlp))._.elmo_layers

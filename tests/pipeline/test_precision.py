@@ -152,7 +152,7 @@ def test_words_are_remembered_until_the_weights_change(weights):
     "mode", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode]
 )
 def test_what_the_caller_has_switched_on_is_of_no_account(weights, mode, precision):
-    """Neither meanwhile nor later, for what is remembered."""
+    """A precision that the caller has set in torch changes neither these vectors nor the cached ones."""
     nlp, texts = pipelines.blank(weights, precision=precision), ["Hi", *pipelines.TEXTS]
     expected = [layers(nlp, text) for text in texts]
     nlp = pipelines.blank(weights, precision=precision)

@@ -16,7 +16,7 @@ from tests.pipelines import assert_same
 
 
 def run(code, *args, timeout=120):
-    """Run python in a process of its own, so that a hang or an exit is its own."""
+    """Run Python in a process of its own, so that a hang or an exit does not stop the tests."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr
@@ -49,15 +49,15 @@ PROCESSES = """
 
 
 def test_forked_workers_after_torch_used_threads(weights):
-    """Hazard 16: a child of a process in which torch has used two threads hangs at its first parallel operation.
-    Docs come back as bytes, so with their vectors, and without the hooks, which are functions."""
+    """A child of a process in which torch has used two threads would hang at its first parallel operation. Docs come
+    back as bytes, with their vectors but without the hooks, which are functions."""
     assert run(PROCESSES, weights, "fork") == "equal"
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_four_threads(weights, monkeypatch, trained):
-    """Hazard 15: `PyTorchShim` switches the module between modes, so threads see each other's dropout. Here the
-    first use, which loads, comes from four threads too; a trained pipeline has a cache, in which all of them write."""
+    """`PyTorchShim` switches the mode of the module, so threads would get each other's dropout. Here four threads also
+    make the first use, which loads the weights, and a trained pipeline has a cache, to which all of them write."""
     nlp = pipelines.listening(weights, frozen=True)
     elmo = nlp.get_pipe("elmo")
     texts = [text for text in pipelines.TEXTS if text]

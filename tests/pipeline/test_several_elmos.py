@@ -1,4 +1,4 @@
-"""Several elmo components in one pipeline, and which of them a listener to "*" hears."""
+"""Several elmo components in one pipeline, and which of them a listener with upstream "*" reads."""
 
 import copy
 
@@ -8,7 +8,7 @@ from tests import pipelines
 
 
 def test_two_elmos(weights, other_weights):
-    """Hazard 10: both write, and each listener gets its own, in prediction and in training."""
+    """Both set layers, and each listener reads those of its own upstream, in prediction and in training."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     pipelines.add_tagger(nlp, "first", upstream="elmo")
@@ -25,7 +25,7 @@ def test_two_elmos(weights, other_weights):
 
 
 def test_any_elmo_of_two_is_the_nearest_with_a_warning(weights, other_weights):
-    """Hazard 10: in spaCy both claim the listener, and which one it hears depends on the moment."""
+    """In spaCy both components would claim the listener, and which one it reads would depend on the moment."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(
@@ -47,7 +47,7 @@ def test_any_elmo_between_two(weights, other_weights):
 
 
 def test_any_elmo_while_the_nearest_is_disabled(weights, other_weights):
-    """spaCy links what is enabled, and a disabled component keeps its listeners, until it is removed."""
+    """spaCy links enabled components, but a disabled one keeps its listeners until it is removed."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(UserWarning, match="nearest"):

@@ -51,7 +51,7 @@ def test_words_read_in_each_epoch(weights, monkeypatch, frozen, update, read):
 
 
 def test_components_of_two_pipelines_share_a_frozen_bilm(weights, tmp_path):
-    """Both were trained on the same frozen weights, so neither notices."""
+    """Both were trained on the same frozen weights, so their predictions stay the same."""
     first = saved(listening(weights, "one", frozen=True), tmp_path / "first")
     second = saved(listening(weights, "two", frozen=True), tmp_path / "second")
     expected = tags(second)
@@ -68,7 +68,7 @@ def test_components_of_two_pipelines_share_a_frozen_bilm(weights, tmp_path):
 
 @pytest.mark.parametrize("way", ["python", "config"])
 def test_fine_tuned_consumer_brings_its_bilm_along(weights, tmp_path, way):
-    """`replace_listeners` before, or in the config that sources it."""
+    """`replace_listeners` is called before, or is set in the config that sources it."""
     source = saved(listening(weights, "two", frozen=False), tmp_path / "source")
     expected = tags(source)
     if way == "python":
@@ -90,7 +90,7 @@ def test_fine_tuned_consumer_brings_its_bilm_along(weights, tmp_path, way):
 
 
 def test_sourced_elmo_keeps_its_settings(weights, tmp_path):
-    """spaCy takes them from where the component comes from, and overlooks others that stand beside `source`."""
+    """spaCy takes them from the source pipeline, and ignores settings beside `source`."""
     saved(listening(weights, "one", frozen=True), tmp_path / "source")
     config = listening(weights, "one").config
     config["components"]["elmo"] = {"source": str(tmp_path / "source"), "frozen": False}
@@ -111,7 +111,7 @@ def test_saved_pipeline_can_be_loaded_unfrozen(weights, tmp_path):
 
 
 def test_no_gradient_means_no_decay(weights):
-    """spaCy's optimizer draws every parameter that has a gradient towards zero, even if the gradient is zero."""
+    """spaCy's optimizer decays every parameter that has a gradient, even if the gradient is zero."""
     nlp = pipelines.blank(weights, frozen=False)
     pipelines.add_tagger(nlp, grad_factor=0.0)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))

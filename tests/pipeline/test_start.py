@@ -1,4 +1,5 @@
-"""`start = "warm"`: every sequence starts from the state in the weights file, wherever that file went."""
+"""`start = "warm"`: every sequence starts from the state in the weights file, also after saving, copying and
+training."""
 
 import copy
 import pickle
@@ -66,7 +67,7 @@ def assert_all_close(some, others):
 
 @pytest.mark.parametrize("max_batch_tokens", [1, 2, 7, 4096])
 def test_every_sentence_equals_the_oracle(weights, max_batch_tokens):
-    """In one piece and streamed; where a batch holds one sentence, or several."""
+    """Computed at once and in a stream; with one sentence in a batch, and with several."""
     nlp = pipelines.blank(weights, start="warm", max_batch_tokens=max_batch_tokens)
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     state = (START.h.numpy(), START.c.numpy())
@@ -137,7 +138,7 @@ def test_unknown_choice(weights):
 
 @pytest.mark.parametrize("saved", ["zero", "warm"])
 def test_saved_pipeline_needs_no_file_and_keeps_the_state(tmp_path, saved, expected):
-    """Also where it was not in use, so that it can be asked for when loading."""
+    """Also if the state was not used before, so that loading with `start = "warm"` works."""
     path = write(tmp_path, START)
     nlp = pipelines.blank(path, start=saved)
     nlp.to_disk(tmp_path / "nlp")
@@ -156,7 +157,7 @@ def test_saved_pipeline_without_a_start_state(tmp_path, without):
 
 
 def test_float16_file(tmp_path):
-    """Saved in half of the bytes, and exact."""
+    """The saved state takes half of the bytes, and is exact."""
     nlp = pipelines.blank(write(tmp_path, START, torch.float16), **WARM)
     saved = Weights.from_bytes(shim(nlp).to_bytes())
     assert saved.start_state.h.dtype == saved.tensors["lstm.0.bias"].dtype == torch.float16

@@ -1,4 +1,4 @@
-"""The options `store` and `dtype`: the values that stay on Docs."""
+"""The options `store` and `dtype`: which values stay on Docs."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_nothing_listens_to_an_average(weights):
 
 
 def test_what_the_message_says(weights):
-    """A listener, and after it a doc_cleaner."""
+    """The two ways that the error message names: a listener, and a doc_cleaner after it."""
     nlp = pipelines.listening(weights, frozen=True)
     pipelines.trained(nlp)
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
@@ -109,7 +109,7 @@ def test_what_the_message_says(weights):
 
 
 def test_a_listener_takes_no_average_for_layers(weights):
-    """Docs of somebody who kept the average, under the same name of the component, and as many tokens as columns."""
+    """These Docs have stored averages under the same name of the component, with as many tokens as layers have rows."""
     ours, theirs = pipelines.listening(weights, frozen=True), pipelines.blank(weights, **AVERAGE)
     pipelines.trained(ours)
     words = ["a"] * 10
@@ -123,7 +123,7 @@ def test_a_listener_takes_no_average_for_layers(weights):
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_training_sees_what_prediction_sees(weights, frozen):
-    """The cache holds half as much, and a consumer's input is the same with it, without it, and in prediction."""
+    """The cache needs half of the memory, and a consumer reads the same with it, without it, and in prediction."""
     nlp = pipelines.listening(weights, frozen=frozen, **HALF)
     pipelines.trained(nlp, 0)
     elmo, tok2vec = nlp.get_pipe("elmo"), nlp.get_pipe("tagger").model.get_ref("tok2vec")

@@ -1,4 +1,4 @@
-"""Training: what moves and what does not, by the component's own means."""
+"""What the component's own training changes and what it does not."""
 
 import copy
 
@@ -13,7 +13,7 @@ from tests.pipelines import gradients, listening
 
 
 def test_frozen_is_frozen_bit_for_bit(weights):
-    """Hazard 22: `is_trainable` is true, and `finish_update` is called."""
+    """Though `is_trainable` is true and `finish_update` is called."""
     nlp = listening(weights, frozen=True)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     before = pipelines.parameters(nlp)
@@ -28,7 +28,7 @@ def test_frozen_is_frozen_bit_for_bit(weights):
 
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_layers_on_training_docs_are_not_trusted(weights, cache_mb):
-    """They may be of other weights: those before `initialize`, or those of whoever saved the Docs."""
+    """Other weights may have computed them: those before `initialize`, or those of another user who saved the Docs."""
     nlp = listening(weights, frozen=True, cache_mb=cache_mb)
     nlp.initialize(lambda: pipelines.examples(nlp))
     elmo, batch = nlp.get_pipe("elmo"), pipelines.examples(nlp)
@@ -133,7 +133,7 @@ def test_learns(weights):
 
 
 def test_averages_are_used_everywhere(weights):
-    """Hazard 14: evaluation would mix averaged parameters of the tagger with raw ones of the biLM."""
+    """Otherwise an evaluation would mix averaged parameters of the tagger with unaveraged ones of the biLM."""
     nlp = listening(weights)
     nlp.initialize(lambda: pipelines.examples(nlp))
     optimizer = Adam(0.05, use_averages=True)
@@ -168,8 +168,8 @@ def test_components_that_do_not_listen_are_named(weights):
     with pytest.warns(UserWarning) as caught:
         nlp.initialize(lambda: pipelines.examples(nlp))
     (message,) = [str(w.message) for w in caught if "listens" in str(w.message)]
-    assert "No component listens to 'elmo', so its vectors change nothing in ner." in message
-    assert "[components.ner.model.tok2vec] must be a spacy-elmo.ElmoListener.v1" in message
+    assert "'elmo', so ner will" in message
+    assert "[components.ner.model.tok2vec] to spacy-elmo.ElmoListener.v1" in message
     assert "init-config --pipeline ner`" in message
 
 

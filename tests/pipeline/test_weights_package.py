@@ -1,4 +1,4 @@
-"""Packages of weights: what is written, and what an installed one is good for."""
+"""Packages of weights: their files, and what an installed package can be used for."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ def package(weights, tmp_path):
 
 @pytest.fixture
 def installed(package, monkeypatch):
-    """The package as if pip had installed it: it can be imported, and its entry point is listed."""
+    """The package as if pip had installed it: Python can import it, and lists its entry point."""
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.delitem(sys.modules, "la_elmo_tiny", raising=False)
     point = EntryPoint(NAME, "la_elmo_tiny:BILM", weight_names.ENTRY_POINTS)
@@ -125,7 +125,7 @@ def test_a_language_without_weights_is_an_error_at_add_pipe(lang, monkeypatch):
     # Packages of models/ may be installed where the tests run.
     monkeypatch.setattr(weight_names, "entry_points", lambda **group: [])
     with pytest.raises(
-        ValueError, match=f"No biLM of the language '{lang}' is installed.*pretrain"
+        ValueError, match=f"No biLM for the language '{lang}' is installed.*pretrain"
     ):
         spacy.blank(lang).add_pipe("elmo")
 
@@ -143,7 +143,7 @@ def test_english_is_bundled():
 
 def test_a_damaged_package_is_named(installed, monkeypatch):
     (installed.parent / "__init__.py").write_text("BILM = {}", encoding="utf8")
-    with pytest.raises(ValueError, match="declares the weights 'la_elmo_tiny_v2'.*is damaged"):
+    with pytest.raises(ValueError, match="package of the weights 'la_elmo_tiny_v2'.*is damaged"):
         find_weights(NAME)
     # It is loaded only for its own weights, so it hinders no others.
     assert NAME in known_names()
@@ -151,7 +151,7 @@ def test_a_damaged_package_is_named(installed, monkeypatch):
 
 
 def install(monkeypatch, folder, languages):
-    """List entry points of packages, {name: language}, None for one that is damaged."""
+    """List entry points of packages in the form {name: language}; the language is None for a damaged package."""
     for name, lang in languages.items():
         declared = {"language": lang, "path": f"{name}.safetensors"} if lang else {}
         (folder / f"module_{name}.py").write_text(f"BILM = {declared}", encoding="utf8")
@@ -168,7 +168,7 @@ def install(monkeypatch, folder, languages):
 
 def test_a_damaged_package_hinders_no_other_language(tmp_path, monkeypatch):
     install(monkeypatch, tmp_path, {"grc_broken_v1": None, "la_elmo_v1": "la"})
-    with pytest.warns(UserWarning, match="declares the weights 'grc_broken_v1'.*is damaged"):
+    with pytest.warns(UserWarning, match="package of the weights 'grc_broken_v1'.*is damaged"):
         assert default_weights("la") == "la_elmo_v1"
 
 
@@ -181,7 +181,7 @@ def test_the_default_is_the_newest_version(tmp_path, monkeypatch):
 @pytest.mark.parametrize("other", ["la_elmo_base_v1", "mine"])
 def test_of_several_models_one_must_be_named(tmp_path, monkeypatch, other):
     install(monkeypatch, tmp_path, {"la_elmo_v2": "la", other: "la"})
-    with pytest.raises(ValueError, match=f"{other}.* are installed. Name the one that you mean"):
+    with pytest.raises(ValueError, match=f"{other}.* Choose one of them"):
         default_weights("la")
 
 
@@ -234,7 +234,7 @@ def test_an_existing_package_is_replaced_only_by_force(package, weights, tmp_pat
 
 
 def test_a_hostile_card_runs_nothing(weights, tmp_path):
-    """The card of a stranger's file is text in the package, never a part of its code or of its metadata."""
+    """The card of a file from a stranger stays text in the package: it becomes neither code nor metadata."""
     weights.card["language"] = 'la", "path": print("executed"), "x": "'
     with pytest.raises(ValueError, match="no language code of two or three letters"):
         write_package(weights, NAME, tmp_path)
@@ -317,7 +317,7 @@ def test_a_card_without_results_has_no_index_and_another_licence_its_name(weight
         ("limits", "none", "'none'"),
         ("evaluation", {"F1": 50}, "{'F1': 50}"),
         ("evaluation", ["F1"], "'F1'"),
-        ("evaluation", [SCORE | {"with": "62"}], "'62'.* without a valid with;"),
+        ("evaluation", [SCORE | {"with": "62"}], "'62'.* without a valid with\\."),
     ],
 )
 def test_limits_and_evaluation_of_another_form(weights, tmp_path, field, value, named):

@@ -33,13 +33,13 @@ def test_all_problems_at_once():
 
 
 def test_a_config_of_a_pipeline():
-    """Unknown sections are named without their contents."""
+    """The error names the unknown sections, but not each of their settings."""
     with pytest.raises(ValueError) as error:
         PretrainConfig.of({"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}})
     dropout, components = str(error.value).split("\n")[1:]
     assert dropout.startswith("  [training] dropout = 'yyyy") and "valid number" in dropout
     assert components == (
-        "  [components]: not a section of a pretraining config, which has paths, prepare, model, training, card"
+        "  [components]: unknown section; a pretraining config has paths, prepare, model, training, card"
     )
     assert len(dropout) < 250
 
@@ -65,10 +65,10 @@ def test_preparing_needs_no_limit():
     [("training", "max_steps"), ("training", "max_minutes"), ("prepare", "seed"), ("paths", "raw_text")],
 )  # fmt: skip
 def test_an_option_without_its_value_is_no_one(section, field):
-    """`--training.max_steps` alone is true on spaCy's command line."""
+    """On spaCy's command line, `--training.max_steps` without a value means true, which must not count as 1."""
     sections = {"training": {"max_epochs": 1}, "prepare": {}}
     sections.setdefault(section, {})[field] = True
-    said = rf"\[{section}\] {field} = True: true is not possible here; was the value left out"
+    said = rf"\[{section}\] {field} = True: must not be true"
     with pytest.raises(ValueError, match=said):
         PretrainConfig.of(sections)
 
@@ -90,7 +90,7 @@ def test_an_alphabet_is_refused():
 
 
 def test_adagrad_has_no_weight_decay():
-    with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has none"):
+    with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has no weight decay"):
         PretrainConfig.of(
             {"training": {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}}
         )
@@ -116,7 +116,8 @@ def test_shipped_configs(name):
 
 
 def test_the_original_is_the_paper_s():
-    """bilm-tf's `bin/train_elmo.py`, on three GPUs, with the gradient of the mean loss: a clip of 10 / 20."""
+    """The settings of bilm-tf's `bin/train_elmo.py` on three GPUs. With the gradient of the mean loss, the clip is 10 /
+    20."""
     config = PretrainConfig.of(load_config(CONFIGS / "pretrain_original.cfg"))
     assert config.bilm == BiLMConfig()
     settings = config.training

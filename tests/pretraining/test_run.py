@@ -104,7 +104,7 @@ def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path)
 
 
 def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_file, tmp_path):
-    """Its text is not needed again, and its folder is free."""
+    """A run that is stopped and resumed needs its text no longer, and its folder is unlocked."""
     config = make_run_config(dropout=0.1)
     list(pretrain(config, tmp_path / "unbroken"))
     for _ in range(3):
@@ -117,7 +117,7 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
 
 
 def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkeypatch):
-    """And before the run in the folder makes room for one that cannot be."""
+    """It is opened before anything in the output folder is replaced, so a corpus that cannot be opened costs no run."""
     opened, original = [], Corpus.open
     monkeypatch.setattr(Corpus, "open", lambda folder: opened.append(folder) or original(folder))
     given = {"paths.corpus": str(tmp_path / "corpus"), "paths.raw_text": None}
@@ -125,7 +125,7 @@ def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkey
     assert opened == [tmp_path / "corpus"]
     before = tree(tmp_path / "run")
     (tmp_path / "corpus/counts.npy").write_bytes(b"")
-    with pytest.raises(ValueError, match="corpus: damaged"):
+    with pytest.raises(ValueError, match="corpus is damaged"):
         next(pretrain(make_run_config(), tmp_path / "run", overrides=given, force=True))
     assert tree(tmp_path / "run") == before
 
@@ -183,7 +183,7 @@ def test_impossible_calls(make_run_config, tmp_path):
         next(pretrain(make_run_config(), tmp_path / "run", resume=True, force=True))
     with pytest.raises(ValueError, match="GPU 17"):
         next(pretrain(make_run_config(), tmp_path / "run", gpu_id=17))
-    with pytest.raises(FileNotFoundError, match=r"No config file at .*none\.cfg"):
+    with pytest.raises(FileNotFoundError, match=r"no config file .*none\.cfg"):
         next(pretrain(tmp_path / "none.cfg", tmp_path / "run"))
     with pytest.raises(ValueError, match="learn_rat = 0.1"):
         next(pretrain({"training": {"max_steps": 1, "learn_rat": 0.1}}, tmp_path / "run"))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run import train
 from spacy_elmo.pretraining.run_folder import finish, prepare_run_folder
+from spacy_elmo.pretraining.training.loop import train
 from spacy_elmo.run_lock import locked_folder
 from tests.disk import tree
 

@@ -73,20 +73,30 @@ def test_workflows_name_commands(name, tmp_path):
 @pytest.mark.slow
 def test_treebank(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
-    run(
-        folder, "all", data=SAMPLE, lang="en", weights="en_mini_v3", treebank="sample",
-        licence="CC0 1.0", max_steps=200,
+    variables = dict(
+        data=SAMPLE, weights="en_mini_v3", treebank="sample", licence="CC0 1.0", max_steps=400,
+        names="sample", name_labels="", names_licence="MIT", names_max_steps=200,
     )  # fmt: skip
+    run(folder, "with-names", **variables)
     (package,) = (folder / "packages").glob("en_treebank_elmo-0.1.0/en_treebank_elmo/en_*")
-    meta = srsly.read_json(package.parents[1] / "meta.json")
-    assert meta["license"] == "CC BY-SA 4.0, CC0 1.0"
-    scores = srsly.read_json(folder / "training/sample/test.json")
-    del scores["speed"]
-    assert meta["performance"] == scores
+    path = package.parents[1] / "meta.json"
+    meta = srsly.read_json(path)
+    assert meta["license"] == "CC BY-SA 4.0, CC0 1.0, MIT"
+    scores = meta["performance"]
+    test, names = (
+        srsly.read_json(folder / f"training/{name}.json") for name in ("test", "names-test")
+    )
+    assert scores["dep_las"] == test["dep_las"] and scores["ents_f"] == names["ents_f"] > 0.5
     # The grammar of the sample is learned at once: what is lower is broken.
-    assert min(scores[name] for name in ("tag_acc", "morph_acc", "dep_las")) > 0.9
-    doc = spacy.load(package)("The sailors see a bridge.")
+    assert min(scores[name] for name in ("tag_acc", "morph_acc", "lemma_acc", "dep_las")) > 0.9
+    nlp = spacy.load(package)
+    doc = nlp("The sailors see a bridge.")
     assert [token.tag_ for token in doc][1:3] == ["NNS", "VBP"] and doc[1].head == doc[2]
+    assert nlp.get_pipe("elmo").listening_components[-1] == "ner"
+    # Without names: nothing is trained again.
+    assert "Skipping 'train'" in run(folder, "all", **variables)
+    meta = srsly.read_json(path)
+    assert meta["license"] == "CC BY-SA 4.0, CC0 1.0" and "ner" not in meta["pipeline"]
 
 
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v3", "max_steps": 20}
@@ -114,7 +124,7 @@ def test_compare(compared):
 
 @pytest.mark.slow
 def test_compare_with_static_vectors(compared):
-    """Nothing but the vectors is added to the config with ELMo."""
+    """The config differs from that with ELMo by the static vectors only."""
     pytest.importorskip("floret")
     folder, _ = compared
     assert "| sample | ner_elmo_vectors | F1 |" in run(folder, "vectors", **SHORT)
@@ -161,7 +171,8 @@ def test_corpus_of_other_tasks(tmp_path, task, file, line):
 
 @pytest.mark.slow
 def test_language(repository, tmp_path):
-    """From raw text to weights for pip; what is under way when it stops is not lost, and its spelling comes along."""
+    """From raw text to an installable package; what an interrupted command has done is kept, and the package has the
+    spelling rule."""
     folder = cloned(repository, tmp_path, "language")
     *train, heldout = (SAMPLE / "pretrain-en/train-00.txt").read_text("utf8").rsplit("\n\n", 30)
     data = tmp_path / "data" / "pretrain-en"

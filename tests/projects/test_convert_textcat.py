@@ -48,12 +48,12 @@ GOOD = '{"text": "a", "label": "b"}\n'
 @pytest.mark.parametrize(
     "text, message",
     [
-        (f"{GOOD}\n" + "{'text': 'a'}\n", ":3: not JSON .*\"{'text': 'a'}\""),
-        (f'{GOOD}{{"text": "a"}}\n', ":2: expected .*label is None"),
-        ('{"text": "a", "label": 3}\n', ":1: expected .*label is 3"),
-        ('{"text": " ", "label": "b"}\n', ":1: expected .*text is ' '"),
-        ('["a", "b"]\n', ":1: expected .*text is None"),
-        ("\n \n", ": no text in it"),
+        (f"{GOOD}\n" + "{'text': 'a'}\n", ":3: \"{'text': 'a'}\" is not JSON"),
+        (f'{GOOD}{{"text": "a"}}\n', ":2: label is None"),
+        ('{"text": "a", "label": 3}\n', ":1: label is 3"),
+        ('{"text": " ", "label": "b"}\n', ":1: text is ' '"),
+        ('["a", "b"]\n', ":1: text is None"),
+        ("\n \n", " has no text"),
     ],
 )
 def test_bad_line_is_named_and_nothing_written(tmp_path, text, message):
@@ -67,7 +67,7 @@ def test_bad_line_is_named_and_nothing_written(tmp_path, text, message):
 def test_other_encoding_names_the_file(tmp_path):
     path = tmp_path / "latin.jsonl"
     path.write_bytes('{"text": "fêté", "label": "b"}'.encode("latin-1"))
-    with pytest.raises(ValueError, match="latin.jsonl: not UTF-8"):
+    with pytest.raises(ValueError, match="latin.jsonl is not UTF-8"):
         convert(path, tmp_path / "out.spacy")
 
 

@@ -1,9 +1,9 @@
-"""The meta.json of a packaged pipeline: scores on the test part, licence, sources."""
+"""The meta.json of a packaged pipeline: scores on test sets, licences, sources."""
 
-import json
 import sys
 
 import pytest
+import srsly
 
 from projects.treebank import pipeline_meta
 
@@ -15,30 +15,26 @@ META = {
 }
 
 
-def written(tmp_path, monkeypatch, meta):
+def written(tmp_path, monkeypatch, meta, *scores, sources=("UDante", "CC BY-SA 4.0")):
+    """Return the meta.json that the program writes."""
     pipeline = tmp_path / "model-best"
     pipeline.mkdir()
-    (pipeline / "meta.json").write_text(json.dumps(meta))
-    (tmp_path / "test.json").write_text('{"tag_acc": 0.5, "speed": 1234.5}')
+    srsly.write_json(pipeline / "meta.json", meta)
+    paths = [tmp_path / f"{number}.json" for number in range(len(scores))]
+    for path, content in zip(paths, scores, strict=True):
+        srsly.write_json(path, content)
     out = tmp_path / "meta.json"
-    arguments = [str(pipeline), str(tmp_path / "test.json"), str(out)]
-    options = ["--treebank", "UDante", "--licence", "CC BY-SA 4.0"]
-    monkeypatch.setattr(sys, "argv", ["pipeline_meta", *arguments, *options])
+    options = [
+        text for pair in zip(*[iter(sources)] * 2, strict=True) for text in ("--source", *pair)
+    ]
+    arguments = [pipeline, out, "--scores", *paths, *options]
+    monkeypatch.setattr(sys, "argv", ["pipeline_meta", *map(str, arguments)])
     pipeline_meta.main()
-    return json.loads(out.read_text("utf8"))
+    return srsly.read_json(out)
 
 
-def test_a_pipeline_needs_the_licence_of_its_treebank(tmp_path, monkeypatch):
-    (tmp_path / "meta.json").write_text("{}")
-    (tmp_path / "test.json").write_text("{}")
-    arguments = [str(tmp_path), str(tmp_path / "test.json"), "out", "--treebank", "a"]
-    monkeypatch.setattr(sys, "argv", ["pipeline_meta", *arguments, "--licence", ""])
-    with pytest.raises(SystemExit, match="--licence is empty"):
-        pipeline_meta.main()
-
-
-def test_scores_of_the_test_part_replace_those_of_dev(tmp_path, monkeypatch):
-    assert written(tmp_path, monkeypatch, META) == {
+def test_scores_of_the_test_set_replace_those_of_dev(tmp_path, monkeypatch):
+    assert written(tmp_path, monkeypatch, META, {"tag_acc": 0.5, "speed": 1234.5}) == {
         "lang": "la",
         "performance": {"tag_acc": 0.5},
         "license": "MIT, CC BY-SA 4.0",
@@ -49,14 +45,28 @@ def test_scores_of_the_test_part_replace_those_of_dev(tmp_path, monkeypatch):
     }
 
 
+def test_each_test_set_gives_the_scores_that_those_before_it_lack(tmp_path, monkeypatch):
+    tags, names = {"tag_acc": 0.5, "ents_f": None}, {"tag_acc": 0.1, "ents_f": 0.25}
+    sources = ("EWT", "CC BY-SA 4.0", "WNUT17", "CC BY 4.0")
+    meta = written(tmp_path, monkeypatch, META, tags, names, sources=sources)
+    assert meta["performance"] == {"tag_acc": 0.5, "ents_f": 0.25}
+    assert meta["license"] == "MIT, CC BY-SA 4.0, CC BY 4.0"
+    assert [source["name"] for source in meta["sources"]] == ["biLM la_elmo_mini", "EWT", "WNUT17"]
+
+
 def test_a_pipeline_without_sources(tmp_path, monkeypatch):
-    assert written(tmp_path, monkeypatch, {"sources": None})["sources"] == [
+    assert written(tmp_path, monkeypatch, {"sources": None}, {})["sources"] == [
         {"name": "UDante", "license": "CC BY-SA 4.0"}
     ]
 
 
+def test_a_labelled_set_needs_its_licence(tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="UDante"):
+        written(tmp_path, monkeypatch, {}, {}, sources=("UDante", ""))
+
+
 def test_a_missing_file_is_one_message(tmp_path, monkeypatch):
-    arguments = [str(tmp_path), "test.json", "out", "--treebank", "a", "--licence", "b"]
+    arguments = [str(tmp_path), "out", "--scores", "test.json", "--source", "a", "b"]
     monkeypatch.setattr(sys, "argv", ["pipeline_meta", *arguments])
     with pytest.raises(SystemExit, match="meta.json"):
         pipeline_meta.main()

@@ -36,9 +36,9 @@ def test_what_agrees(root):
         ("spacy_elmo/about.py", "1.2.0", "1.2.1", "has version 1.2.1"),
         ("CHANGELOG.md", "[1.2.0]", "[Unreleased]", "begins with Unreleased"),
         ("CHANGELOG.md", "## [1", "[1", "begins with nothing"),
-        ("CHANGELOG.md", " - 2030-01-31", "", "has no date behind [1.2.0]"),
-        ("setup.cfg", "elmo/issues", "another/issues", "me/another/issues, which is not in"),
-        ("setup.cfg", "elmo/issues", "elmo2/issues", "me/elmo2/issues, which is not in"),
+        ("CHANGELOG.md", " - 2030-01-31", "", "has no date after [1.2.0]"),
+        ("setup.cfg", "elmo/issues", "another/issues", "me/another/issues, but must begin with"),
+        ("setup.cfg", "elmo/issues", "elmo2/issues", "me/elmo2/issues, but must begin with"),
     ],
 )
 def test_what_disagrees(root, file, old, new, problem):
@@ -49,7 +49,7 @@ def test_what_disagrees(root, file, old, new, problem):
 
 def test_another_tag(root):
     assert problems("v1.2", REPOSITORY, root) == [
-        "The tag is v1.2, and spacy_elmo/about.py has version 1.2.0"
+        "The tag is v1.2, but spacy_elmo/about.py has version 1.2.0"
     ]
 
 

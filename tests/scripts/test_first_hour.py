@@ -24,7 +24,7 @@ def test_a_step_is_shown_with_the_end_of_its_output(transcript, capsys):
 
 
 def test_a_step_that_fails_ends_the_run_with_all_of_its_output(transcript, capsys):
-    with pytest.raises(SystemExit, match="break: exit code 3"):
+    with pytest.raises(SystemExit, match="'break' failed with exit code 3"):
         transcript.step("break", sys.executable, "-c", "print(1); print(2); exit(3)", show=1)
     assert capsys.readouterr().out.endswith("\n1\n2\n")
 

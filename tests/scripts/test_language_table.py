@@ -44,7 +44,7 @@ def test_the_page_is_up_to_date():
 def test_figures_that_are_not_there_have_no_column(models, tmp_path):
     written = tables(models, tmp_path / "report")
     first, _, greek, latin = written.splitlines()
-    assert first == "| model | language | size | words read | licence |"
+    assert first == "| model | language | size | training words | licence |"
     assert "| Ancient Greek |" in greek
     assert latin.startswith("| [la_elmo_mini_v1](../models/la_elmo_mini) | Latin | 0.")
     assert latin.endswith(" MB | 22 million | CC0 1.0 |")
@@ -60,7 +60,7 @@ def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):
     written = tables(models, tmp_path / "report")
     assert "| 100,000 | 7.4% | 300.0 | 400.0 | 25% |" in written
     assert choice(models, tmp_path / "report").splitlines() == [
-        "| language | install | lower perplexity | fewer errors in names |",
+        "| language | install | lower perplexity | fewer NER errors |",
         "| --- | --- | --- | --- |",
         "| Ancient Greek | `pip install models/grc_elmo_mini` |  |  |",
         "| Latin | `pip install models/la_elmo_mini` | 25% | 15.0 to 20.0% |",

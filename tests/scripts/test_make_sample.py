@@ -107,13 +107,16 @@ def test_tags_follow_the_outermost_entity():
 def test_used_up_rule_is_an_error():
     expander = Expander({"s": ["one", "two"]}, FirstPhrase())
     assert [expander.sentence("s"), expander.sentence("s")] == [[("one", "")], [("two", "")]]
-    with pytest.raises(ValueError, match=r"\[s\] has no new sentence left"):
+    with pytest.raises(ValueError, match=r"\[s\] generates no new sentence"):
         expander.sentence("s")
 
 
 @pytest.mark.parametrize(
     "text, message",
-    [("Ann\n", r":1: a phrase before the first"), ("[a]\nx\n\n[a]\n", r":4: the rule \[a\] is")],
+    [
+        ("Ann\n", r":1: the phrase 'Ann' is before the first"),
+        ("[a]\nx\n\n[a]\n", r":4: the rule \[a\] occurs twice"),
+    ],
 )
 def test_bad_grammar_names_file_and_line(tmp_path, text, message):
     path = tmp_path / "words.txt"

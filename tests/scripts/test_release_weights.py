@@ -68,5 +68,5 @@ def test_the_file_has_the_score_that_its_card_names(tmp_path, monkeypatch):
     for name, tensor in best.tensors.items():
         rounded = shorten(tensor.half()) if name.startswith("head.") else tensor.half()
         assert torch.equal(released.tensors[name], rounded)
-    with pytest.raises(FileExistsError, match="a bundled name keeps its meaning"):
+    with pytest.raises(FileExistsError, match="a bundled name must not change its meaning"):
         release(run, "en_tiny_v1", card)

@@ -68,8 +68,8 @@ def test_a_record_is_a_document(tmp_path, name, pack):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("plain text", r"not a JSON record \(Expecting value at column 1\)"),
-        ('{"text": "open', r"not a JSON record \(Invalid control character at at column 15"),
+        ("plain text", r"is not valid JSON \(Expecting value at column 1\)"),
+        ('{"text": "open', r"is not valid JSON \(Invalid control character at at column 15"),
         ('"text"', 'expected {"text": a string} .* but got "text"'),
         ('{"body": "x"}', 'expected {"text": a string} .* but got {"body": "x"}'),
         ('{"text": 5}', 'but got {"text": 5}'),
@@ -83,14 +83,14 @@ def test_a_record_is_a_document(tmp_path, name, pack):
 def test_a_bad_record_is_named_by_file_and_line(tmp_path, line, message):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "fine"}\n\n' + line + "\n", encoding="utf8")
-    with pytest.raises(ValueError, match=rf"a\.jsonl, line 3: .*{message}"):
+    with pytest.raises(ValueError, match=rf"a\.jsonl, line 3.*{message}"):
         read(path)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
 def test_bytes_that_are_not_utf8_name_the_setting(tmp_path, name):
     (tmp_path / name).write_bytes(b"\xff\n")
-    with pytest.raises(ValueError, match=rf"{name}, line 1: .*prepare\.encoding_errors"):
+    with pytest.raises(ValueError, match=rf"{name}, line 1.*prepare\.encoding_errors"):
         read(tmp_path / name)
 
 
@@ -116,5 +116,5 @@ def test_a_damaged_docbin_is_named(tmp_path, damage):
     doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
     raw = DocBin(docs=[doc]).to_bytes()
     (tmp_path / "a.spacy").write_bytes(damage(raw))
-    with pytest.raises(ValueError, match=r"a\.spacy: not a DocBin, or damaged"):
+    with pytest.raises(ValueError, match=r"a\.spacy is not a DocBin, or is damaged"):
         read(tmp_path / "a.spacy")

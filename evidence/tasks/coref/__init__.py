@@ -1,1 +1,1 @@
-"""Coreference: converter, pair of configs, component."""
+"""Coreference resolution: a converter, two configs and a component."""

@@ -1,7 +1,7 @@
 """The clusters of mentions on a Doc, and the reader that cuts long Docs for training.
 
-`doc.spans["coref_clusters_1"]`, `["coref_clusters_2"]` and so on contain the mentions of one cluster each, as in
-spacy-experimental. They survive `.spacy` files.
+`doc.spans["coref_clusters_1"]`, `["coref_clusters_2"]` and so on each contain the mentions of one cluster, as in
+spacy-experimental. `.spacy` files keep them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +17,10 @@ from spacy_elmo.pipeline.encode.spans import rule_spans
 PREFIX = "coref_clusters_"
 
 Mention = tuple[int, int]
-"""The tokens from the first number up to, not including, the second."""
+"""The indices of the first token of a mention and of the token after it."""
 
 Cluster = list[Mention]
-"""Mentions of the same thing."""
+"""Mentions of the same entity."""
 
 
 def clusters(doc: Doc) -> list[Cluster]:
@@ -33,7 +33,7 @@ def clusters(doc: Doc) -> list[Cluster]:
 
 
 def set_clusters(doc: Doc, groups: Iterable[Cluster]) -> None:
-    """Write clusters to a Doc, in place of earlier ones."""
+    """Replace the clusters of a Doc."""
     for key in [key for key in doc.spans if key.startswith(PREFIX)]:
         del doc.spans[key]
     for number, cluster in enumerate(groups, 1):
@@ -43,13 +43,13 @@ def set_clusters(doc: Doc, groups: Iterable[Cluster]) -> None:
 
 
 def pieces(doc: Doc, max_words: int) -> Iterator[Doc]:
-    """Yield a labelled Doc in pieces of whole sentences, by the rule by which elmo finds them.
+    """Yield pieces of a labelled Doc. A piece has whole sentences, by the sentence rule of elmo.
 
-    A cluster is cut like the Doc. A cluster of which one mention is left is dropped.
+    A cluster is cut like the Doc. It is dropped if a piece has only one of its mentions.
 
     Args:
-        doc: a Doc without whitespace, as `tasks.coref.convert` writes it.
-        max_words: largest number of words of a piece; a longer sentence is a piece.
+        doc: a Doc without whitespace tokens, from `tasks.coref.convert`.
+        max_words: largest number of words of a piece. A longer sentence is a piece of its own.
     """
     (sentences,) = rule_spans([doc])
     start = 0
@@ -77,19 +77,19 @@ def _piece(part: Span) -> Doc:
 def coref_pieces(
     path: Path | None, max_words: int, limit: int = 0
 ) -> Callable[[Language], Iterator[Example]]:
-    """Return a `spacy.Corpus.v1` that cuts its Docs into pieces, because a training step on a whole chapter is too
+    """Return a `spacy.Corpus.v1` that cuts its Docs into pieces, because a training step on a whole chapter takes too
     long.
 
     Args:
-        path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
+        path: a `.spacy` file. None, as in an incomplete config, raises an error when the corpus is read.
         max_words: see `pieces`.
-        limit: read only so many Docs; 0: all.
+        limit: largest number of Docs; 0: all.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
         if path is None:
             raise ValueError(
-                "no file to read: give --paths.train, a file of `python -m tasks.coref.convert`"
+                "There is no training file: set --paths.train to a file of `python -m tasks.coref.convert`"
             )
         for example in Corpus(path, limit=limit)(nlp):
             for piece in pieces(example.reference, max_words):

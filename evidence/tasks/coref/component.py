@@ -1,4 +1,4 @@
-"""The component `coref`: mentions of the same thing, as clusters of spans."""
+"""The component `coref`, which sets clusters of spans that mention the same entity."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -18,7 +18,7 @@ from .model import Ranking
 from .scorer import score_coref
 
 _SAMPLE = 3
-_TINY = 1e-30  # below every probability that counts, above what float32 has no logarithm for
+_TINY = 1e-30  # added to probabilities, so that the logarithm of 0 in float32 is finite
 
 
 @Language.factory(
@@ -48,8 +48,8 @@ def make_coref(
 
 
 class CoreferenceResolver(TrainablePipe):
-    """The component that links each span to its best antecedent, if one is better than none; linked spans are a
-    cluster."""
+    """Component that links each span to its best antecedent, if its score is above that of no antecedent. Linked spans
+    are a cluster."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class CoreferenceResolver(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Take the shapes from a few examples.
+        """Initialize the model with a few examples.
 
         Raises:
-            ValueError: there is no cluster to learn from.
+            ValueError: no training Doc has a cluster.
         """
         if not any(clusters(example.reference) for example in get_examples()):
             raise ValueError(
-                f"{self.name!r} found no cluster in the training Docs: they need the span groups 'coref_clusters_1', "
-                "'coref_clusters_2', ... that tasks.coref.convert writes"
+                f"{self.name!r} found no cluster in the training Docs. They need the span groups 'coref_clusters_1', "
+                "'coref_clusters_2', ... of tasks.coref.convert"
             )
         docs = (example.predicted for example in get_examples() if len(example.predicted))
         self.model.initialize(X=list(islice(docs, _SAMPLE)))
@@ -99,15 +99,15 @@ class CoreferenceResolver(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Update the model from the Docs that are not empty."""
+        """Update the model with the Docs that are not empty."""
         learnable = [example for example in examples if len(example.predicted)]
         return super().update(learnable, drop=drop, sgd=sgd, losses=losses)
 
     def get_loss(
         self, examples: Iterable[Example], rankings: Sequence[Ranking]
     ) -> tuple[float, list[Floats2d]]:
-        """Return minus the log-probability of all right antecedents together: the mean over the spans that were kept,
-        as the l2 of a listener supposes."""
+        """Return minus the logarithm of the total probability of all correct antecedents. It is a mean over the kept
+        spans, so that the l2 of a listener has the weight of the paper."""
         total = sum(len(ranking.starts) for ranking in rankings)
         loss, gradients = 0.0, []
         for example, ranking in zip(examples, rankings, strict=True):
@@ -127,7 +127,7 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 def aligned_clusters(example: Example) -> list[Cluster]:
-    """Return the labelled clusters in tokens of the predicted Doc. Mentions that fit no tokens there are left out."""
+    """Return the labelled clusters in tokens of the predicted Doc. Mentions that match no tokens there are left out."""
     if len(example.predicted) == len(example.reference):
         return clusters(example.reference)
     found = []
@@ -139,8 +139,8 @@ def aligned_clusters(example: Example) -> list[Cluster]:
 
 
 def right_antecedents(ranking: Ranking, gold: Iterable[Cluster]) -> np.ndarray:
-    """Return (k, 1 + a) bool: True for antecedents in the cluster of their span; where there are none, "none" is
-    right."""
+    """Return (k, 1 + a) bool, True for the antecedents in the cluster of their span. Column 0 is True if there are
+    none."""
     owner = {mention: number for number, cluster in enumerate(gold) for mention in cluster}
     mentions = zip(ranking.starts.tolist(), ranking.ends.tolist(), strict=True)
     span_clusters = np.array([owner.get(mention, -1) for mention in mentions])
@@ -152,15 +152,15 @@ def right_antecedents(ranking: Ranking, gold: Iterable[Cluster]) -> np.ndarray:
 
 
 def linked(ranking: Ranking) -> list[Cluster]:
-    """Return the clusters that the best antecedents make, in the order of their first mentions."""
+    """Return the clusters of spans that their best antecedents link, in the order of their first mentions."""
     mentions = list(zip(ranking.starts.tolist(), ranking.ends.tolist(), strict=True))
     best = ranking.scores.argmax(axis=1)
     member: dict[int, Cluster] = {}
-    for place, choice in enumerate(best.tolist()):
+    for span, choice in enumerate(best.tolist()):
         if choice:
-            antecedent = int(ranking.antecedents[place, choice - 1])
+            antecedent = int(ranking.antecedents[span, choice - 1])
             cluster = member.setdefault(antecedent, [mentions[antecedent]])
-            cluster.append(mentions[place])
-            member[place] = cluster
+            cluster.append(mentions[span])
+            member[span] = cluster
     found = {id(cluster): cluster for cluster in member.values()}
     return sorted(found.values())

@@ -1,10 +1,10 @@
-"""Converter of clusters of mentions in JSONL to the binary Docs of the coref configs.
+"""Convert clusters of mentions in JSONL to Docs for the coref configs.
 
     python -m tasks.coref.convert IN.jsonl OUT.spacy
 
-A line is a document: {"sentences": [["Ann", ...], ...], "clusters": [[[0, 0, 1], [2, 4, 5]], ...]} where a mention is
-[sentence, start, end], end exclusive, and may be followed by a type. Types and all other keys are left out, and so
-are "singletons": a single mention is no cluster.
+A line is a document: {"sentences": [["Ann", ...], ...], "clusters": [[[0, 0, 1], [2, 4, 5]], ...]}. A mention is
+[sentence, start, end], where `end` is exclusive; a type may follow. Types and all other keys are ignored, also
+"singletons", because a single mention is no cluster.
 """
 
 from itertools import accumulate
@@ -20,14 +20,14 @@ from .annotation import Cluster, Mention, set_clusters
 
 
 class Document(NamedTuple):
-    """The words of all sentences, and the clusters, whose numbers count the words from the first."""
+    """The words of all sentences, and the clusters. Mentions are indices of these words."""
 
     words: list[str]
     clusters: list[Cluster]
 
 
 class Counts(NamedTuple):
-    """Numbers of written items."""
+    """Numbers of Docs, tokens, clusters and mentions that were written."""
 
     docs: int
     tokens: int
@@ -39,7 +39,7 @@ def read_jsonl(path: Path) -> list[Document]:
     """Return the documents of a file.
 
     Raises:
-        ValueError: a line is invalid, or there is no document; the message names file and line.
+        ValueError: a line is invalid, or there is no document. The message names the file and the line.
     """
     return read_records(path, _parsed, "document", '{"sentences": ..., "clusters": ...}')
 
@@ -49,7 +49,7 @@ def _parsed(record: Any) -> Document:
         sentences = record["sentences"]
         lengths = [len(sentence) for sentence in sentences]
         clusters = [
-            [_mention(place, lengths) for place in cluster] for cluster in record["clusters"]
+            [_mention(entry, lengths) for entry in cluster] for cluster in record["clusters"]
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(
@@ -60,15 +60,15 @@ def _parsed(record: Any) -> Document:
     return Document([word for sentence in sentences for word in sentence], clusters)
 
 
-def _mention(place: list[Any], lengths: list[int]) -> Mention:
-    if len(place) < 3:
-        raise TypeError(f"{place} is no [sentence, start, end]")
-    sentence, start, end = place[:3]
+def _mention(entry: list[Any], lengths: list[int]) -> Mention:
+    if len(entry) < 3:
+        raise TypeError(f"{entry} is not [sentence, start, end]")
+    sentence, start, end = entry[:3]
     if sentence not in range(len(lengths)) or not 0 <= start < end <= lengths[sentence]:
-        problem = f"of {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "not there"
-        raise ValueError(
-            f"a mention is [{start}, {end}) in sentence {sentence}, which is {problem}"
+        problem = (
+            f"has {lengths[sentence]} tokens" if 0 <= sentence < len(lengths) else "is missing"
         )
+        raise ValueError(f"a mention is [{start}, {end}) in sentence {sentence}, which {problem}")
     before = [0, *accumulate(lengths)][sentence]
     return before + start, before + end
 
@@ -77,19 +77,21 @@ def _check(clusters: list[Cluster]) -> None:
     seen: set[Mention] = set()
     for cluster in clusters:
         if len(cluster) < 2:
-            raise ValueError(f"{cluster} is a cluster of {len(cluster)}; write it under singletons")
+            raise ValueError(
+                f"{cluster} is a cluster of {len(cluster)} mentions; move it to singletons"
+            )
         for start, end in cluster:
             if (start, end) in seen:
                 raise ValueError(
-                    f"the mention at tokens [{start}, {end}) of the document stands twice; "
-                    "it belongs to one cluster, once"
+                    f"the mention at tokens [{start}, {end}) of the document occurs twice; "
+                    "it must occur in one cluster only, and only once"
                 )
             seen.add((start, end))
 
 
 def make_doc(vocab: Vocab, document: Document) -> Doc:
     """Return the Doc of a document."""
-    # No spaces: spaCy's readers then take the tokens as they are, which is what the annotation counts.
+    # Without spaces, spaCy's readers keep these tokens, to which the annotation refers.
     doc = Doc(vocab, words=document.words)
     set_clusters(doc, document.clusters)
     return doc

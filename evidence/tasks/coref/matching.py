@@ -1,20 +1,24 @@
-"""The best one-to-one matching of rows and columns: the assignment problem."""
+"""The best one-to-one matching of rows and columns (the assignment problem)."""
 
 import numpy as np
 
 
 def best_matching(similarity: np.ndarray) -> float:
-    """Return the largest sum of entries of which no two share a row or a column, by the Hungarian method (Kuhn 1955),
-    as a search for shortest paths (Jonker and Volgenant 1987): one row after another is added to an optimal matching.
+    """Return the largest sum of entries, if no two entries may share a row or a column.
+
+    It uses the Hungarian method (Kuhn 1955) with shortest paths (Jonker and Volgenant 1987): one row after the other is
+    added to an optimal matching.
 
     Args:
         similarity: (n, m), not negative.
 
     Raises:
-        ValueError: an entry is negative; then the best matching may leave a row out, which this function never does.
+        ValueError: an entry is negative. Then the best matching might leave out a row, but this function never does.
     """
     if similarity.size and similarity.min() < 0:
-        raise ValueError(f"the smallest entry is {similarity.min()}; a similarity is at least 0")
+        raise ValueError(
+            f"The smallest entry is {similarity.min()}, but a similarity must be at least 0"
+        )
     cost = -(similarity if similarity.shape[0] <= similarity.shape[1] else similarity.T)
     rows, columns = cost.shape
     row_price = np.zeros(rows)
@@ -36,7 +40,7 @@ def best_matching(similarity: np.ndarray) -> float:
                 break
             done[column] = True
             here = owner[column]
-        # New prices, under which every edge of the matching still costs nothing and none costs less.
+        # With the new prices, every edge of the matching still costs 0, and no edge costs less.
         gain = reached - distance[done]
         row_price[owner[done]] += gain
         row_price[row] += reached

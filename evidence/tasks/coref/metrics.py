@@ -1,7 +1,7 @@
-"""Agreement of predicted clusters with labelled ones: MUC, B-cubed and CEAF-e, whose mean F1 CoNLL-2012 uses.
+"""Agreement of predicted and labelled clusters: MUC, B-cubed and CEAF-e. CoNLL-2012 uses the mean of their F1.
 
-Each is a recall of the labelled clusters and, the other way round, a precision of the predicted ones. Here each is a
-numerator and a denominator, which are summed over documents.
+Each function returns a recall of the labelled clusters, or with exchanged arguments a precision of the predicted ones.
+The result is a numerator and a denominator, which are added over documents.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ class Share(NamedTuple):
 
 
 def muc(key: Clusters, response: Clusters) -> Share:
-    """Count the links of Vilain et al. (1995): a cluster of n mentions has n - 1, less one for each further part into
-    which the other clusters cut it."""
+    """Count links (Vilain et al. 1995). A cluster of n mentions has n - 1 links. One link is lost for each additional
+    part into which the other clusters divide it."""
     matched = total = 0
     owner = _owners(response)
     for cluster in key:
@@ -36,8 +36,8 @@ def muc(key: Clusters, response: Clusters) -> Share:
 
 
 def b_cubed(key: Clusters, response: Clusters) -> Share:
-    """Count the mentions of Bagga and Baldwin (1998): of each, the share of its cluster that is with it in a cluster
-    of the others."""
+    """Count mentions (Bagga and Baldwin 1998). A mention counts as the share of its cluster that one of the other
+    clusters has together with it."""
     matched = 0.0
     total = 0
     owner = _owners(response)
@@ -50,7 +50,7 @@ def b_cubed(key: Clusters, response: Clusters) -> Share:
 
 
 def ceaf_e(key: Clusters, response: Clusters) -> Share:
-    """Count the entities of Luo (2005): the similarity of clusters, 2 |K and R| / (|K| + |R|), in the best matching."""
+    """Add the similarities of clusters, 2 |K and R| / (|K| + |R|), in their best matching (Luo 2005)."""
     similarity = np.zeros((len(key), len(response)))
     owner = _owners(response)
     for row, cluster in enumerate(key):

@@ -1,4 +1,4 @@
-"""`evidence.SpanRanker.v1`: the spans of each Doc that may be mentions, and scores of their antecedents."""
+"""`evidence.SpanRanker.v1`: a model of the spans of each Doc that may be mentions, and of the scores of antecedents."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -41,18 +41,18 @@ def span_ranker(
     antecedents: int,
     dropout: float,
 ) -> Model[list[Doc], list[Ranking]]:
-    """Return a model that ranks spans, by the paper's baseline: the `SpanRanker` of Lee et al. (2017).
+    """Return a model that ranks spans with the baseline of the paper, the `SpanRanker` of Lee et al. (2017).
 
-    Simplified: it is narrower; has no features of speaker and genre; keeps spans that cross better ones; and has the
-    coarse pruning of Lee et al. (2018), which makes it fast enough for a CPU.
+    It is simplified: it is narrower, has no features of speaker and genre, and keeps spans that cross better ones. It
+    has the coarse pruning of Lee et al. (2018), which makes it fast enough for a CPU.
 
     Args:
-        tok2vec: vectors of the tokens.
+        tok2vec: model of the vectors of tokens.
         hidden_width: width of the ranker.
-        max_span_width: longest span in tokens. A longer mention is never predicted.
-        spans_per_word: number of spans that are kept, as a share of the words.
-        antecedents: number of antecedents of each span that are scored in full.
-        dropout: dropout rate in the ranker; elsewhere it is `[training] dropout`.
+        max_span_width: longest span in tokens. Longer mentions are never predicted.
+        spans_per_word: number of kept spans per word.
+        antecedents: number of antecedents of each span after the coarse pruning.
+        dropout: dropout rate in the ranker. The rest of the model has `[training] dropout`.
     """
     ranker = SpanRanker(hidden_width, max_span_width, spans_per_word, antecedents, dropout)
     reduce = with_array(Maxout(nO=hidden_width, nP=3, normalize=True, dropout=0.0))
@@ -67,8 +67,8 @@ def span_ranker(
 def sentences(
     vectors: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[list[Floats2d]]]:
-    """Return a layer that gives the vectors of each sentence of each Doc, by the rule of elmo, which uses no
-    annotation."""
+    """Return a layer that outputs the vectors of each sentence of each Doc. The sentence rule is that of elmo, which
+    uses no annotation."""
     return Model("sentences", forward, init=init, layers=[vectors])
 
 
@@ -80,7 +80,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[list[Floats2d]]], docs: list[Doc], is_train: bool
 ) -> tuple[list[list[Floats2d]], Callable[[list[list[Floats2d]]], list[Doc]]]:
-    """Split the vectors by sentence; the backward pass joins their gradients."""
+    """Split the vectors by sentence. The backward pass joins their gradients."""
     vectors, backprop_vectors = model.layers[0](docs, is_train)
 
     def backprop(d_cut: list[list[Floats2d]]) -> list[Doc]:

@@ -1,4 +1,4 @@
-"""The span ranker of Lee et al. (2017) with the coarse pruning of Lee et al. (2018): tokens -> spans, antecedents."""
+"""The span ranker of Lee et al. (2017) with the coarse pruning of Lee et al. (2018)."""
 
 from typing import NamedTuple
 
@@ -14,25 +14,25 @@ _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
 
 class RankedSpans(NamedTuple):
-    """The k spans of a document that were kept, from left to right, and up to a antecedents of each."""
+    """The k kept spans of a document, from left to right, and for each up to a antecedents."""
 
     starts: Tensor
     """First token of each span, (k,)."""
     ends: Tensor
     """End of each span, exclusive, (k,)."""
     antecedents: Tensor
-    """Numbers of the antecedents, (k, a); a span has fewer than a of them where its scores are -inf."""
+    """Indices of the antecedents, (k, a). If a span has fewer, the scores of the others are -inf."""
     scores: Tensor
-    """Scores, (k, 1 + a); the first is that of no antecedent, which is 0."""
+    """Scores, (k, 1 + a). The first is 0, the score of no antecedent."""
 
 
 class SpanRanker(nn.Module):
-    """The network that scores all spans as mentions, keeps the best, and scores pairs of those.
+    """Network that scores all spans as mentions, keeps the best, and scores pairs of them.
 
     Args:
-        width: width of the input, and of the hidden layers.
+        width: width of the input and of the hidden layers.
         max_span_width: longest span in tokens.
-        spans_per_word: number of spans that are kept, as a share of the words.
+        spans_per_word: number of kept spans per word.
         antecedents: number of antecedents of each span after the coarse pruning.
         dropout: dropout rate on the input of each layer.
     """
@@ -56,8 +56,8 @@ class SpanRanker(nn.Module):
         span = 3 * width + _FEATURE
         self.mention = scorer(span, width, dropout)
         self.coarse = nn.Linear(span, span, bias=False)
-        # One layer that reads [span ; antecedent ; product ; distance], in parts: what only one of the two enters is
-        # computed once for all its pairs.
+        # One layer with the input [span ; antecedent ; product ; distance], in parts. So a part that depends only on
+        # the span, or only on the antecedent, is computed once for all pairs.
         self.of_span = nn.Linear(span, width)
         self.of_antecedent = nn.Linear(span, width, bias=False)
         self.of_product = nn.Linear(span, width, bias=False)
@@ -65,15 +65,15 @@ class SpanRanker(nn.Module):
         self.pair = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 1))
 
     def forward(self, documents: list[list[Tensor]]) -> list[RankedSpans]:
-        """Compute the ranking of each document by itself.
+        """Compute the ranking of each document independently.
 
         Args:
-            documents: the sentences of each, (n_tokens, width). None is empty.
+            documents: the sentences of each document, (n_tokens, width). No sentence is empty.
         """
         sentences = [sentence for document in documents for sentence in document]
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         x = self.dropout(pad_sequence(sentences, batch_first=True))
-        # The sum is a residual connection past the LSTM, in place of the paper's highway connections.
+        # The sum is a residual connection around the LSTM, instead of the paper's highway connections.
         read = iter((x + self.read(x, lengths)).unbind())
         return [
             self._rank([next(read)[: len(sentence)] for sentence in document])
@@ -93,8 +93,8 @@ class SpanRanker(nn.Module):
         return RankedSpans(starts[kept], ends[kept], antecedents, scores)
 
     def _heads(self, x: Tensor) -> Tensor:
-        """Return (n_tokens, max_span_width, width): for each start and width, the mean of the tokens weighted by their
-        headness. The place of width w has w + 1 tokens."""
+        """Return (n_tokens, max_span_width, width), the mean of the tokens of each span, weighted by their headness.
+        Index w of the second axis is for spans of w + 1 tokens."""
         beyond = self.max_span_width - 1
         windows = pad(x, (0, 0, 0, beyond)).unfold(0, self.max_span_width, 1)
         headness = pad(self.headness(x)[:, 0], (0, beyond)).unfold(0, self.max_span_width, 1)
@@ -103,14 +103,14 @@ class SpanRanker(nn.Module):
         return weights @ windows.transpose(1, 2)
 
     def _antecedents(self, spans: Tensor, mention: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the best antecedents of each span, (k, a), and the scores of none and of each of them, (k, 1 + a)."""
-        place = torch.arange(len(spans))
-        # Divided, because a product of so many numbers would drown the scores of mentions at first.
+        """Return the best antecedents of each span, (k, a), and the scores of no antecedent and of each, (k, 1 + a)."""
+        rank = torch.arange(len(spans))
+        # Divided, because a sum over so many numbers would at first be much larger than the scores of mentions.
         similarity = self.coarse(self.dropout(spans)) @ spans.T / spans.shape[1] ** 0.5
         coarse = similarity + mention[:, None] + mention
-        coarse = coarse.masked_fill(place >= place[:, None], -torch.inf)
+        coarse = coarse.masked_fill(rank >= rank[:, None], -torch.inf)
         rough, antecedents = coarse.topk(min(self.antecedents, len(spans)), dim=1)
-        far = torch.bucketize(place[:, None] - antecedents, torch.tensor(_DISTANCES), right=True)
+        far = torch.bucketize(rank[:, None] - antecedents, torch.tensor(_DISTANCES), right=True)
         fine = self.pair(
             self.of_span(spans)[:, None]
             + self.of_antecedent(spans)[antecedents]
@@ -126,13 +126,13 @@ def scorer(nI: int, width: int, dropout: float) -> nn.Sequential:
 
 
 def candidates(lengths: list[int], max_width: int) -> tuple[Tensor, Tensor]:
-    """Return all spans of up to `max_width` tokens that lie in one sentence.
+    """Return all spans of up to `max_width` tokens inside a sentence.
 
     Args:
-        lengths: of the sentences.
+        lengths: lengths of the sentences.
 
     Returns:
-        Their first tokens, ascending, and how many tokens follow that, ascending for each.
+        The first token of each span, ascending; and the number of tokens after it, ascending for each first token.
     """
     ends = torch.tensor(lengths).cumsum(0).repeat_interleave(torch.tensor(lengths))
     last = torch.arange(len(ends))[:, None] + torch.arange(max_width)

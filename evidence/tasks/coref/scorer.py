@@ -1,4 +1,4 @@
-"""`evidence.coref_scorer.v1`: the mean F1 of MUC, B-cubed and CEAF-e over mentions that are equal token by token."""
+"""`evidence.coref_scorer.v1`: the mean F1 of MUC, B-cubed and CEAF-e. Mentions match if they have the same tokens."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,12 +14,12 @@ _METRICS = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_e}
 
 
 def score_coref(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Score the clusters of all Docs together, summed as in CoNLL-2012. A mention without another one is in no
-    cluster, labelled or predicted, and does not count.
+    """Score the clusters of all Docs together, as in CoNLL-2012. Single mentions are in no cluster, so they do not
+    count.
 
     Returns:
-        Between 0 and 1: `coref_muc_p`, `_r`, `_f`, the same for `coref_b3` and `coref_ceafe`, and `coref_f`, the mean
-        of the three F1.
+        Numbers between 0 and 1: `coref_muc_p`, `_r` and `_f`, the same for `coref_b3` and `coref_ceafe`, and `coref_f`,
+        the mean of the three F1.
     """
     pairs = [(clusters(each.reference), clusters(each.predicted)) for each in examples]
     scores: dict[str, Any] = {}

@@ -1,1 +1,1 @@
-"""Textual entailment: converter, pair of configs, component."""
+"""Textual entailment: a converter, two configs and a model for `textcat`."""

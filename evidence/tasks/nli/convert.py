@@ -1,9 +1,10 @@
-"""Converter of labelled pairs of sentences in JSONL to the binary Docs of the nli configs.
+"""Convert labelled pairs of sentences in JSONL to Docs for the nli configs.
 
     python -m tasks.nli.convert IN.jsonl OUT.spacy
 
-A line is {"premise": "...", "hypothesis": "...", "label": "..."}; other keys are left out. A pair becomes one Doc: the
-premise, a line break, the hypothesis. Every Doc gets all labels of the file: its own with 1.0, the others with 0.0.
+A line is {"premise": "...", "hypothesis": "...", "label": "..."}; other keys are ignored. A pair becomes one Doc: the
+premise, a line break, the hypothesis. Every Doc gets all labels of the file: its own label has the value 1.0, the
+others have 0.0.
 """
 
 from pathlib import Path
@@ -23,7 +24,7 @@ class LabelledPair(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of written items."""
+    """Numbers of Docs, tokens and labels that were written."""
 
     docs: int
     tokens: int
@@ -34,7 +35,7 @@ def read_jsonl(path: Path) -> list[LabelledPair]:
     """Return the labelled pairs of a file.
 
     Raises:
-        ValueError: a line is invalid, or there is no pair; the message names file and line.
+        ValueError: a line is invalid, or there is no pair. The message names the file and the line.
     """
     return read_records(path, _parsed, "pair", '{"premise": ..., "hypothesis": ..., "label": ...}')
 
@@ -47,19 +48,19 @@ def _parsed(record: Any) -> LabelledPair:
                 f'expected {{"premise": ..., "hypothesis": ..., "label": ...}} with three strings '
                 f"that are not empty; {key} is {value!r}"
             )
-    # One space for whitespace of any kind: the only line break of the Doc is that between the two.
+    # All whitespace becomes single spaces, so that the only line break of the Doc is that between the two texts.
     return LabelledPair(*(" ".join(record[key].split()) for key in LabelledPair._fields))
 
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
-    """Convert one file, tokenized by the blank pipeline of a language, and return the counts."""
+    """Convert one file with the tokenizer of a language, and return the counts."""
     pairs = read_jsonl(path)
     labels = sorted({pair.label for pair in pairs})
     nlp = spacy.blank(lang)
     docs = []
     for premise, hypothesis, label in pairs:
         doc = nlp.make_doc(f"{premise}\n{hypothesis}")
-        # All of them: a label that a Doc does not name counts as unknown there, not as absent.
+        # A Doc needs all labels, because spaCy treats a missing label as unknown, not as false.
         doc.cats = {known: float(known == label) for known in labels}
         docs.append(doc)
     write_docs(docs, out)

@@ -1,4 +1,4 @@
-"""The enhanced sequential inference model (ESIM) of Chen et al. (2017), without trees: two sentences -> features."""
+"""The enhanced sequential inference model (ESIM) of Chen et al. (2017) without trees: two sentences -> features."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from ..bilstm import BiLSTM
 
 
 class Esim(nn.Module):
-    """The network that encodes two sentences, aligns each softly to the other, compares and pools.
+    """Network that encodes two sentences, aligns each to the other by attention, compares and pools them.
 
     Args:
         width: width of the input and of both LSTMs (both directions together); the output has four times this width.
@@ -36,9 +36,9 @@ class Esim(nn.Module):
             premise_lengths, hypothesis_lengths: (batch,), each at least 1.
 
         Returns:
-            (batch, 4 * width): mean and maximum of the premise, then of the hypothesis.
+            (batch, 4 * width), the mean and the maximum of the premise, then of the hypothesis.
         """
-        # Lengths stay on the CPU, where packing requires them.
+        # The lengths stay on the CPU, because packing requires this.
         premise_mask = mask(premise_lengths).to(premise.device)
         hypothesis_mask = mask(hypothesis_lengths).to(premise.device)
         a = self.encode(self.dropout(premise), premise_lengths)
@@ -60,7 +60,7 @@ class Esim(nn.Module):
 
 
 def pool(x: Tensor, present: Tensor) -> Tensor:
-    """Return mean and maximum over the places without padding: (batch, n, width) -> (batch, 2 * width)."""
+    """Return the mean and the maximum over positions with a token: (batch, n, width) -> (batch, 2 * width)."""
     kept = present[:, :, None]
     mean = x.masked_fill(~kept, 0).sum(dim=1) / kept.sum(dim=1)
     return torch.cat([mean, x.masked_fill(~kept, -torch.inf).amax(dim=1)], dim=1)

@@ -1,4 +1,4 @@
-"""Entailment as classification of pairs: `evidence.PairClassifier.v1`, a model for spaCy's `textcat`.
+"""`evidence.PairClassifier.v1`: a model for spaCy's `textcat` that classifies pairs of texts, here for entailment.
 
 A pair is one Doc (see `pairs`): the premise, a line break, the hypothesis.
 """
@@ -26,16 +26,16 @@ def pair_classifier(
     dropout: float,
     nO: int | None = None,
 ) -> Model[list[Doc], Floats2d]:
-    """Return a model of label probabilities, (n_docs, nO): the `Esim` of Chen et al. (2017), the paper's baseline.
+    """Return a model of label probabilities, (n_docs, nO). It has the paper's baseline, the ESIM of Chen et al. (2017).
 
-    Simplified: without trees, narrower, and its classifier is a Maxout layer in place of one with tanh. The input of
+    It is simplified: it has no trees, is narrower, and classifies with a Maxout layer instead of tanh. The input of
     `tok2vec` is the whole Doc, so its window includes a few words across the line break.
 
     Args:
-        tok2vec: vectors of the tokens.
+        tok2vec: model of the vectors of tokens.
         hidden_width: width of the ESIM.
-        dropout: dropout rate in the ESIM; elsewhere it is `[training] dropout`.
-        nO: number of labels; null: determined by `initialize`.
+        dropout: dropout rate in the ESIM. The rest of the model has `[training] dropout`.
+        nO: number of labels; null: `initialize` determines it.
     """
     model: Model[list[Doc], Floats2d] = chain(
         pairs(chain(tok2vec, with_array(layer(hidden_width)))),

@@ -12,7 +12,8 @@ def score_nli(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score the most probable label of each pair.
 
     Returns:
-        `nli_acc`, the share of pairs whose label it is, and `nli_per_type`: precision, recall and F1 of each label.
+        `nli_acc`, the share of pairs with the correct label, and `nli_per_type`, the precision, recall and F1 of each
+        label.
     """
     per_type: dict[str, PRFScore] = {}
     right = total = 0

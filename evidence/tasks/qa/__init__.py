@@ -1,1 +1,1 @@
-"""Extractive question answering: converter, pair of configs, component."""
+"""Extractive question answering: a converter, two configs and a component."""

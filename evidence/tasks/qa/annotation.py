@@ -1,7 +1,7 @@
 """Question, context and answer on a Doc.
 
-The Doc is the question, a line break, the context, see `pairs`. `doc.spans["answer"]` contains the answer, a span of
-the context. It survives `.spacy` files.
+The Doc has the question, a line break and the context; see `pairs`. `doc.spans["answer"]` contains the answer, a span
+of the context. `.spacy` files keep it.
 """
 
 from spacy.tokens import Doc, Span, SpanGroup
@@ -16,12 +16,12 @@ def answer(doc: Doc) -> Span | None:
 
 
 def set_answer(doc: Doc, start: int, end: int) -> None:
-    """Write the tokens from `start` up to, not including, `end` to a Doc as its answer, in place of an earlier one."""
+    """Set the answer of a Doc to the tokens from `start` to `end` (not included)."""
     doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=[Span(doc, start, end)])
 
 
 def aligned_answer(example: Example) -> Span | None:
-    """Return the labelled answer in tokens of the predicted Doc; None if it fits no tokens there."""
+    """Return the labelled answer in tokens of the predicted Doc; None if it matches no tokens there."""
     labelled = answer(example.reference)
     if labelled is None:
         return None

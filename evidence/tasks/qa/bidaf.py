@@ -1,4 +1,4 @@
-"""Bidirectional attention flow (BiDAF) of Seo et al. (2017), above its embeddings: question and context -> pointers."""
+"""Bidirectional attention flow (BiDAF) of Seo et al. (2017) without its embeddings."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from ..bilstm import BiLSTM
 
 
 class Bidaf(nn.Module):
-    """The network that encodes both texts, attends in both directions, and scores both ends of the answer.
+    """Network that encodes both texts, computes attention in both directions, and scores both ends of the answer.
 
     Args:
         width: width of the input and of the LSTMs (both directions together).
@@ -31,14 +31,14 @@ class Bidaf(nn.Module):
     def forward(
         self, question: Tensor, question_lengths: Tensor, context: Tensor, context_lengths: Tensor
     ) -> Tensor:
-        """Compute the scores of a start, and of an end, at each token of the context.
+        """Compute the scores of each token of the context as the first and as the last token of the answer.
 
         Args:
             question, context: (batch, longest, width), padded.
             question_lengths, context_lengths: (batch,), each at least 1.
 
         Returns:
-            (batch, longest context, 2), logits. Beyond the length of a context they have no meaning.
+            (batch, longest context, 2) logits. In the padding they have no meaning.
         """
         q = self.encode(self.dropout(question), question_lengths)
         c = self.encode(self.dropout(context), context_lengths)
@@ -54,7 +54,7 @@ class Bidaf(nn.Module):
         similarity = self.of_context(c) + self.of_question(q).transpose(1, 2)
         similarity = similarity + (c * self.of_both) @ q.transpose(1, 2)
         asked = attend(similarity, q, question_mask)
-        # Tokens of the context, weighted by their similarity to the most similar word of the question.
+        # The mean of the context, weighted by the similarity of its tokens to their most similar word of the question.
         best = similarity.masked_fill(~question_mask[:, None], -torch.inf).amax(dim=2)
         relevant = attend(best[:, None], c, context_mask)
         return self.merge(self.dropout(torch.cat([c, asked, c * asked, c * relevant], dim=2)))

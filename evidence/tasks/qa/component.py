@@ -1,4 +1,4 @@
-"""The component `qa`: the span of a context that answers a question."""
+"""The component `qa`, which sets the span of a context that answers a question."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -20,7 +20,7 @@ from .annotation import aligned_answer, answer, set_answer
 from .scorer import score_qa
 
 _SAMPLE = 10
-_TINY = 1e-30  # below every probability that counts, above what float32 has no logarithm for
+_TINY = 1e-30  # added to probabilities, so that the logarithm of 0 in float32 is finite
 
 
 @Language.factory(
@@ -40,14 +40,14 @@ def make_qa(
 
     Args:
         model: an `evidence.AnswerPointer.v1`.
-        max_answer: length of the longest predicted answer, in tokens.
+        max_answer: largest length of a predicted answer, in tokens.
         scorer: an `evidence.qa_scorer.v1`.
     """
     return QuestionAnswerer(nlp.vocab, model, name, max_answer=max_answer, scorer=scorer)
 
 
 class QuestionAnswerer(TrainablePipe):
-    """The component that marks the first and the last token of the answer. It always predicts one: questions without
+    """Component that finds the first and the last token of the answer. It always predicts an answer; questions without
     an answer are not supported."""
 
     def __init__(
@@ -68,20 +68,20 @@ class QuestionAnswerer(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Take the shapes from a few examples.
+        """Initialize the model with a few examples.
 
         Raises:
-            ValueError: there is no answer to learn from.
+            ValueError: no training Doc has an answer.
         """
         if not any(answer(example.reference) for example in get_examples()):
             raise ValueError(
-                f"{self.name!r} found no answer in the training Docs: they need the span group 'answer' that "
-                "tasks.qa.convert writes"
+                f"{self.name!r} found no answer in the training Docs. They need the span group 'answer' of "
+                "tasks.qa.convert"
             )
         self.model.initialize(X=[example.predicted for example in islice(get_examples(), _SAMPLE)])
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats2d]:
-        """Return the logits of start and end, (n_tokens of the context, 2) per Doc."""
+        """Return the logits of the first and the last token of the answer, (n_tokens of the context, 2) per Doc."""
         docs = list(docs)
         return self.model.predict(docs) if docs else []
 
@@ -95,8 +95,8 @@ class QuestionAnswerer(TrainablePipe):
     def get_loss(
         self, examples: Iterable[Example], logits: Sequence[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the cross-entropy of start and end: the mean over the questions, as the l2 of a listener supposes.
-        An answer that fits no tokens has no gradient."""
+        """Return the cross-entropy of the first and the last token. It is a mean over questions, so that the l2 of a
+        listener has the weight of the paper. An answer that matches no tokens has no gradient."""
         loss, gradients = 0.0, []
         for example, each in zip(examples, logits, strict=True):
             gradient = self.model.ops.alloc2f(*each.shape)
@@ -113,13 +113,13 @@ class QuestionAnswerer(TrainablePipe):
 
 
 def best_span(start: np.ndarray, end: np.ndarray, longest: int) -> tuple[int, int]:
-    """Return the span of up to `longest` tokens whose first and last token have the highest sum of scores.
+    """Return the span of up to `longest` tokens with the highest sum of the scores of its first and its last token.
 
     Args:
-        start, end: (n,), the score of each token as the first and as the last one.
+        start, end: (n,) the score of each token as the first and as the last token of the answer.
 
     Returns:
-        Its first token, and the token after it.
+        The first token of the span, and the token after it.
     """
     beyond = np.full(longest - 1, -np.inf, dtype=end.dtype)
     ends = sliding_window_view(np.concatenate([end, beyond]), longest)

@@ -1,11 +1,11 @@
-"""Converter of questions on contexts in JSONL to the binary Docs of the qa configs.
+"""Convert questions on contexts in JSONL to Docs for the qa configs.
 
     python -m tasks.qa.convert IN.jsonl OUT.spacy [--without OTHER.jsonl]
 
-A line is {"question": "...", "context": "...", "answers": [{"text": "...", "start": 34}, ...]} where `start` counts
-characters of the context; other keys are left out. A question becomes one Doc: the question, a line break, the context.
-Its answer is the first one, widened to whole tokens. Questions without an answer are left out, and with --without
-also those that another file has for the same context.
+A line is {"question": "...", "context": "...", "answers": [{"text": "...", "start": 34}, ...]}, where `start` is a
+character offset in the context; other keys are ignored. A question becomes one Doc: the question, a line break, the
+context. Its answer is the first one, extended to whole tokens. Questions without an answer are left out. With
+--without, questions that another file has for the same context are left out too.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from .annotation import set_answer
 
 
 class Question(NamedTuple):
-    """A question, its context, and the range of characters of the context that is the answer."""
+    """A question, its context, and the answer as a range of characters of the context."""
 
     question: str
     context: str
@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of written items, and of questions that were left out: without an answer, or in another file."""
+    """Numbers of Docs, tokens and extended answers, and of questions that were left out for either reason."""
 
     docs: int
     tokens: int
@@ -41,7 +41,7 @@ def read_jsonl(path: Path) -> list[Question]:
     """Return the questions of a file.
 
     Raises:
-        ValueError: a line is invalid, or there is no question; the message names file and line.
+        ValueError: a line is invalid, or there is no question. The message names the file and the line.
     """
     return read_records(
         path, _parsed, "question", '{"question": ..., "context": ..., "answers": [...]}'
@@ -50,7 +50,7 @@ def read_jsonl(path: Path) -> list[Question]:
 
 def _parsed(record: Any) -> Question:
     try:
-        # One space for whitespace of any kind: the first line break of the Doc is that behind the question.
+        # All whitespace becomes single spaces, so that the first line break of the Doc is that after the question.
         question = " ".join(record["question"].split())
         context = record["context"]
         answers = [(each["text"], each["start"]) for each in record["answers"]]
@@ -62,13 +62,13 @@ def _parsed(record: Any) -> Question:
         ) from error
     if blank:
         raise ValueError(
-            f"the question is {question!r} on the context {context[:60]!r}; neither may be empty"
+            f"the question is {question!r} and the context {context[:60]!r}, but neither may be empty"
         )
     for text, start in answers:
         if not text or context[start : start + len(text)] != text:
             raise ValueError(
-                f"the answer is {text!r}, but from character {start} the context says "
-                f"{context[start : start + len(text)]!r}"
+                f"the answer is {text!r}, but the context has "
+                f"{context[start : start + len(text)]!r} at character {start}"
             )
     return Question(
         question, context, (answers[0][1], answers[0][1] + len(answers[0][0])) if answers else None
@@ -76,9 +76,9 @@ def _parsed(record: Any) -> Question:
 
 
 def make_doc(nlp: Language, asked: Question) -> tuple[Doc, bool]:
-    """Return the Doc of an answered question, and True if the answer had to be widened to whole tokens."""
+    """Return the Doc of an answered question, and True if the answer was extended to whole tokens."""
     doc = nlp.make_doc(f"{asked.question}\n{asked.context}")
-    start, end = (len(asked.question) + 1 + place for place in asked.answer)
+    start, end = (len(asked.question) + 1 + offset for offset in asked.answer)
     span = doc.char_span(start, end, alignment_mode="expand")
     set_answer(doc, span.start, span.end)
     return doc, (span.start_char, span.end_char) != (start, end)
@@ -88,10 +88,10 @@ def convert(path: Path, out: Path, *, other: Path | None = None, lang: str = "en
     """Convert one file and return the counts.
 
     Args:
-        path: the labelled questions, as JSONL.
-        out: the binary Docs.
-        other: a file whose questions are left out if they are about the same context, answered or not.
-        lang: the language whose blank pipeline tokenizes.
+        path: JSONL file of labelled questions.
+        out: `.spacy` file to write.
+        other: another JSONL file. Questions that it has for the same context are left out, even if it has no answer.
+        lang: language of the tokenizer.
     """
     questions = read_jsonl(path)
     known = set() if other is None else {each[:2] for each in read_jsonl(other)}
@@ -117,8 +117,10 @@ def main() -> None:
     args = parser.parse_args()
     counts = call(convert, args.path, args.out, other=args.without, lang=args.lang)
     print(
-        "{out}: {docs} Docs, {tokens} tokens, {widened} answers widened to whole tokens; left out: {without} questions "
-        "without an answer, {elsewhere} of another file".format(out=args.out, **counts)
+        "{out}: {docs} Docs, {tokens} tokens, {widened} answers extended to whole tokens; left out: "
+        "{without} questions without an answer, {elsewhere} that are in the other file".format(
+            out=args.out, **counts
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""`evidence.AnswerPointer.v1`: scores of each token of a context as the start and as the end of the answer."""
+"""`evidence.AnswerPointer.v1`: a model of the scores of each token as the first and the last token of the answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,15 +26,15 @@ from .bidaf import Bidaf
 def answer_pointer(
     tok2vec: Model[list[Doc], list[Floats2d]], hidden_width: int, dropout: float
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Return a model of the logits of start and end of the answer, (n_tokens of the context, 2) per Doc.
+    """Return a model of the logits of the first and the last token of the answer, (n_tokens of the context, 2) per Doc.
 
-    By the `Bidaf` of Seo et al. (2017), which the paper's baseline (Clark and Gardner 2018) begins with. Simplified:
-    narrower, with one layer in place of the two of BiDAF, without self-attention and shared norm.
+    It is the BiDAF of Seo et al. (2017), on which the paper's baseline (Clark and Gardner 2018) is based. It is
+    simplified: it is narrower, has one layer instead of two, and has no self-attention and no shared norm.
 
     Args:
-        tok2vec: vectors of the tokens.
+        tok2vec: model of the vectors of tokens.
         hidden_width: width of the BiDAF.
-        dropout: dropout rate in the BiDAF; elsewhere it is `[training] dropout`.
+        dropout: dropout rate in the BiDAF. The rest of the model has `[training] dropout`.
     """
     model: Model[list[Doc], list[Floats2d]] = chain(
         pairs(
@@ -51,7 +51,7 @@ def answer_pointer(
 def unpadded(
     model: Model, inputs_outputs: tuple[list[Pair], Tensor], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], ArgsKwargs]]:
-    """Convert padded logits to those of each context, and their gradients to padded tensors."""
+    """Convert padded logits to the logits of each context, and their gradients to padded tensors."""
     asked, output = inputs_outputs
     logits: Floats3d = torch2xp(output.detach(), ops=model.ops)
 

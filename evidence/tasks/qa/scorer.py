@@ -1,7 +1,6 @@
-"""`evidence.qa_scorer.v1`: exact match and F1 of words, as SQuAD 1.1 computes them for one answer.
+"""`evidence.qa_scorer.v1`: the exact match and the word F1 of SQuAD 1.1, for one answer per Doc.
 
-A Doc has one answer. If a question has several, each in a separate row, this is stricter than SQuAD, which takes
-the best over all of them.
+If a question has several answers, each in its own Doc, this is stricter than SQuAD, which uses the best answer.
 """
 
 import re
@@ -20,12 +19,12 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normal_words(text: str) -> list[str]:
-    """Return the words that are compared: in lower case, without ASCII punctuation and articles."""
+    """Return the words of a text in lower case, without ASCII punctuation and articles."""
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 def word_f1(predicted: str, gold: str) -> float:
-    """Return the F1 of the bags of words of two answers; 0 if they share no word."""
+    """Return the F1 between the bags of words of two answers; 0 if they share no word."""
     left, right = normal_words(predicted), normal_words(gold)
     shared = (Counter(left) & Counter(right)).total()
     return 2 * shared / (len(left) + len(right)) if shared else 0.0
@@ -35,8 +34,8 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Return the means over the questions that have an answer.
 
     Returns:
-        `qa_em`, the share of answers with the words of the right one, and `qa_f`, the mean of `word_f1`; None where no
-        question has an answer.
+        `qa_em`, the share of answers with the same words as the correct answer, and `qa_f`, the mean of `word_f1`; None
+        if no question has an answer.
     """
     pairs = []
     for example in examples:

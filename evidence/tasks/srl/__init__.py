@@ -1,1 +1,1 @@
-"""Semantic roles of given predicates: converter, pair of configs, component."""
+"""Semantic role labelling for given predicates: a converter, two configs and a component."""

@@ -1,8 +1,8 @@
 """Predicates and their arguments on a Doc, and the reader that passes the predicates to the pipeline.
 
-`doc.spans["predicates"]` contains one token per predicate, whose label is its frame; `doc.spans["arguments"]` the
-arguments of all of them: the label of a span is its role, its id the index of its predicate. Both survive `.spacy`
-files.
+`doc.spans["predicates"]` contains a span of one token for each predicate; its label is the frame.
+`doc.spans["arguments"]` contains the arguments of all predicates; the label of a span is the role, and its id is the
+index of the predicate. `.spacy` files keep both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ ARGUMENTS = "arguments"
 
 
 class Argument(NamedTuple):
-    """The tokens from `start` up to, not including, `end`, and their role."""
+    """The tokens from `start` to `end` (not included), and their role."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ class Argument(NamedTuple):
 
 
 def predicates(doc: Doc) -> list[int]:
-    """Return the index of each predicate; an empty list if the Doc has no such group."""
+    """Return the indices of the predicates; an empty list if the Doc has no such group."""
     return [span.start for span in doc.spans.get(PREDICATES, [])]
 
 
@@ -36,14 +36,14 @@ def set_predicates(doc: Doc, frames: Mapping[int, str]) -> None:
 
     Args:
         doc: the Doc of the tokens.
-        frames: index of each -> its frame, such as "come.03".
+        frames: the frame of each predicate, such as "come.03", by its index.
     """
     spans = [Span(doc, index, index + 1, label=frame) for index, frame in frames.items()]
     doc.spans[PREDICATES] = SpanGroup(doc, name=PREDICATES, spans=spans)
 
 
 def arguments(doc: Doc) -> dict[int, list[Argument]]:
-    """Return the arguments of each predicate, in the order in which they were set."""
+    """Return the arguments of each predicate by its index, in the order in which they were set."""
     found: dict[int, list[Argument]] = {index: [] for index in predicates(doc)}
     for span in doc.spans.get(ARGUMENTS, []):
         found[int(span.id_)].append(Argument(span.start, span.end, span.label_))
@@ -51,7 +51,7 @@ def arguments(doc: Doc) -> dict[int, list[Argument]]:
 
 
 def set_arguments(doc: Doc, found: Mapping[int, Iterable[Argument]]) -> None:
-    """Write the arguments of each predicate to a Doc, in place of earlier ones."""
+    """Replace the arguments of a Doc by those of each predicate."""
     spans = [
         Span(doc, start, end, label=label, span_id=str(predicate))
         for predicate, its in found.items()
@@ -62,17 +62,17 @@ def set_arguments(doc: Doc, found: Mapping[int, Iterable[Argument]]) -> None:
 
 @spacy.registry.readers("evidence.PredicateCorpus.v1")
 def predicate_corpus(path: Path | None, limit: int = 0) -> Callable[[Language], Iterator[Example]]:
-    """Return a `spacy.Corpus.v1` whose predicted Docs have their predicates, which spaCy's own reader leaves out.
+    """Return a `spacy.Corpus.v1` that also sets the predicates on the predicted Docs, which spaCy's reader does not.
 
     Args:
-        path: a `.spacy` file. None, as in a config that is not filled in yet, is an error once it is read.
-        limit: read only so many Docs; 0: all.
+        path: a `.spacy` file. None, as in an incomplete config, raises an error when the corpus is read.
+        limit: largest number of Docs; 0: all.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
         if path is None:
             raise ValueError(
-                "no file to read: give --paths.train and --paths.dev, files of `python -m tasks.srl.convert`"
+                "There is no file to read: set --paths.train and --paths.dev to files of `python -m tasks.srl.convert`"
             )
         for example in Corpus(path, limit=limit)(nlp):
             given = example.reference.spans.get(PREDICATES)

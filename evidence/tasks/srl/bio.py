@@ -1,6 +1,6 @@
-"""Arguments of one predicate as one tag per token, and the best allowed tags as arguments.
+"""Conversion of the arguments of a predicate to one BIO tag per token, and of the best tags to arguments.
 
-With K labels there are 1 + 2K tags: 0 is O, 1 + 2k begins an argument with label k, 2 + 2k continues it.
+With K labels there are 1 + 2K tags: 0 is O, 1 + 2k begins an argument with label k, and 2 + 2k continues it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ def n_tags(labels: Sequence[str]) -> int:
 
 
 def encode(found: Iterable[Argument], length: int, labels: Sequence[str]) -> Ints1d:
-    """Return the tag of each of `length` tokens. An argument with a label that is not in `labels` is left out."""
+    """Return the tags of `length` tokens. Arguments with a label that is not in `labels` are left out."""
     tags = np.zeros(length, dtype="i")
     for start, end, label in found:
         if label in labels:
@@ -28,35 +28,35 @@ def encode(found: Iterable[Argument], length: int, labels: Sequence[str]) -> Int
 
 
 def decode(tags: Sequence[int], labels: Sequence[str]) -> list[Argument]:
-    """Return the arguments that tags encode, the inverse of `encode`. A tag that continues an argument must
-    follow one of the same label, as in every path of `best_path`."""
+    """Return the arguments of tags, as the inverse of `encode`. A tag that continues an argument must follow a tag with
+    the same label, as in every result of `best_path`."""
     found: list[Argument] = []
-    for place, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         if tag and tag % 2:
-            found.append(Argument(place, place + 1, labels[tag // 2]))
+            found.append(Argument(index, index + 1, labels[tag // 2]))
         elif tag:
-            found[-1] = found[-1]._replace(end=place + 1)
+            found[-1] = found[-1]._replace(end=index + 1)
     return found
 
 
 def best_path(scores: Floats2d) -> list[int]:
-    """Return the tags with the highest sum of scores in which an argument only continues where it has begun (Viterbi,
-    with the BIO constraints of He et al. 2017).
+    """Return the tags with the highest sum of scores in which an argument continues only after its begin (the Viterbi
+    algorithm with the BIO constraints of He et al. 2017).
 
     Args:
         scores: (n_tokens, n_tags), such as logarithms of probabilities.
     """
-    # What may come before a tag: any, but before one that continues only the two of its own label. So two comparisons
-    # do, where a table of all transitions would take the square of the tags.
+    # Any tag may precede a tag, but only the two tags of its label may precede a tag that continues. So two comparisons
+    # per tag are enough; a table of all transitions would have the square of the number of tags.
     begin = np.arange(1, scores.shape[1], 2)
     total = scores[0].copy()
     total[2::2] = -np.inf
     steps = np.empty(scores.shape, dtype="i")
-    for place in range(1, len(scores)):
-        before = steps[place]
+    for index in range(1, len(scores)):
+        before = steps[index]
         before[:] = total.argmax()
         before[2::2] = np.where(total[1::2] >= total[2::2], begin, begin + 1)
-        total = total[before] + scores[place]
+        total = total[before] + scores[index]
     tag = int(total.argmax())
     path = [tag]
     for before in steps[:0:-1]:

@@ -1,4 +1,4 @@
-"""The component `srl`: the arguments of given predicates (semantic role labelling)."""
+"""The component `srl`, which sets the arguments of given predicates (semantic role labelling)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -19,7 +19,7 @@ from .bio import best_path, decode, encode, n_tags
 from .scorer import score_srl
 
 _SAMPLE = 10
-_TINY = 1e-30  # below every probability that counts, above what float32 has no logarithm for
+_TINY = 1e-30  # added to probabilities, so that the logarithm of 0 in float32 is finite
 
 
 @Language.factory(
@@ -44,10 +44,10 @@ def make_srl(
 
 
 class SemanticRoleLabeler(TrainablePipe):
-    """The component that gives the tokens BIO tags, once for each predicate, and takes the arguments from them.
+    """Component that predicts BIO tags of all tokens for each predicate, and converts them to arguments.
 
-    The predicates are given, as in the paper: `doc.spans["predicates"]` must be set before.
-    A Doc without predicates gets no arguments.
+    As in the paper, the predicates are given: `doc.spans["predicates"]` must be set before. A Doc without predicates
+    gets no arguments.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class SemanticRoleLabeler(TrainablePipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The roles that it predicts."""
+        """The roles that the component predicts."""
         return tuple(self.cfg["labels"])
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Take the roles from all examples, and the shapes from a few.
+        """Collect the roles of all examples, and initialize the model with a few examples.
 
         Raises:
-            ValueError: there is no argument to learn from.
+            ValueError: no training Doc has an argument, or none has a predicate.
         """
         references = (example.reference for example in get_examples())
         self.cfg["labels"] = sorted(
@@ -88,21 +88,21 @@ class SemanticRoleLabeler(TrainablePipe):
         )
         if not self.labels:
             raise ValueError(
-                f"{self.name!r} found no argument in the training Docs: they need the span groups 'predicates' and "
-                "'arguments' that tasks.srl.convert writes"
+                f"{self.name!r} found no argument in the training Docs. They need the span groups 'predicates' and "
+                "'arguments' of tasks.srl.convert"
             )
         docs = (example.predicted for example in get_examples() if predicates(example.predicted))
         sample = list(islice(docs, _SAMPLE))
         if not sample:
             raise ValueError(
-                f"{self.name!r} found no predicate on the Docs that it is to read: "
-                "read them with evidence.PredicateCorpus.v1"
+                f"{self.name!r} found no predicate on the predicted Docs: "
+                "read the corpus with evidence.PredicateCorpus.v1"
             )
         tags = self.model.ops.alloc2f(1, n_tags(self.labels))
         self.model.initialize(X=sample, Y=[tags])
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats2d]:
-        """Return the probabilities of the tags, (n_tokens, n_tags) per predicate, Doc after Doc."""
+        """Return the probabilities of the tags, (n_tokens, n_tags) for each predicate of each Doc."""
         docs = list(docs)
         return self.model.predict(docs) if any(map(predicates, docs)) else []
 
@@ -124,15 +124,15 @@ class SemanticRoleLabeler(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Update the model from the Docs that have predicates."""
+        """Update the model with the Docs that have predicates."""
         learnable = [example for example in examples if predicates(example.predicted)]
         return super().update(learnable, drop=drop, sgd=sgd, losses=losses)
 
     def get_loss(
         self, examples: Iterable[Example], scores: Sequence[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the cross-entropy of the tags: the mean over the tokens of all predicates, as the l2 of a listener
-        supposes."""
+        """Return the cross-entropy of the tags. It is a mean over the tokens of all predicates, so that the l2 of a
+        listener has the weight of the paper."""
         ops = self.model.ops
         gold = [
             encode(arguments(example.reference)[index], len(example.reference), self.labels)
@@ -142,9 +142,9 @@ class SemanticRoleLabeler(TrainablePipe):
         total = sum(map(len, gold))
         loss, gradients = 0.0, []
         for tags, probabilities in zip(gold, scores, strict=True):
-            places = np.arange(len(tags)), tags
-            loss -= float(np.log(ops.to_numpy(probabilities)[places] + _TINY).sum()) / total
+            correct = np.arange(len(tags)), tags
+            loss -= float(np.log(ops.to_numpy(probabilities)[correct] + _TINY).sum()) / total
             gradient = probabilities.copy()
-            gradient[places] -= 1
+            gradient[correct] -= 1
             gradients.append(gradient / total)
         return loss, gradients

@@ -1,11 +1,11 @@
-"""Converter of predicates and their arguments in JSONL to the binary Docs of the srl configs.
+"""Convert predicates and their arguments in JSONL to Docs for the srl configs.
 
     python -m tasks.srl.convert IN.jsonl OUT.spacy
 
 A line is a sentence:
 {"tokens": [...], "predicates": [{"index": 3, "frame": "come.03", "args": [[0, 3, "ARG2"], ...]}, ...]}
-where an argument is [start, end, label], end exclusive. Other keys are left out, and so are sentences without
-predicates.
+An argument is [start, end, label], where `end` is exclusive. Other keys are ignored, and sentences without predicates
+are left out.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of written items, and of sentences that were left out."""
+    """Numbers of Docs, predicates and arguments that were written, and of sentences that were left out."""
 
     docs: int
     predicates: int
@@ -47,7 +47,7 @@ def read_jsonl(path: Path) -> list[Sentence]:
     """Return the sentences of a file.
 
     Raises:
-        ValueError: a line is invalid, or there is no sentence; the message names file and line.
+        ValueError: a line is invalid, or there is no sentence. The message names the file and the line.
     """
     return read_records(path, _parsed, "sentence", '{"tokens": ..., "predicates": ...}')
 
@@ -56,7 +56,7 @@ def _parsed(record: Any) -> Sentence:
     try:
         words = record["tokens"]
         found = [
-            Proposition(each["index"], each["frame"], [Argument(*place) for place in each["args"]])
+            Proposition(each["index"], each["frame"], [Argument(*entry) for entry in each["args"]])
             for each in record["predicates"]
         ]
     except (KeyError, TypeError) as error:
@@ -72,23 +72,25 @@ def _parsed(record: Any) -> Sentence:
 def _check(proposition: Proposition, words: list[str]) -> None:
     index, frame, arguments = proposition
     if index not in range(len(words)):
-        raise ValueError(f"{frame!r} is at token {index} of {len(words)}")
+        raise ValueError(f"{frame!r} is at token {index}, but the sentence has {len(words)} tokens")
     taken: set[int] = set()
     for start, end, label in arguments:
-        places = set(range(start, end))
-        if not places or not places <= set(range(len(words))):
-            raise ValueError(f"{label} of {frame!r} is [{start}, {end}) of {len(words)} tokens")
-        if places & taken:
+        tokens = set(range(start, end))
+        if not tokens or not tokens <= set(range(len(words))):
             raise ValueError(
-                f"{label} of {frame!r} at [{start}, {end}) overlaps another argument of it; "
-                "a token has one role for each predicate"
+                f"{label} of {frame!r} is [{start}, {end}), but the sentence has {len(words)} tokens"
             )
-        taken |= places
+        if tokens & taken:
+            raise ValueError(
+                f"{label} of {frame!r} at [{start}, {end}) overlaps another argument of {frame!r}; "
+                "a token may have only one role for each predicate"
+            )
+        taken |= tokens
 
 
 def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
     """Return the Doc of a sentence."""
-    # No spaces: spaCy's readers then take the tokens as they are, which is what the annotation counts.
+    # Without spaces, spaCy's readers keep these tokens, to which the annotation refers.
     doc = Doc(vocab, words=sentence.words)
     set_predicates(doc, {each.index: each.frame for each in sentence.propositions})
     set_arguments(doc, {each.index: each.arguments for each in sentence.propositions})

@@ -1,4 +1,4 @@
-"""`evidence.PredicateTagger.v1`: a tag for each token of a sentence, relative to one of its predicates."""
+"""`evidence.PredicateTagger.v1`: a model of tags for the tokens of a sentence, once for each of its predicates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,18 +19,17 @@ PLACES = 2 * REACH + 1
 def predicate_tagger(
     tok2vec: Model[list[Doc], list[Floats2d]], hidden_width: int, depth: int
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Return a model of tag probabilities, (n_tokens, n_tags) per predicate, in the order of Docs and of the
-    predicates in each.
+    """Return a model of tag probabilities, (n_tokens, n_tags) for each predicate, in the order of Docs and predicates.
 
-    After He et al. (2017), whose deep LSTM is the paper's baseline: a bidirectional LSTM processes the sentence once
-    for each predicate, which is marked. Simplified, for minutes of training in place of hundreds of epochs:
-    `depth` layers in place of 8, after a `tok2vec` that all predicates share; the input of each token also has the
-    vector of the predicate and the distance from it (Collobert et al. 2011), where theirs has only the mark.
+    As in He et al. (2017), whose deep LSTM is the paper's baseline, a bidirectional LSTM processes the sentence once
+    for each predicate, with a mark of the predicate. The model is simplified, for minutes of training instead of
+    hundreds of epochs: it has `depth` layers instead of 8, after a `tok2vec` that all predicates share. The input of
+    each token also has the vector of the predicate and the distance from it (Collobert et al. 2011).
 
     Args:
-        tok2vec: vectors of the tokens.
+        tok2vec: model of the vectors of tokens.
         hidden_width: width of the output of the LSTM, both directions together. The vectors of a token and of its
-            predicate have half of this width each.
+            predicate each have half of this width.
         depth: number of LSTM layers.
     """
     width = hidden_width // 2
@@ -52,10 +51,10 @@ def layer(width: int) -> Model[list[Floats2d], list[Floats2d]]:
 def seen_from_predicates(
     tok2vec: Model[list[Doc], list[Floats2d]],
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Return a layer that gives [token ; predicate ; place] for the tokens of a Doc, once for each of its predicates.
+    """Return a layer that outputs [token ; predicate ; place] for the tokens of a Doc, once for each of its predicates.
 
-    The place is the position of the token relative to the predicate: a 1 in one of `PLACES` columns, of which
-    the middle one is the predicate itself and the outermost ones are all that is farther away.
+    The place is the one-hot position of the token relative to the predicate, with `PLACES` columns. The middle column
+    is the predicate itself; the first and last columns are for all tokens farther away.
     """
     return Model("seen-from-predicates", forward, init=init, layers=[tok2vec])
 
@@ -68,7 +67,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    """Compute the vectors of all predicates; the backward pass sums their gradients over the predicates of a Doc."""
+    """Compute the vectors for all predicates. The backward pass adds the gradients of the predicates of a Doc."""
     xp = model.ops.xp
     vectors, backprop_vectors = model.layers[0](docs, is_train)
     places = [(row, index) for row, doc in enumerate(docs) for index in predicates(doc)]

@@ -1,4 +1,4 @@
-"""`evidence.srl_scorer.v1`: precision, recall and F1 of arguments, as CoNLL-2005 counts them."""
+"""`evidence.srl_scorer.v1`: precision, recall and F1 of arguments, as in CoNLL-2005."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def joined(roles: Sequence[Argument]) -> set[tuple[str, Pieces]]:
-    """Return arguments with their continuations: C-X is a further piece of the nearest X before it, and an argument X
-    if there is none. A continuation of the predicate itself, C-V, is no argument."""
+    """Return arguments joined with their continuations. C-X is a further piece of the nearest X before it; if there is
+    none, it is an argument X. A continuation of the predicate itself, C-V, is no argument."""
     whole: list[tuple[str, Pieces]] = []
     for start, end, label in sorted(roles):
         role = label.removeprefix("C-")
-        heads = [place for place, (known, _) in enumerate(whole) if known == role]
+        heads = [index for index, (known, _) in enumerate(whole) if known == role]
         if role == label or not heads:
             whole.append((role, ((start, end),)))
         else:
@@ -28,7 +28,7 @@ def joined(roles: Sequence[Argument]) -> set[tuple[str, Pieces]]:
 
 
 def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
-    """Return the arguments of all predicates of a Doc: predicate, role, pieces."""
+    """Return the arguments of all predicates of a Doc, each as (predicate, role, pieces)."""
     return {
         (predicate, role, pieces)
         for predicate, roles in arguments(doc).items()
@@ -37,10 +37,10 @@ def propositions(doc: Doc) -> set[tuple[int, str, Pieces]]:
 
 
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Score arguments; one is right if predicate, role and all its tokens are.
+    """Score arguments. An argument is correct if its predicate, its role and all its tokens are.
 
     Returns:
-        `srl_p`, `srl_r`, `srl_f` between 0 and 1 over all arguments, and `srl_per_type`: the same for each role.
+        `srl_p`, `srl_r` and `srl_f` between 0 and 1 over all arguments, and `srl_per_type`, the same for each role.
     """
     total = PRFScore()
     per_type: dict[str, PRFScore] = {}

@@ -1,1 +1,1 @@
-"""The uses of a word in context: nearest neighbors and maps."""
+"""Analysis of the occurrences of a word in a corpus: nearest neighbors and maps."""

@@ -1,4 +1,4 @@
-"""Nearest neighbors of a word in context (Peters et al. 2018, table 4)."""
+"""Search for the occurrences of a word that have the most similar vectors (Peters et al. 2018, table 4)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import numpy as np
 
 from .occurrences import Occurrence, Occurrences
 
-# Smaller differences of cosines are rounding errors, such as between equal context-free vectors.
+# Digits of a cosine that are compared. Smaller differences are rounding errors, for example in layer 0.
 _DIGITS = 5
 _WORDS_THAT_DIFFER = 2
 
 
 class Neighbor(NamedTuple):
-    """An occurrence that is near a query."""
+    """An occurrence of a word whose vector is similar to the vector of a query."""
 
     occurrence: Occurrence
     cosine: float
-    """Cosine of the two vectors, relative to the centre of the corpus."""
+    """Cosine of the two vectors, after subtracting the mean of the corpus from both."""
 
 
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
-    """Return the n nearest occurrences of a corpus for each query and each view, nearest first.
+    """Return the n nearest occurrences in a corpus for each query and each view (a layer or the average).
 
-    Equally near occurrences stay in the order of the text. Of occurrences with the same two words on each side only the
-    nearest is returned, because texts repeat phrases.
+    The nearest occurrence comes first, and equally near occurrences are in the order of the text. Many texts repeat
+    phrases. So if several occurrences have the same two words on each side, only the nearest of them is returned.
 
     Args:
-        queries: the result of `find_in_sentences`.
+        queries: occurrences to compare with the corpus, from `find_in_sentences`.
     """
     cosines = np.einsum("vqw,vow->qvo", queries.unit_vectors, corpus.unit_vectors)
     return [[_distinct(corpus.items, view, n) for view in query] for query in cosines]

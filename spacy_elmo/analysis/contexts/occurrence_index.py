@@ -1,4 +1,4 @@
-"""The occurrences of every word of a corpus with their vectors, on disk."""
+"""Word index, which stores the occurrences of all words of a corpus and their vectors on disk."""
 
 from __future__ import annotations
 
@@ -26,46 +26,50 @@ OCCURRENCES = IndexFormat(
     files=("words.jsonl", "sentences.jsonl", "places", "vectors", "spellings", "centre"),
     types={"layers": int, "width": int, "tokens": int, "about": dict},
 )
-"""Format of `OccurrenceIndex`."""
+"""File format of `OccurrenceIndex`."""
 
 MAX_OCCURRENCES = 300
-"""Occurrences of a word that have vectors in the index."""
+"""Largest number of occurrences of one word that have vectors in the index."""
 
 
 class IndexedWord(NamedTuple):
-    """A case-folded word in the index."""
+    """Entry of a case-folded word in the word index."""
 
     word: str
     occurrences: int
-    """Number of its occurrences in the corpus."""
+    """Number of occurrences of the word in the corpus."""
     row: int
-    """Row of its first indexed occurrence."""
+    """Row (in the array of vectors) of the first occurrence of the word that has a vector."""
 
 
 class SimilarSpelling(NamedTuple):
-    """A word of the corpus with a vector that is similar in layer 0, which depends on the characters alone."""
+    """A word of the corpus with a similar spelling to a given token.
+
+    Both have similar vectors in layer 0, which depends only on the characters of a word.
+    """
 
     word: str
     occurrences: int
-    """Number of its occurrences in the corpus."""
+    """Number of occurrences of the word in the corpus."""
     cosine: float
 
 
 class OccurrenceIndex:
-    """Occurrences of every word of a corpus, in a folder that `write_occurrences` has written.
+    """Word index of a corpus, opened from a folder that `write_occurrences` has written.
 
-    Of a word with more than `MAX_OCCURRENCES`, as many have vectors, evenly spread over the corpus. Their vectors stay
-    on disk: memory holds the sentences and a vector for each distinct word.
+    If a word occurs more often than `MAX_OCCURRENCES`, only that many of its occurrences have vectors. They are spread
+    evenly over the corpus. These vectors stay on disk. Memory holds the sentences, and one vector for each distinct
+    word.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: it is not such an index, or damaged.
+        ValueError: the folder is not a word index, or is damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
         settings, files = open_index(Path(folder), OCCURRENCES)
         self.about: dict[str, Any] = settings["about"]
-        """Metadata of the source; see `corpus_source`."""
+        """Metadata on the pipeline that has computed the vectors; see `corpus_source`."""
         self.tokens: int = settings["tokens"]
         """Number of tokens of the corpus, without whitespace."""
         self._sentences = list(json_lines(files["sentences.jsonl"], _sentence, "strict"))
@@ -75,7 +79,7 @@ class OccurrenceIndex:
         self._vectors = read_npy(files["vectors"], "float16", axes=3, mapped=True)
         centre = read_npy(files["centre"], "float32", axes=3)
         self.centre = centre
-        """(layers, 1, width) float32, the mean over all words of the corpus."""
+        """Mean vector of all words of the corpus in each layer, (layers, 1, width) float32."""
         spellings = read_npy(files["spellings"], "float16", axes=2)
         layers, width, rows = settings["layers"], settings["width"], len(self._places)
         for name, array, shape in (
@@ -86,7 +90,7 @@ class OccurrenceIndex:
         ):
             if array.shape != shape:
                 raise _damaged(
-                    files[name], f"the shape {list(array.shape)} instead of {list(shape)}"
+                    files[name], f"has the shape {list(array.shape)} instead of {list(shape)}"
                 )
         self._check_rows(files["words.jsonl"])
         self._check_places(files["places"])
@@ -99,12 +103,15 @@ class OccurrenceIndex:
         return len(self._sentences)
 
     def count(self, word: str) -> int:
-        """Return the number of occurrences of a word, in any case, in the corpus."""
+        """Return the number of occurrences of a word in the corpus. Case is ignored."""
         number = self._rows.get(word.casefold())
         return 0 if number is None else self._words[number].occurrences
 
     def find(self, word: str) -> Occurrences | None:
-        """Return the indexed occurrences of a word, in any case, in the layers above layer 0; None if it has none."""
+        """Return the indexed occurrences of a word, with their vectors in layers 1 to L. Case is ignored.
+
+        Return None if the word does not occur in the corpus.
+        """
         number = self._rows.get(word.casefold())
         if number is None:
             return None
@@ -116,7 +123,12 @@ class OccurrenceIndex:
         return Occurrences(items, views, vectors, self.centre[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
-        """Return a token of a Doc with layers as the only occurrence, in the views of `find`."""
+        """Return a token as an occurrence that can be compared with the occurrences in the corpus.
+
+        Args:
+            token: a token of a Doc that has layers.
+            corpus: occurrences of the word in the corpus, from `find`.
+        """
         sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
         text, offsets = sentence_text(sentence)
         start, end = offsets[token.i]
@@ -125,7 +137,7 @@ class OccurrenceIndex:
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
-        """Return the n words of the corpus whose vectors in layer 0 are the nearest, without the token itself."""
+        """Return the n words of the corpus whose vectors in layer 0 are nearest to the token, without its own word."""
         vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [
@@ -135,19 +147,19 @@ class OccurrenceIndex:
         return [one for one in similar if one.word != token.text.casefold()][:n]
 
     def _check_rows(self, path: Path) -> None:
-        """Raise ValueError unless each word has rows, and they follow those of the word before."""
+        """Check that each word has at least one row, and that the words have consecutive rows."""
         borders = [*(word.row for word in self._words), len(self._places)]
         if borders[0] != 0 or any(start >= end for start, end in pairwise(borders)):
-            raise _damaged(path, "rows of words that do not follow one another")
+            raise _damaged(path, "does not have the rows of the words in order")
 
     def _check_places(self, path: Path) -> None:
-        """Raise ValueError unless the places are within the texts of the sentences."""
+        """Check that each occurrence is inside an existing sentence."""
         sentences, starts, ends = self._places.T
         lengths = np.array([len(text) for _, text in self._sentences], dtype=np.int64)
         if not ((sentences >= 0) & (sentences < len(lengths))).all():
-            raise _damaged(path, f"numbers outside of its {len(lengths)} sentences")
+            raise _damaged(path, f"refers to other sentences than the {len(lengths)} of the index")
         if not ((starts >= 0) & (starts < ends) & (ends <= lengths[sentences])).all():
-            raise _damaged(path, "places outside of their sentences")
+            raise _damaged(path, "has positions outside of their sentences")
 
     def _occurrence(self, sentence: int, start: int, end: int) -> Occurrence:
         source, text = self._sentences[sentence]
@@ -155,21 +167,21 @@ class OccurrenceIndex:
 
 
 def numpy_layers(doc: Doc) -> np.ndarray:
-    """Return the layers of a Doc, (layers, n_tokens, width) float32.
+    """Return the layers of a Doc as a numpy array, (layers, n_tokens, width) float32.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the Doc has no layers.
     """
     layers = layers_of(doc)
     if layers is None:
         raise ValueError(
-            'The Doc has no ELMo layers: the elmo of the pipeline needs store = "layers"'
+            'The Doc has no ELMo layers. Use a pipeline with an elmo that has store = "layers"'
         )
     return to_numpy(layers).astype("float32", copy=False)
 
 
 def _damaged(path: Path, problem: str) -> ValueError:
-    return ValueError(f"{path} has {problem}: the index is damaged, make it again")
+    return ValueError(f"{path} {problem}. The index is damaged. Make it again")
 
 
 def _sentence(row: object) -> tuple[str, str]:

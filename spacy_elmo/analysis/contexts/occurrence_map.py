@@ -1,4 +1,4 @@
-"""Projection of the vectors of a word's occurrences to a plane, for each view."""
+"""Projection of the contextual vectors of a word to two dimensions, to draw a map of its occurrences."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import numpy as np
 
 from .occurrences import Occurrences
 
-# Singular values below this share of the largest possible one (of n vectors of length 1) are rounding errors.
+# Singular values below this share of their maximum (for n vectors of length 1) are rounding errors.
 _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The occurrences in one view, a layer or the average, projected to two dimensions."""
+    """Vectors of a word's occurrences in one view (a layer or the average), projected to two dimensions."""
 
     view: str
     points: np.ndarray
-    """(n, 2) coordinates of the occurrences."""
+    """Coordinates of the occurrences, (n, 2)."""
     queries: np.ndarray
-    """(m, 2) coordinates of the queries, which do not influence the plane."""
+    """Coordinates of the queries, (m, 2). The queries do not influence the projection."""
     shares: tuple[float, float]
-    """Share of the variance along each axis."""
+    """Share of the variance that each axis explains, 0 to 1."""
 
 
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """Project occurrences to the first two principal components of their directions, for each view.
+    """Project the vectors of occurrences to their first two principal components, for each view.
 
-    The directions are those whose cosines `nearest` compares. The result is deterministic: the largest loading of a
-    component is positive. In layer 0 a word that is always spelt the same has one direction, and is one point.
+    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that its
+    largest loading is positive. If all occurrences are spelled alike, they have the same vector in layer 0, so they
+    are one point.
 
     Args:
-        queries: the result of `find_in_sentences`.
+        queries: occurrences to draw on the same map, from `find_in_sentences`.
     """
     return [
         _plane(view, vectors, query_vectors)
@@ -44,9 +45,10 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Return the planes whose points are not all on one line; the last plane if there is none.
+    """Return the planes whose points are not all on one line.
 
-    So layer 0 is left out for a word that has one or two spellings.
+    In layer 0, for example, a word with one or two spellings has only one or two points. If the points of every plane
+    are on a line, return the last plane.
     """
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 
@@ -56,7 +58,7 @@ def _plane(view: str, vectors: np.ndarray, queries: np.ndarray) -> Plane:
     centered = (vectors - mean).astype("float64")
     _, values, components = np.linalg.svd(centered, full_matrices=False)
     variances = np.where(values > _TOLERANCE * len(vectors) ** 0.5, values, 0) ** 2
-    # A single occurrence has one component only, whose variance is 0.
+    # A single occurrence has only one component, with a variance of 0.
     axes = np.zeros((2, vectors.shape[1]))
     kept = np.flatnonzero(variances[:2])
     axes[kept] = components[kept]

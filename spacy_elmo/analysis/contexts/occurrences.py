@@ -1,4 +1,4 @@
-"""Occurrences of a word in a corpus, with their contextual vectors."""
+"""Search for the occurrences of a word in a corpus, and computation of their contextual vectors."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from ...pipeline.encode.spans import rule_spans
 from ...search.normalize import normalize
 
 _BATCH_SIZE = 64
-"""Number of Docs in a batch."""
+"""Number of Docs in a batch for the biLM."""
 _Form: TypeAlias = tuple[str, ...]
-"""Case-folded words of a spelling."""
+"""One or several words, as a tuple of case-folded tokens."""
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word in its sentence."""
+    """An occurrence of a word in a sentence."""
 
     left: str
-    """Text of the sentence before it, with the space between."""
+    """Text of the sentence before the word, with the space before the word."""
     word: str
     right: str
-    """Text of the sentence after it, with the space between."""
+    """Text of the sentence after the word, with the space after the word."""
     source: str
-    """Name of its file."""
+    """Name of the file that contains the sentence."""
     sense: str | None = None
 
     def excerpt(self, words: int = 5) -> str:
-        """Return the word in capitals, with a few words on each side."""
+        """Return the word in capitals, with a number of words on each side."""
         left = re.findall(r"\S+\s*", self.left)
         right = re.findall(r"\s*\S+", self.right)
         near = [*left[max(len(left) - words, 0) :], self.word.upper(), *right[:words]]
@@ -52,22 +52,22 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Occurrences of a word, and their vectors."""
+    """Occurrences of a word, and their contextual vectors."""
 
     items: list[Occurrence]
     """Occurrences in the order of the text."""
     views: list[str]
-    """Names of the layers, or of their average, to which the vectors belong."""
+    """Names of the views. A view is a layer, or the average of the layers."""
     vectors: np.ndarray
-    """(views, n, width) float32; the vector of several words is their mean."""
+    """Vector of each occurrence in each view, (views, n, width) float32. For several words, it is their mean."""
     centre: np.ndarray
-    """(views, 1, width) float32, the mean over all words of the passages with an occurrence."""
+    """Mean vector of all words in the passages that contain the word, (views, 1, width) float32."""
 
     @functools.cached_property
     def unit_vectors(self) -> np.ndarray:
-        """(views, n, width) vectors relative to the centre, of length 1.
+        """Vectors minus the centre, scaled to length 1, (views, n, width).
 
-        The part of the vector common to all words would make all of them similar, and does not distinguish them.
+        The centre is a large common part of all vectors. Without the subtraction, all cosines would be high.
         """
         return normalize(self.vectors - self.centre)
 
@@ -75,20 +75,21 @@ class Occurrences:
 def find_occurrences(
     nlp: Language, passages: Iterable[Passage], word: str, layers: LayerSelection = "all"
 ) -> Occurrences:
-    """Find the occurrences of a word in a corpus. The biLM processes only the passages that contain it.
+    """Find the occurrences of a word in a corpus. The biLM only processes passages that contain the word.
 
     Args:
-        nlp: a pipeline with an elmo; the components after elmo do not run.
-        word: the word in any case, or several words separated by spaces; the tokenizer may split it, as in "don't". In
-            annotated passages it is the lemma, and only annotated occurrences are found.
-        layers: "all" gives a view for each layer, "average" and "top" give one view.
+        nlp: a pipeline with an elmo component. The components after elmo do not run.
+        word: a word in upper or lower case, or several words separated by spaces. A word such as "don't" can be split
+            by the tokenizer. In passages with annotated senses, `word` is a lemma, and only annotated occurrences are
+            found.
+        layers: "all" gives a view for each layer; "average" and "top" give one view.
 
     Raises:
-        ValueError: see `find_elmo`; the word is empty, or does not occur.
+        ValueError: the word is empty or does not occur; see also `find_elmo`.
     """
     occurrences = _search(nlp, passages, _forms(nlp, word), layers)
     if occurrences is None:
-        raise ValueError(f"{word!r} does not occur in the text")
+        raise ValueError(f"The word {word!r} does not occur in the text")
     return occurrences
 
 
@@ -99,11 +100,12 @@ def find_in_sentences(
     corpus: Occurrences,
     layers: LayerSelection = "all",
 ) -> Occurrences:
-    """Find the first occurrence of a word in each of the sentences, for comparison with those in a corpus.
+    """Find the first occurrence of a word in each sentence, to compare it with the occurrences in a corpus.
 
     Args:
-        word: see `find_occurrences`; other forms of the word that occur in the corpus are found too.
-        layers: the selection of `corpus`.
+        word: see `find_occurrences`. Other forms of the word that occur in `corpus` are found as well.
+        corpus: occurrences of the word in a corpus, from `find_occurrences`.
+        layers: the selection of layers in `corpus`.
 
     Raises:
         ValueError: the word is empty, or a sentence does not contain it.
@@ -121,12 +123,12 @@ def find_in_sentences(
 
 
 class _Match(NamedTuple):
-    """A Doc that contains the word."""
+    """A Doc that contains the word, with the Spans of the word."""
 
     doc: Doc
     source: str
     spans: list[tuple[Span, str | None]]
-    """Occurrences of the word, with their senses."""
+    """Occurrences of the word, and the annotated sense of each; None: no annotation."""
 
 
 def _search(
@@ -147,8 +149,10 @@ def _search(
 
 
 def _may_contain(passage: Passage, forms: Collection[_Form]) -> bool:
-    """Return False if the passage cannot contain the word. The tokenizer, which takes most of the time for a rare word,
-    is not needed for that."""
+    """Return False if a passage certainly does not contain the word.
+
+    This quick check avoids tokenizing every passage, which would take most of the time for a rare word.
+    """
     if passage.senses is not None:
         return any(_lemma(instance) in forms for instance in passage.senses)
     item = passage.item
@@ -172,11 +176,11 @@ def _spans(
 
 
 def _forms(nlp: Language, word: str) -> set[_Form]:
-    """Return the words of a spelling: split at spaces, as in tokenized text, and by the tokenizer ("do n't")."""
+    """Return the possible tokenizations of a word: split at spaces, and split by the tokenizer ("do n't")."""
     form = _form(word)
     if not form:
-        raise ValueError(f"{word!r} is not a word: choose one that occurs in the text")
-    # The exceptions of a tokenizer are in lower case or in their usual case.
+        raise ValueError(f"{word!r} is not a word. Give a word that occurs in the text")
+    # Tokenizers have exceptions in lower case or in the usual case, so try both.
     docs = (nlp.make_doc(text) for text in {" ".join(form), " ".join(word.split())})
     return {form, *(tuple(token.text.casefold() for token in doc) for doc in docs)}
 
@@ -186,7 +190,7 @@ def _form(word: str) -> _Form:
 
 
 def _lemma(instance: SenseInstance) -> _Form:
-    """Return the words of an instance's lemma: `primary_election%1:04:00::` has two."""
+    """Return the words of the lemma of an annotated word: ("primary", "election") for `primary_election%1:04:00::`."""
     return _form(instance.senses[0].partition("%")[0].replace("_", " "))
 
 
@@ -217,7 +221,7 @@ def _gather(elmo: Elmo, matches: Iterable[_Match], layers: LayerSelection) -> Oc
 
 
 def _select(layers: np.ndarray, selection: LayerSelection) -> np.ndarray:
-    """Return (views, n_tokens, width) float32 from (layers, n_tokens, width)."""
+    """Select layers or average them: (layers, n_tokens, width) -> (views, n_tokens, width) float32."""
     layers = layers.astype("float32", copy=False)
     if selection == "average":
         return layers.mean(axis=0, keepdims=True)
@@ -241,11 +245,10 @@ def _occurrence(
 
 
 def sentence_text(sentence: Span) -> tuple[str, dict[int, tuple[int, int]]]:
-    """Return the text of a sentence with single spaces, and where its tokens start and end there.
+    """Return the text of a sentence with single spaces, and the positions of its tokens in this text.
 
     Returns:
-        The text; the index of each token in the Doc that is not whitespace -> its first character and the one after its
-        last.
+        The text, and {index of a token in the Doc: (start, end) of the token in the text}, without whitespace tokens.
     """
     text, offsets, space = "", {}, ""
     for token in sentence:

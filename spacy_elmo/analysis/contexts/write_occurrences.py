@@ -1,4 +1,4 @@
-"""Computation of the index of all occurrences of a corpus."""
+"""Computation of the word index of a corpus, and writing of its files."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ def write_occurrences(
     tokenized: bool = False,
     max_occurrences: int = MAX_OCCURRENCES,
 ) -> Iterator[int]:
-    """Write an `OccurrenceIndex` of a corpus, which is read twice: to count its words, and to compute their vectors.
+    """Write a word index (`OccurrenceIndex`) of a corpus to a folder.
 
-    The vectors are written to the disk as they are computed; memory holds the words and their places.
+    The corpus is read twice: first to count its words, then to compute their vectors. The vectors are written to disk
+    as soon as they are computed. Memory holds the words and the positions of their occurrences.
 
     Args:
         text: see `read_docs`.
         about: metadata to store with the index; see `corpus_source`.
         tokenized: texts are words separated by spaces.
-        max_occurrences: largest number of occurrences of a word that get vectors.
+        max_occurrences: largest number of occurrences of one word for which the index stores vectors.
 
     Yields:
         The number of tokens processed since the previous yield. The index is complete when the iteration ends.
 
     Raises:
-        OSError, ValueError: see `read_docs` and `find_elmo`; the text has no words.
+        ValueError: the text has no words.
+        OSError, ValueError: see `read_docs` and `find_elmo`.
     """
     later = elmo_and_later(nlp)
     layers, width = layers_and_width(find_elmo(nlp)[1].model)
@@ -53,7 +55,7 @@ def write_occurrences(
         for _, doc in shard:
             counts.update(token.text.casefold() for token in doc if not token.is_space)
     if not counts:
-        raise ValueError(f"The text of {text!r} has no words; there is nothing to index")
+        raise ValueError(f"The text {text!r} contains no words, so there is nothing to index")
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     settings = {"layers": layers, "width": width, "tokens": counts.total(), "about": dict(about)}
@@ -67,7 +69,7 @@ def write_occurrences(
 
 
 class _Writer:
-    """Files of an index that is being written."""
+    """Writer of the files of a word index."""
 
     def __init__(
         self, folder: Path, counts: Mapping[str, int], layers: int, width: int, limit: int
@@ -87,7 +89,7 @@ class _Writer:
         self._total = np.zeros((layers, 1, width))
 
     def add(self, name: str, doc: Doc) -> None:
-        """Add the sentences of a Doc, and those of its occurrences that are indexed."""
+        """Add the sentences of a Doc, and the vectors of its words."""
         doc_layers = numpy_layers(doc)
         self._total += doc_layers.sum(axis=1, keepdims=True, dtype="float64")
         for sentence in rule_spans([doc])[0]:
@@ -104,16 +106,20 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word, and return its row; None if it is left out."""
+        """Count an occurrence of a word, and return the row for its vector; None if the index stores no vector for it.
+
+        Args:
+            number: index of the word in the list of words.
+        """
         before = self._seen[number]
         self._seen[number] = before + 1
-        # Of n occurrences, `limit` are evenly spread: those at which this quotient grows.
+        # An occurrence gets a vector if it increases this quotient. So `limit` of n occurrences, evenly spread, do.
         kept = max(self._counts[number], self._limit)
         row, after = before * self._limit // kept, (before + 1) * self._limit // kept
         return int(self._first[number] + row) if row < after else None
 
     def close(self) -> None:
-        """Write the words, the sentences, their places and the centre; the vectors are on disk already."""
+        """Write the words, the sentences, the positions and the mean vectors. The vectors are already on disk."""
         words = zip(self._numbers, self._counts.tolist(), self._first.tolist(), strict=True)
         srsly.write_jsonl(self._folder / "words.jsonl", words)
         srsly.write_jsonl(self._folder / "sentences.jsonl", self._sentences)

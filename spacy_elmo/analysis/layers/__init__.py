@@ -1,1 +1,1 @@
-"""The layer weights that the components of a trained pipeline have learned."""
+"""Analysis of the layer weights that the components of a trained pipeline have learned."""

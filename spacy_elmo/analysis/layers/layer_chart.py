@@ -1,4 +1,4 @@
-"""Chart of the layer weights that components have learned, after figure 2 of Peters et al. (2018)."""
+"""Chart of the layer weights that components have learned, similar to figure 2 of Peters et al. (2018)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _WIDTH, _BAR = 420, 18
 
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
-    """Return a chart with a bar for every layer of every mix, and a tick at the value of a plain average.
+    """Return a chart of scalar mixes: a bar for the weight of each layer, and a tick at the weight of a plain average.
 
     Args:
-        mixes: names and weights, from top to bottom; no name occurs twice.
+        mixes: names and layer weights of the scalar mixes, from top to bottom. The names must differ.
     """
     names = [_label(name, mix) for name, mix in mixes]
     rows = [
@@ -39,7 +39,7 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "field": "layer",
         "type": "nominal",
         "title": "layer",
-        # Legible for color-blind readers, and in gray.
+        # Color-blind readers can tell these colors apart, also when printed in gray.
         "scale": {"scheme": "viridis"},
     }
     bars = {"mark": "bar", "encoding": {"x": weight, "color": color, "tooltip": _TOOLTIP}}
@@ -47,7 +47,7 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "mark": {"type": "tick", "color": "black", "thickness": 1.5},
         "encoding": {"x": {"field": "average", "type": "quantitative"}},
     }
-    # Right of the plot, where there are neither bars nor ticks.
+    # Numbers are right of the plot, where there are no bars and ticks.
     numbers = {
         "mark": {"type": "text", "align": "left", "dx": 6},
         "encoding": {
@@ -59,8 +59,8 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
         "title": {
             "text": "Layer weights of the biLM",
             "subtitle": [
-                "Layer 0 depends only on the word, the others on its context. Training starts from the plain average,",
-                "which the tick marks. \u03b3, beside each name, scales the whole mix.",
+                "Layer 0 depends only on the word, the other layers also on its context. Training starts from equal",
+                "weights, marked by a tick. \u03b3, next to each name, scales the whole mix.",
             ],
         },
         "data": {"values": rows},

@@ -1,4 +1,4 @@
-"""The layer weights in the components of a trained pipeline."""
+"""Layer weights that the components of a trained pipeline have learned."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from thinc.api import Model
 
 from ...pipeline.listen.scalar_mix import LayerChoice, is_mix, weights_of
 
-# The refs of an `ElmoEnhanced`.
+# Refs of an `ElmoEnhanced`, which has a mix on each side.
 _SIDES = ("input", "output")
 
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Weights of the layers in one scalar mix."""
+    """Layer weights of one scalar mix of a component."""
 
     component: str
-    """Name of the component with the mix."""
+    """Name of the component that contains the scalar mix."""
     place: str
-    """"input" or "output" in an `ElmoEnhanced`; "1", "2", ... of several mixes outside of one; otherwise empty."""
+    """Position of the scalar mix in the component: "input" or "output" in an `ElmoEnhanced`; "1", "2", ... if the
+    component has several other mixes; otherwise empty."""
     layers: LayerChoice
-    """Option of its listener: "mix", which is learned, "average", "top", or the number of a layer."""
+    """Option `layers` of the listener: "mix" (learned weights), "average", "top", or the number of a layer."""
     weights: list[float]
-    """Weight of each layer, from the context-free layer 0 up. They sum to 1."""
+    """Weight of each layer, starting with the context-free layer 0. The weights sum to 1."""
     gamma: float
-    """Factor of the weighted sum."""
+    """Factor that scales the weighted sum."""
 
 
 def layer_weights(nlp: Language) -> list[LayerWeights]:
-    """Return the layer weights of every `ElmoListener` and `ElmoTok2Vec` of a pipeline, in the order of its components.
+    """Return the layer weights of all `ElmoListener` and `ElmoTok2Vec` layers, in the order of the components.
 
     See equation 1 and figure 2 of Peters et al. (2018).
 
     Raises:
-        ValueError: the pipeline has none, or was not trained.
+        ValueError: the pipeline has no listener, or was not trained.
     """
     mixes = [
         mix
@@ -49,7 +50,7 @@ def layer_weights(nlp: Language) -> list[LayerWeights]:
         names = ", ".join(nlp.component_names) or "none"
         raise ValueError(
             f"No component of the pipeline uses the layers of a biLM (components: {names}). Use a pipeline that was"
-            " trained with a spacy-elmo.ElmoListener.v1 or a spacy-elmo.ElmoTok2Vec.v1"
+            " trained with spacy-elmo.ElmoListener.v1 or spacy-elmo.ElmoTok2Vec.v1"
         )
     return mixes
 
@@ -63,7 +64,7 @@ def _component_weights(name: str, model: Model) -> Iterator[LayerWeights]:
         for mix in _mixes(branch)
     }
     mixes = _mixes(model)
-    # `walk` yields the output before the input; the result is in the order of the data.
+    # `walk` yields the output before the input. Sort the mixes in the order of the data.
     mixes.sort(key=lambda mix: sides.get(mix.id, ""))
     elsewhere = [mix.id for mix in mixes if mix.id not in sides]
     for mix in mixes:
@@ -81,9 +82,9 @@ def _mixes(model: Model) -> list[Model]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return the paths without the folders that all of them share at their start and end.
+    """Shorten paths to distinct names, by removing the parts that all paths share at their start and at their end.
 
-    A single path gives an empty name. If a name would be empty otherwise, the paths are returned unchanged.
+    The name of a single path is empty. If one of several names would be empty, the paths are not shortened.
     """
     parts = [path.split("/") for path in paths]
     start = _shared_length(parts)

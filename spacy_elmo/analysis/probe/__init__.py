@@ -1,1 +1,1 @@
-"""Probes of the information in the layers of a biLM: word senses and parts of speech."""
+"""Probes that measure how much each layer of a biLM knows about word senses and parts of speech."""

@@ -1,4 +1,4 @@
-"""The layers of tokenized sentences, computed by a pipeline."""
+"""Computation of the biLM layers of tokenized sentences."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ...corpora.pipelines import elmo_and_later, find_elmo
 from ...pipeline.encode.encoder import layers_and_width
 
 _SENTENCES = 512
-"""Number of sentences that are processed together: enough for batches of similar lengths."""
+"""Number of sentences to process at once. It is large, so that batches contain sentences of similar lengths."""
 
 
 class LayerReader:
-    """Function from tokenized sentences to their layers, by the components of a pipeline up to its elmo.
+    """Callable that computes the biLM layers of tokenized sentences with a pipeline.
 
-    Each sentence is a Doc, which elmo splits into the spans of its `get_spans`.
+    Only the components up to elmo run. Each sentence becomes a Doc, which elmo splits into Spans by its `get_spans`.
 
     Args:
-        nlp: a pipeline with one elmo.
-        progress: is called with the number of sentences after each group of them.
+        nlp: a pipeline with one elmo component.
+        progress: called after each group of sentences, with the number of sentences in the group.
 
     Raises:
         ValueError: see `find_elmo`.
-        OSError: its weights cannot be read.
+        OSError: the weights of the pipeline cannot be read.
     """
 
     def __init__(self, nlp: Language, progress: Callable[[int], object] | None = None) -> None:
@@ -38,7 +38,10 @@ class LayerReader:
         self.layers, self.width = layers_and_width(self._elmo.model)
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
-        """Yield (layers, n_words, width) for each sentence, in order, with some hundred sentences in memory."""
+        """Yield the layers of each sentence, (layers, n_words, width), in order.
+
+        Memory holds the layers of at most 512 sentences.
+        """
         model = self._elmo.model
         stream = iter(sentences)
         while group := list(itertools.islice(stream, _SENTENCES)):

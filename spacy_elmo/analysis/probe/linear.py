@@ -1,4 +1,4 @@
-"""Linear classifiers of fixed vectors, all trained by the same recipe."""
+"""Linear classifier that the probes train on the vectors of a layer."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from torch import Tensor, nn
 
 EPOCHS = 10
 BATCH = 256
-"""Vectors per step."""
+"""Number of vectors per training step."""
 LEARNING_RATE = 3e-3
 """Initial learning rate of Adam, which decays linearly to 0."""
 
 Labelled = tuple[np.ndarray, np.ndarray]
-"""(n, width) float32 vectors, and their (n,) int64 classes; -1 for a class that does not occur in training."""
+"""Vectors, (n, width) float32, and their classes, (n,) int64; -1: a class that does not occur in training."""
 
 
 @dataclass(frozen=True)
 class LinearClassifier:
-    """Classifier argmax(x W + b) of (n, width) vectors x."""
+    """Linear classifier argmax(x W + b) of vectors x, (n, width)."""
 
     weight: Tensor
-    """(width, classes)"""
+    """Matrix W, (width, classes)."""
     bias: Tensor
-    """(classes,)"""
+    """Bias b, (classes,)."""
 
     def accuracy(self, vectors: np.ndarray, classes: np.ndarray) -> float:
-        """Return the share of vectors that are assigned their class."""
+        """Return the share of vectors that are classified correctly."""
         predicted = (torch.from_numpy(vectors) @ self.weight + self.bias).argmax(1)
         return float((predicted.numpy() == classes).mean())
 
 
 def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> LinearClassifier:
-    """Train softmax regression by Adam from zeros; return the state after the epoch with the best accuracy on `dev`.
+    """Train a softmax regression with Adam, and return the classifier of the epoch with the best accuracy on `dev`.
 
-    Each dimension of the vectors is standardized by its mean and standard deviation in `train`, and these are folded
-    into the result. So the same recipe suits layers of different magnitude, and the classifier stays linear.
+    Training starts from zeros. Each dimension of the vectors is standardized by its mean and standard deviation in
+    `train`. So the same learning rate suits layers whose vectors have different magnitudes. The standardization is part
+    of the returned classifier, which is still linear.
 
     Args:
-        seed: seed of the order of the training vectors.
+        seed: random seed for the order of the training vectors.
     """
     x, classes = torch.from_numpy(train[0]), torch.from_numpy(train[1])
     mean, scale = x.mean(0), x.std(0, correction=0).clamp_min(1e-6)
@@ -61,11 +62,11 @@ def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> 
         state = _unscaled(weight.detach(), bias.detach(), mean, scale)
         if (accuracy := state.accuracy(*dev)) > best_accuracy:
             best, best_accuracy = state, accuracy
-    assert best is not None  # there is at least one epoch, and its accuracy is at least 0
+    assert best is not None  # there is at least one epoch, with an accuracy of at least 0
     return best
 
 
 def _unscaled(weight: Tensor, bias: Tensor, mean: Tensor, scale: Tensor) -> LinearClassifier:
-    """Return the equivalent classifier of vectors that are not standardized."""
+    """Convert a classifier of standardized vectors to an equivalent classifier of the original vectors."""
     weight = weight / scale[:, None]
     return LinearClassifier(weight, bias - mean @ weight)

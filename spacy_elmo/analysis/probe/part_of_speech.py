@@ -1,4 +1,4 @@
-"""Part-of-speech probe: tags predicted from each layer by a linear classifier."""
+"""Part-of-speech probe, in which a linear classifier predicts tags from the vectors of each layer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNKNOWN = -1
 
 
 class TaggedText(NamedTuple):
-    """Tokenized sentences, with a tag for each word of all sentences."""
+    """Tokenized sentences, and the tags of all their words in one list."""
 
     sentences: list[list[str]]
     tags: list[str]
@@ -35,29 +35,33 @@ class TaggedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TagScores:
-    """Accuracies between 0 and 1 on the test text, which was used neither for training nor for choosing the epoch."""
+    """Accuracies of a part-of-speech probe, between 0 and 1.
+
+    Unless noted otherwise, they are measured on the test text.
+    """
 
     words: int
     """Number of words in the test text."""
     tags: int
-    """Number of different tags in training."""
+    """Number of different tags in the training text."""
     layers: list[float]
     """Accuracy of each layer, 0 to L."""
     dev: list[float]
-    """Accuracy of each layer on the text by which the epoch was chosen."""
+    """Accuracy of each layer on the development text, which was used to choose the best epoch."""
     most_frequent: float
-    """Accuracy of the tag that was most frequent for each word in training; for unseen words, of all words."""
+    """Accuracy of a baseline. It assigns to each word the most frequent tag of the word in training. A word that does
+    not occur in training gets the most frequent tag of all words."""
 
 
 def read_tags(file: Path, column: TagColumn) -> TaggedText:
     """Read the words and tags of a CoNLL-U file.
 
     Args:
-        column: "upos" for the universal tags, or "xpos" for those of the language.
+        column: "upos" for universal tags, or "xpos" for language-specific tags.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: see `conllu_sentences`; the file has no words, or words without tags.
+        ValueError: the file has no words, or a word has no tag; see also `conllu_sentences`.
     """
     rows = list(conllu_sentences(file))
     sentences = [[columns[FORM] for columns in sentence] for sentence in rows]
@@ -67,7 +71,7 @@ def read_tags(file: Path, column: TagColumn) -> TaggedText:
     if _NO_TAG in tags:
         word = TaggedText(sentences, tags).words[tags.index(_NO_TAG)]
         raise ValueError(
-            f"{file}: {word!r} has no tag in the column {column}; use the other column"
+            f"{file}: {word!r} has no tag in the column {column}. Choose the other column (`--column`)"
         )
     return TaggedText(sentences, tags)
 
@@ -81,16 +85,16 @@ def probe_tags(
     seed: int = 0,
     progress: Callable[[int], object] | None = None,
 ) -> TagScores:
-    """Train a linear classifier on the vectors of each layer, as in Peters et al. 2018, section 5.3, and test it.
+    """Train and test a linear classifier on the vectors of each layer, as in Peters et al. 2018, section 5.3.
 
-    The biLM runs once, and its layers are kept in temporary files: memory holds one layer of the words at a time.
+    The biLM runs once. Its layers are stored in temporary files, and memory holds the vectors of one layer at a time.
 
     Args:
-        train: training text of the classifiers.
-        dev: text by which their epochs are chosen.
-        test: text on which they are compared. A tag that does not occur in `train` counts as an error.
-        seed: seed of the order of the training words.
-        progress: is called with 1 after each layer.
+        train: text to train the classifiers on.
+        dev: text to choose the best epoch of each classifier.
+        test: text to measure the accuracies on. Words with a tag that does not occur in `train` count as errors.
+        seed: random seed for the order of the training words.
+        progress: called with 1 after each layer.
     """
     names = sorted(set(train.tags))
     texts = (train, dev, test)
@@ -106,7 +110,7 @@ def probe_tags(
             )
             if progress is not None:
                 progress(1)
-        del files  # on some systems a folder cannot be removed while its files are mapped
+        del files  # some systems cannot remove a folder while its files are mapped
     dev_scores, test_scores = zip(*scores, strict=True)
     return TagScores(
         words=len(test.tags),
@@ -118,13 +122,13 @@ def probe_tags(
 
 
 def _numbers(tags: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Return the tags as indexes of `names`, (n,) int64; -1 for an unknown tag."""
+    """Return the index of each tag in `names`, (n,) int64; -1 for an unknown tag."""
     rows = {name: row for row, name in enumerate(names)}
     return np.array([rows.get(tag, _UNKNOWN) for tag in tags], dtype=np.int64)
 
 
 def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memmap:
-    """Write the layers of a text to a file; return (layers, n_words, width) float32, mapped from it."""
+    """Write the layers of a text to a file, and return the mapped file, (layers, n_words, width) float32."""
     shape = (reader.layers, len(text.tags), reader.width)
     layers = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
     start = 0
@@ -136,7 +140,7 @@ def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memma
 
 
 def _baseline_accuracy(train: TaggedText, test: TaggedText) -> float:
-    """Return the accuracy of each word's most frequent tag in training."""
+    """Return the accuracy of the most-frequent-tag baseline; see `TagScores.most_frequent`."""
     by_word: dict[str, Counter[str]] = {}
     for word, tag in zip(train.words, train.tags, strict=True):
         by_word.setdefault(word, Counter())[tag] += 1

@@ -1,4 +1,4 @@
-"""Word-sense probe: senses predicted from each layer by nearest neighbor."""
+"""Word-sense probe, which predicts word senses by nearest neighbor in each layer."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from .layers import LayerReader
 
 @dataclass(frozen=True)
 class SenseScores:
-    """F1 scores between 0 and 1 of the predicted senses of a text; nan for a text without senses."""
+    """F1 scores of a word-sense probe on a text, between 0 and 1; nan if the text has no annotated senses."""
 
     instances: int
     """Number of annotated words."""
     seen: int
-    """Number of words whose lexicon entry (lemma and part of speech) occurs in training."""
+    """Number of annotated words whose lexicon entry (lemma and part of speech) occurs in training."""
     ambiguous: int
-    """Number of words whose entry occurs in training with several senses: only on these can layers differ."""
+    """Number of annotated words whose lexicon entry has several senses in training. Only for these words can the
+    predictions of the layers differ."""
     layers: list[float]
     """F1 of each layer, 0 to L."""
     most_frequent: float
-    """F1 of the most frequent sense in training."""
+    """F1 of a baseline that predicts the most frequent sense in training."""
     first: float | None
-    """F1 of WordNet's first sense; None if first senses are not known."""
+    """F1 of a baseline that predicts WordNet's first sense; None if first senses were not given."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Results for n words by A = L + 3 methods: the layers 0 to L, the most frequent sense in training, and WordNet's
-    first sense."""
+    """Sense predictions of A = L + 3 methods for n words.
+
+    The methods are the layers 0 to L, the most frequent sense in training, and WordNet's first sense.
+    """
 
     correct: np.ndarray
-    """(n, A) bool: the predicted sense is correct."""
+    """True if the predicted sense is correct, (n, A) bool."""
     answered: np.ndarray
-    """(n, A) bool: the method predicts a sense."""
+    """True if the method predicts a sense, (n, A) bool."""
     senses: np.ndarray
-    """(n,) int, the number of senses of the word's entry in training."""
+    """Number of senses that the lexicon entry of each word has in training, (n,) int."""
     first_known: bool
-    """True if WordNet's first senses are known."""
+    """True if WordNet's first senses were given."""
 
     def __add__(self, other: Answers) -> Answers:
         return Answers(
@@ -55,7 +58,7 @@ class Answers:
         )
 
     def scores(self) -> SenseScores:
-        """Return the scores of the results."""
+        """Return the F1 scores of the predictions."""
         # F1 = 2PR / (P + R), with P = correct / answered and R = correct / n.
         with np.errstate(invalid="ignore"):
             f1 = 2 * self.correct.sum(0) / (self.answered.sum(0) + len(self.correct))
@@ -71,19 +74,20 @@ class Answers:
 
 
 class NearestSense:
-    """Classifier that assigns a word the sense with the nearest vector, in each layer.
+    """Classifier that predicts the sense of a word by the nearest sense vector, in each layer.
 
-    The procedure is that of Peters et al. 2018, section 5.3 (after Melamud et al. 2016). In each layer, the vector of a
-    sense is the mean of its occurrences in training, and a word is assigned the sense with the highest cosine among
-    those of its entry (lemma and part of speech). A word whose entry does not occur in training is assigned WordNet's
-    first sense, if that is known, or no sense, which precision ignores and recall counts as an error.
+    Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the vector of a
+    sense is the mean over the occurrences of the sense in training. The classifier compares a word with the senses of
+    its lexicon entry (lemma and part of speech), and predicts the sense with the highest cosine. If the entry does not
+    occur in training, it predicts WordNet's first sense, or no sense if `first_senses` does not have the entry.
+    Precision ignores words without a predicted sense, and recall counts these words as errors.
 
-    The vector of several words that are one entry is the mean of their vectors.
+    If an entry consists of several words, its vector is the mean of the vectors of the words.
 
     Args:
-        reader: function from sentences to their layers.
+        reader: function that computes the layers of sentences.
         sentences: annotated training sentences.
-        first_senses: WordNet's first senses, see `read_first_senses`.
+        first_senses: WordNet's first senses; see `read_first_senses`.
 
     Raises:
         ValueError: no word of the sentences has a sense.
@@ -98,16 +102,18 @@ class NearestSense:
         self._reader = reader
         self._first_senses = first_senses
         counts: Counter[str] = Counter()
-        # The sum has the direction of the mean, and the cosine depends on nothing else.
+        # Sums suffice: the cosine depends only on the direction, and the sum has the direction of the mean.
         sums: dict[str, np.ndarray] = {}
         for instance, vectors in self._occurrences(sentences):
             sense = instance.senses[0]
             counts[sense] += 1
             sums[sense] = sums[sense] + vectors if sense in sums else vectors
         if not counts:
-            raise ValueError("No word of the training text has a sense; there is nothing to learn")
+            raise ValueError(
+                "No word of the training text has a sense. Use text with annotated senses"
+            )
         self._senses: dict[str, list[str]] = {}
-        for sense, _ in counts.most_common():  # equally frequent senses stay in order of occurrence
+        for sense, _ in counts.most_common():  # equally frequent senses are in order of occurrence
             self._senses.setdefault(entry_of(sense), []).append(sense)
         self._vectors = {
             entry: normalize(np.stack([sums.pop(sense) for sense in senses], axis=1))
@@ -115,9 +121,10 @@ class NearestSense:
         }
 
     def answer(self, sentences: Iterable[SenseSentence]) -> Answers:
-        """Predict the senses of annotated text; the entry of each word is given by the annotation, as in the task.
+        """Predict the senses of annotated text, and compare them with the annotation.
 
-        A prediction is correct if it is one of the annotated senses.
+        As usual in this task, the lexicon entry of each word is taken from the annotation. A prediction is correct if
+        it is one of the annotated senses.
         """
         correct, answered, senses = [], [], []
         for instance, vectors in self._occurrences(sentences):
@@ -135,19 +142,24 @@ class NearestSense:
         )
 
     def _predict(self, entry: str, vectors: np.ndarray) -> list[str | None]:
-        """Return the senses of a word with (layers, width) vectors, in the order of `Answers`; None: no sense."""
+        """Predict the sense of a word by each method, in the order of `Answers`; None: the method predicts no sense.
+
+        Args:
+            entry: lexicon entry of the word.
+            vectors: vector of the word in each layer, (layers, width).
+        """
         first = (self._first_senses or {}).get(entry)
         if entry not in self._senses:
             return [first] * (len(vectors) + 2)
         senses = self._senses[entry]
-        # The length of the word's vector does not change which sense is nearest.
+        # The word's vector is not normalized, because its length does not change which sense is nearest.
         nearest = np.einsum("lsw,lw->ls", self._vectors[entry], vectors).argmax(1)
         return [*(senses[sense] for sense in nearest.tolist()), senses[0], first]
 
     def _occurrences(
         self, sentences: Iterable[SenseSentence]
     ) -> Iterator[tuple[SenseInstance, np.ndarray]]:
-        """Yield every annotated word, and its (layers, width) vectors."""
+        """Yield each annotated word, and its vector in each layer, (layers, width)."""
         sentences, inputs = itertools.tee(sentences)
         layers = self._reader(sentence.words for sentence in inputs)
         for sentence, vectors in zip(sentences, layers, strict=True):

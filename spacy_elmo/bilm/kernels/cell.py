@@ -1,6 +1,6 @@
-"""The element-wise half of a step of the LSTM.
+"""The element-wise part of an LSTM step.
 
-Used where `fused_lstm` has no kernel: for int8, and where there are no kernels in C.
+It is used where `fused_lstm` has no kernel, as for int8 and in installations without C kernels.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def forward(
 
     Args:
         inputs, recurrent: (n, 4C) x W_x and h W_h, gates in the order i, j, f, o.
-        bias: (4C,) what is added to both, the forget bias in it.
-        clip: of the cell state; None: no clip.
-        c: (n, C).
+        bias: (4C,) the bias, including the forget bias.
+        clip: limit of the cell state's magnitude; None: no limit.
+        c: (n, C) the cell state before the step.
 
     Returns:
-        (n, C) the second, in the type of `inputs`, and (n, C) c'.
+        (n, C) σ(o) tanh(c') in the type of `inputs`, and (n, C) c'.
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():

@@ -1,8 +1,8 @@
-/* The character CNN of many words without their windows: those of a word lie in its characters, one behind the other, and
-   the features at all positions are dropped once their maximum is known. See convolution.py. The code of the forward pass is
-   in convolution_template.h, which is included once per kind of processor.
+/* The character CNN of many words. Windows are not copied: each window is a part of the memory of a word's characters. Only
+   the maxima of the features over the positions are kept. See convolution.py. The code is in convolution_template.h, which is
+   included once per kind of processor.
 
-   Filters of one width are a group. `dim` is a multiple of sixteen, and every length at least the widest width. */
+   Filters of one width are a group. `dim` is a multiple of sixteen. Every length is at least the width of the widest filter. */
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-"""The convolutions of the character CNN and their maxima over the positions, by a kernel that makes no windows."""
+"""A kernel for the convolutions of the character CNN and their maxima over positions. It copies no windows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ def maxima(
     activation: str,
     compute_dtype: torch.dtype,
 ) -> Tensor:
-    """Return the (K, n) float32 maxima of all filters over the positions of K words, with the biases, after their
-    activation. Differentiable.
+    """Return the maximum of each filter over the positions of each word, after bias and activation. Differentiable.
 
     Args:
         ids: (K, columns) int32 rows of `characters`.
-        lengths: (K,) int64, how many of its columns each word has; the widest filter at least.
-        characters: (rows, D) float32.
-        filters: (width, D, number) float32 each.
-        biases: (number,) float32 each.
+        lengths: (K,) int64, the number of columns that each word uses, at least the width of the widest filter.
+        characters: (rows, D) float32, the vectors of the characters.
+        filters: (width, D, number) float32 for each width.
+        biases: (number,) float32 for each width.
         activation: "relu", "tanh" or "none".
-        compute_dtype: of the products.
+        compute_dtype: number type of the products.
+
+    Returns:
+        (K, n) float32 for K words and the n filters of all widths.
     """
     number = _ACTIVATIONS.index(activation)
     return _Maxima.apply(
@@ -127,5 +129,5 @@ def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _padded_columns(weight: Tensor) -> Tensor:
-    """(a, D, b) with zeros, so that D is a multiple of the columns of a panel."""
+    """Pad the middle dimension of (a, D, b) with zeros to a multiple of 16, the number of columns of a panel."""
     return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

@@ -1,12 +1,13 @@
 /* Many steps of one direction of an LSTM layer in one call, forward and backward; see fused_lstm.py.
 
-   A matrix is packed into panels of 16 columns (of the gates: a panel of each for the same sixteen cells), which lie row
-   after row, and in bfloat16 the rows two and two: what a product reads lies end to end. The gates are applied to the sums of
-   four panels before they have left the cache. Sequences do not depend on each other, so every thread takes its own through
-   all steps and waits for nobody. The code is in fused_lstm_template.h, which is included once per kind of processor.
+   A matrix is packed into panels of 16 columns; four panels with the four gates of the same sixteen cells follow each other.
+   A panel is stored row after row, in bfloat16 with two rows interleaved, so a product reads contiguous memory. The gates are
+   applied to the sums of four panels while these are in the cache. Sequences do not depend on each other, so every thread
+   processes all steps of its sequences without waiting. The code is in fused_lstm_template.h, which is included once per kind
+   of processor.
 
-   Packed rows: those of a step lie end to end in the order of the sequences' ranks, one step behind the other. The gates of
-   a row lie in the order i, j (the candidate), f, o. M: all rows; B: sequences. */
+   Packed rows are stored step after step, and in each step in the order of the sequences' ranks. The gates of a row are in
+   the order i, j (the candidate), f, o. M is the number of rows, B the number of sequences. */
 
 #include <stdint.h>
 

@@ -1,12 +1,12 @@
 """Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
 
-`plain_lstm` calls a matrix product and a pass over the gates for every step. This kernel computes x W_x and h W_h as
-one product, [x ; h] [W_x ; W_h], and applies the gates to its sums before they have left the cache. In float32 it
-computes the same bits on every processor, for a sequence alone and beside others. That module is the plain version,
-which runs everywhere else. For bfloat16 it requires AVX512-BF16.
+`plain_lstm` is the version that runs everywhere: for every step it calls matrix products and a pass over the gates.
+This kernel computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while its sums are in
+the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence do not depend
+on other sequences in the batch. In bfloat16 it requires AVX512-BF16.
 
-In what is kept between forward and backward, sizes are padded to multiples of 16, the columns of a panel: P to P' and
-C to C'.
+`forward` keeps results for `backward`. Their widths P and C are padded to P' and C', multiples of 16 (the number of
+columns of a panel).
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from .panels import pack, padded, rows_apart
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
-"""Sequences at a step, on average, up to which x W_x is a product of its own, of all steps, so that the steps read only
-half of the weights. The bits are the same."""
+"""Largest mean number of sequences per step for which x W_x of all steps is computed as a separate product. Each step
+then reads only half of the weights. The results have the same bits."""
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over M packed rows, as the backward pass needs them."""
+    """Results of a forward pass over M packed rows. The backward pass needs them."""
 
     xh: Tensor
-    """(M, 2P') [x ; h]: the input of each row, and h before the step."""
+    """The input x of each row and h before the step, [x ; h], (M, 2P')."""
     hiddens: Tensor
-    """(M, C') σ(o) tanh(c), in the type of the products."""
+    """The values σ(o) tanh(c), (M, C'), in the number type of the products."""
     gates: Tensor | None
-    """(M, 4C') after their activations, in the type of the products."""
+    """The gates after their activations, (M, 4C'), in the number type of the products."""
     cells: Tensor | None
-    """(M, C') float32 c after each step."""
+    """The cell state c after each step, (M, C') float32."""
     outputs: Tensor
-    """(M, P') float32 h."""
+    """The output h after each step, (M, P') float32."""
     h: Tensor
-    """(B, P) after each sequence's last step."""
+    """The output h after the last step of each sequence, (B, P)."""
     c: Tensor
-    """(B, C) after each sequence's last step."""
+    """The cell state c after the last step of each sequence, (B, C)."""
 
 
 class Gradients(NamedTuple):
     """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
-    """(M, 4C') before the activations, in the type of the products."""
+    """The gradient of the gates before their activations, (M, 4C'), in the number type of the products."""
     doutputs: Tensor
-    """(M, P') of h, in the type of the products."""
+    """The gradient of h, (M, P'), in the number type of the products."""
     dx: Tensor | None
-    """(M, P') float32 of the input."""
+    """(M, P') float32, the gradient of the input."""
     dbias: Tensor
-    """(4C',) float32."""
+    """(4C',) float32, the gradient of the bias."""
 
 
 class FusedWeights(NamedTuple):
-    """The matrices of one direction, packed for one of the passes."""
+    """The matrices of one direction, packed for either the forward or the backward pass."""
 
     gates: Tensor
     """[W_x ; W_h] for the forward pass; both transposed for the backward pass."""
@@ -72,7 +72,7 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `forward`."""
+    """Pack float32 matrices for `forward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -82,7 +82,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Return the matrices (P, 4C), (P, 4C) and (C, P), float32, packed for `backward`."""
+    """Pack float32 matrices for `backward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -102,21 +102,21 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Run over packed sequences.
+    """Run one direction of an LSTM layer over packed sequences.
 
     Args:
-        weights: of `pack_forward`.
-        bias: (4C,), the forget bias in it.
-        clips: of c and of h.
+        weights: the result of `pack_forward`.
+        bias: (4C,) the bias, including the forget bias.
+        clips: limits of c and h.
         x: (M, P) inputs.
         h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-        batch_sizes: sequences at each step; they sum to M.
-        keep: the gates and the cells, for `backward`.
+        batch_sizes: number of sequences at each step; the sum is M.
+        keep: keep the gates and the cells for `backward`.
     """
     (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
     wide_dim, wide_width = padded(dim), padded(width)
     first = max(batch_sizes, default=0)
-    # What is padded is multiplied by zeros, so it must be finite.
+    # The padding is multiplied by zeros, so it must be finite.
     allocate = x.new_zeros if wide_width > width else x.new_empty
     xh = allocate((m, 2 * wide_width), dtype=compute_dtype)
     xh[:, :width] = x
@@ -144,8 +144,8 @@ class FusedDirection:
     """One direction of a layer, packed for prediction.
 
     Args:
-        input, recurrent, bias, projection, clips: as of `plain_lstm.Direction`, the matrices float32.
-        compute_dtype: the type of the products.
+        input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
+        compute_dtype: number type of the products.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class FusedDirection:
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences; see `plain_lstm.Direction.run`."""
+        """Run this direction over packed sequences; see `plain_lstm.Direction.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
             result = forward(
@@ -192,16 +192,16 @@ def backward(
     *,
     inputs: bool,
 ) -> Gradients:
-    """Walk through the steps of `forward` from the last to the first.
+    """Compute the gradients of `forward`, from the last step to the first.
 
     Args:
-        weights: of `pack_backward`.
-        clips, batch_sizes: as of `forward`.
-        kept: what `forward` has left, the gates and cells with it.
+        weights: the result of `pack_backward`.
+        clips, batch_sizes: the arguments of `forward`.
+        kept: the result of `forward` with `keep`.
         first_cells: (B, C) c before the first step.
         dgiven: (M, P) the gradient of the outputs.
-        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step; receive those of h and c
-            before the first.
+        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. They are overwritten with the
+            gradients of h and c before the first step.
         inputs: compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
@@ -227,12 +227,12 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Cut the padded columns off every row; contiguous."""
+    """Return the first `columns` columns, without the padding, as a contiguous tensor."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 
 def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Return the rows with zeros after them."""
+    """Return the rows, padded with zeros to a number of columns."""
     more = columns - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, more)) if more else rows
 
@@ -242,7 +242,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return (B,) the packed row of the last step of each sequence."""
+    """Return the packed row of the last step of each sequence, (B,)."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

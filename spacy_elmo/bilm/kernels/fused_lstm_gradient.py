@@ -1,4 +1,4 @@
-"""An LSTM direction with a graph, by the kernel of `fused_lstm`."""
+"""The autograd function of an LSTM direction, with the kernels of `fused_lstm`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .weight_gradient import weight_gradient
 
 
 class FusedLSTM(torch.autograd.Function):
-    """`plain_lstm.Direction.run` by the kernel, with a graph."""
+    """The function `plain_lstm.Direction.run` for autograd, computed by the kernels."""
 
     @staticmethod
     def forward(
@@ -33,8 +33,8 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as of `plain_lstm.Direction` and its `run`; the matrices are multiplied in the type
-        `compute_dtype`."""
+        """Run over packed sequences. The arguments are those of `plain_lstm.Direction` and `plain_lstm.Direction.run`;
+        `compute_dtype` is the number type of the products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -60,7 +60,7 @@ class FusedLSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of the arguments of `forward`."""
+        """Return the gradients of the arguments of `forward`."""
         with torch.autocast("cpu", enabled=False):  # the types are those of the forward pass
             return _backward(ctx, dy)
 
@@ -92,7 +92,7 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         dgates = weight_gradient(kept.xh, result.dgates, into=dgates)
         if projection is not None:
             dprojection = weight_gradient(kept.hiddens, result.doutputs, into=dprojection)
-    if dgates is None:  # nothing was read
+    if dgates is None:  # there are no steps
         dgates = x.new_zeros((2 * dh.shape[1], len(dbias)))
         dprojection = x.new_zeros((dc.shape[1], dh.shape[1]))
     by_gate = dgates.view(2, -1, 4, dc.shape[1])[:, :width, :, :dim]
@@ -108,8 +108,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield all steps, the last first: together if they were kept, otherwise block by block. Of each block: its batch
-    sizes, its rows, c before it, and what the forward pass has left."""
+    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block; otherwise the
+    forward pass of each block is computed again.
+
+    Yields:
+        The batch sizes of a block, its rows, c before the block, and the results of the forward pass.
+    """
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:
         _, c, *result = kept

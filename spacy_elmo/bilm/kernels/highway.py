@@ -1,4 +1,4 @@
-"""One highway of the character CNN, forward and backward, by kernels."""
+"""Kernels for one highway layer of the character CNN, forward and backward."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def highway_gates(
     transform: Tensor | Panels,
     transform_bias: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Compute [c ; t], (n, 2 width), and the result of `highway`: by kernels, without a graph, for a contiguous x."""
+    """Compute the gates [c ; t], (n, 2 width), and the result of `highway`, without a graph, for a contiguous x."""
     gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
     c, t = gates.chunk(2, 1)
     multiply(x, carry, carry_bias, c)

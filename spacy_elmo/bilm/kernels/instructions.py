@@ -1,4 +1,4 @@
-"""The number types that a processor or GPU multiplies fast."""
+"""The number types for which a processor or GPU has fast instructions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ _OF_CPU = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
 }
-"""Number type -> the instructions that multiply it, as torch names them; bf16 is that of ARM, the others are of x86."""
+"""Mapping from a number type to the CPU instructions that multiply it, under torch's names. `bf16` is for ARM
+processors, the other instructions are for x86."""
 
 
 def has_instructions(precision: Precision, device: torch.device) -> bool | None:
     """Return True if a device has instructions for products of a number type, False if it emulates them, and None if
-    this version of torch does not say so.
+    this version of torch cannot tell.
 
-    Every device has those of float32. A processor with AVX2 alone emulates the others, far slower than float32.
+    Every device has instructions for float32. A processor with AVX2 but not AVX512 emulates the other types, which is
+    much slower than float32.
     """
     if device.type == "cuda":
         return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -35,7 +37,7 @@ def warn_if_emulated(precision: Precision, device: torch.device) -> None:
     """Warn if a CPU emulates the products of a number type."""
     if device.type == "cpu" and has_instructions(precision, device) is False:
         warnings.warn(
-            f'precision = "{precision}" may be much slower than "float32" here: this processor has no instructions for'
-            ' it. Set precision = "float32" where the config has it',
+            f'precision = "{precision}" may be much slower than "float32" here, because this processor has no'
+            ' instructions for it. Set precision = "float32" in the config',
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Quantization to 8-bit integers with a scale for every row and every column of a product."""
+"""Quantization to 8-bit integers. Each row and each column of a product has its own scale."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ LARGEST = 127
 
 @functools.cache
 def sums_are_exact() -> bool:
-    """Return True if this processor sums products of bytes in 32 bits. Those without VNNI (before Cascade Lake and
-    Zen 4) sum pairs of them in 16 bits, and saturate."""
+    """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI (before Cascade
+    Lake and Zen 4) add pairs of products in 16 bits, which saturate."""
     ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantize rows to whole numbers from -127 to 127, where 127 is the largest magnitude of each row.
+    """Quantize rows to whole numbers from -127 to 127, where 127 stands for the largest magnitude of a row.
 
-    A row has a scale of its own, so that it does not depend on the other rows of its batch. The scale of a row that
-    contains NaN or infinity is NaN.
+    Each row has its own scale, so it does not depend on the other rows of its batch. The scale of a row that contains
+    NaN or infinity is NaN.
 
     Args:
         x: (n, k) float32, contiguous.
 
     Returns:
-        (n, k) int8, and (n,) float32 the scale of each row: the value of 1.
+        The quantized rows, (n, k) int8; and the scale of each row, (n,) float32, which is the value of the integer 1.
     """
     if function := float32_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
         function(torch.get_num_threads(), *x.shape, x, whole, scales)
         return whole, scales
     most = x.abs().amax(1)
-    most = torch.where(most.isfinite(), most, torch.nan)  # of a row with infinity
+    most = torch.where(most.isfinite(), most, torch.nan)  # also NaN for a row with infinity
     steps = torch.where(most > 0, LARGEST / most, 0.0)
     return (x * steps[:, None]).round().to(torch.int8), most / LARGEST
 
 
 def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Convert sums of products of quantized rows and columns back to numbers.
+    """Convert the integer product of quantized rows and columns back to float32.
 
     Args:
         sums: (n, m) int32, contiguous; overwritten.

@@ -1,4 +1,4 @@
-"""Matrix products: of float32 on a CPU by a kernel whose sums have a fixed order, and by torch elsewhere."""
+"""Matrix products. For float32 on a CPU, a kernel adds in a fixed order; otherwise torch multiplies."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ _POWER = 1024
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
-    """Return the type in which `matmul` multiplies these numbers: their own, or under autocast that of autocast."""
+    """Return the number type of `matmul`: under autocast the type of autocast, otherwise the type of `x`."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m) of one type; under autocast the product has its type.
-    Differentiable.
+    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m). Differentiable.
 
-    In float32 on a CPU with kernels, a number of the result depends on its row, its column and the bias alone: they are
-    multiplied and added in one order, from the bias on, however many rows, columns and threads there are.
+    All tensors have the same number type; under autocast the result has the type of autocast.
+
+    In float32 on a CPU with kernels, each number of the result depends only on one row of x, one column of W and one
+    number of b. The kernel multiplies and adds in a fixed order, which does not depend on the number of rows, columns
+    or threads.
     """
     compute_dtype = matmul_dtype(x)
     x, weight = x.to(compute_dtype), weight.to(compute_dtype)
@@ -43,13 +45,13 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tensor) -> None:
-    """out <- x W + b by the kernel, all float32 on a CPU.
+    """Write x W + b to `out`, computed by the kernel. All tensors are float32 on a CPU.
 
     Args:
         x: (n, k).
         weight: (k, m), with any strides, or its panels.
         bias: (m,), or None for zeros.
-        out: (n, m), the numbers of its rows side by side.
+        out: (n, m), with contiguous rows.
     """
     if x.stride(1) != 1 or (x.stride(0) % _POWER == 0 and len(x) > 1):
         x = rows_apart(x.shape, x.dtype).copy_(x)
@@ -74,7 +76,7 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        # The types are those of the forward pass.
+        # The number types must be those of the forward pass.
         with torch.autocast(dy.device.type, enabled=False):
             dx = matmul(dy, weight.t()) if ctx.needs_input_grad[0] else None
             dweight = weight_gradient(x, dy) if ctx.needs_input_grad[1] else None

@@ -1,8 +1,8 @@
-"""The functions of the C files beside this one, where a compiler was there when the package was installed.
+"""The functions of the C files in this folder, if a compiler was available when the package was installed.
 
-Each is compiled for several kinds of processor, and the best that this processor runs is taken. In float32 all of them
-compute the same bits (`lanes.h`). Each has a twin in torch's operators, which is used for other types, on other
-devices, and where nothing was compiled; its sums have another order.
+Each function is compiled for several kinds of processor; the fastest kind that this processor supports is used. In
+float32 all kinds compute the same bits (`lanes.h`). Each function has an equivalent in torch operators for other number
+types, for other devices, and for installations without a compiler. The equivalents add in another order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from torch import Tensor
 from .abi import ABI
 
 CHOICE = "SPACY_ELMO_KERNELS"
-"""Environment variable with the kind of processor for which the kernels are taken, for tests: it has to be one of
-`processors`. The bits are the same."""
+"""Name of an environment variable that selects the kernels for another kind of processor, for tests. Its value is one
+of `processors()`, or "portable". The results have the same bits."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
-"""The kinds of processor, the fastest first."""
+"""The kinds of processor, fastest first."""
 
 
 def active_kernels() -> str:
-    """Return in a few words which kernels compute on this machine, and if float32 is exact."""
+    """Return a short description of the kernels in use, and whether float32 results have the same bits everywhere."""
     if (kind := processor()) is None:
         why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
         return f"torch alone, float32 is not exact: {why}"
@@ -37,32 +37,35 @@ def active_kernels() -> str:
 
 
 def processor() -> str | None:
-    """Return the kind of processor for which the kernels are taken; None if there are none.
+    """Return the kind of processor whose kernels are used; None if no kernels are used.
 
     Raises:
-        ValueError: the variable `SPACY_ELMO_KERNELS` names a kind that this processor does not run.
+        ValueError: the variable `SPACY_ELMO_KERNELS` names a kind that this processor does not support.
     """
     if library() is None:
         return None
     kinds = processors()
     if chosen := os.environ.get(CHOICE):
-        # The portable kernels run everywhere, but slowly where C multiplies and adds number by number.
+        # The portable kernels run everywhere, but they are slow without an instruction that multiplies and adds.
         if chosen not in (*kinds, "portable"):
-            raise ValueError(f"{CHOICE}={chosen}: this machine runs {', '.join(kinds)}, portable")
+            raise ValueError(
+                f"{CHOICE}={chosen}, but this machine supports {', '.join([*kinds, 'portable'])}"
+            )
         return chosen
     return kinds[0] if kinds else None
 
 
 @cache
 def processors() -> list[str]:
-    """Return the kinds of processor whose kernels are fast here, the fastest first."""
+    """Return the kinds of processor whose kernels this processor supports and runs fast, fastest first."""
     return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions of this name by the type of their products.
+    """Return the C functions of this name by the number type of their products.
 
-    Each takes one structure, which is documented in C, and is called here with its fields in their order.
+    In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
+    structure in their order.
     """
     kind = processor()
     return {} if kind is None else _functions(name, kind)
@@ -88,12 +91,13 @@ def _runs(variant: str) -> bool:
 
 
 def _with_fields(function: Any) -> Any:
-    # The fields hold 8 bytes each: int64_t, double or a pointer.
+    # Each field has 8 bytes: int64_t, double or a pointer.
     return lambda *fields: function((ctypes.c_int64 * len(fields))(*map(_bits, fields)))
 
 
 def _bits(field: Tensor | float | None) -> int:
-    """Return the bits of a field: of a tensor, its address; of None, NULL."""
+    """Return the bits of an argument of a C function, as an integer. The bits of a tensor are its address; the bits of
+    None are 0."""
     if isinstance(field, Tensor):
         return field.data_ptr()
     if isinstance(field, float):
@@ -102,25 +106,25 @@ def _bits(field: Tensor | float | None) -> int:
 
 
 def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if there are kernels for products in `compute_dtype`, and the tensors are what they take: float32
-    numbers on the CPU."""
+    """Return True if there are kernels for products in `compute_dtype`, and the tensors are float32 on the CPU, as the
+    kernels require."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
     return usual and compute_dtype in functions("fused_forward")
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function of this name, if there is one and the tensors are what it takes: float32 on the CPU."""
+    """Return the C function of this name; None if there is none, or if a tensor is not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
 def path() -> Path:
-    """Return the path of the compiled library, which exists if one was built."""
+    """Return the path of the compiled library. The file exists if the library was built."""
     return Path(__file__).with_name("_native.so")
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled library; None if there is none, or one for another machine or with another ABI."""
+    """Return the compiled library; None if there is none, or if it is for another machine or has another ABI."""
     try:
         native = ctypes.CDLL(str(path()))
     except OSError:
@@ -132,9 +136,9 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:
-    """Let C share rows among torch's own threads (`threads.c`), where torch's OpenMP library has GCC's functions."""
+    """Let C divide rows among torch's own threads (`threads.c`), if torch's OpenMP library has GCC's functions."""
     if sys.platform == "win32":
-        return  # which has no way to ask for what is in the process already
+        return  # Windows cannot look up a function in all libraries of the process.
     process = ctypes.CDLL(None)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(process, name) for name in names):

@@ -1,6 +1,6 @@
-"""Weight matrices as panels of 16 columns, row after row: what the kernels read lies end to end.
+"""Weight matrices as panels of 16 columns. A panel is stored row after row, so a kernel reads contiguous memory.
 
-In bfloat16 the rows lie two and two, because one lane of an instruction multiplies two numbers and adds both products.
+In bfloat16 two rows are interleaved, because one lane of an instruction multiplies two numbers and adds both products.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ class Panels(NamedTuple):
 
     numbers: Tensor
     columns: int
-    """m"""
+    """Number of columns of the matrix, m."""
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
-    """Return matrices below each other in panels, each padded to a multiple of 16 rows: (panels, rows, 16).
+    """Return stacked matrices as panels, (panels, rows, 16). The rows of each matrix are padded to a multiple of 16.
 
     Args:
-        parts: (k, 1, m) each, or (k, 4, C), of which a panel of each of the four comes before the next of each.
+        parts: (k, 1, m) for each matrix, or (k, 4, C) for four gates: then the first panels of the four gates come
+            first, then their second panels, and so on.
     """
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
@@ -55,5 +56,5 @@ def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def padded(size: int, to: int = _PANEL) -> int:
-    """Return the size rounded up to a multiple of `to`: of the columns of a panel."""
+    """Return `size`, rounded up to a multiple of `to`. The default is 16, the number of columns of a panel."""
     return -(-size // to) * to

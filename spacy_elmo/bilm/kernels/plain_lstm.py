@@ -1,14 +1,14 @@
-"""The hot loop: one direction of one LSTM layer, step after step.
+"""One direction of one LSTM layer as a loop over steps, in torch operators.
 
-The cell is TensorFlow's `LSTMCell` as bilm-tf uses it (`model.py`, `training.py`), of Sak et al. 2014:
+The cell is that of Sak et al. 2014, in the form of TensorFlow's `LSTMCell`, which bilm-tf uses (`model.py`,
+`training.py`):
 
     i, j, f, o = split(x W_x + h W_h + b)          j: the candidate
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Rows are packed, so that padding is never computed. The input half x W_x of many steps is one product, and so is the
-gradient of each matrix. The rest of a step is two products and one pass over the gates (`cell`); its gradient is that
-of autograd.
+Rows are packed, so padding is never computed. The products x W_x of many steps are one product, and so is the gradient
+of each matrix. The rest of a step is two products and one pass over the gates (`cell`); autograd computes its gradient.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from .weight_gradient import weight_gradient
 
 _ROWS_PER_BLOCK = 512
 MAX_KEPT_ROWS = 8192
-"""Packed rows of which the backward pass has all activations in memory. Batches for training are smaller. Of a longer
-input, which is one long span, it has the states between blocks of steps and computes the rest again."""
+"""Largest number of packed rows for which all activations are kept for the backward pass. Batches for training are
+smaller. For more rows, as in one long span, only the states between blocks of steps are kept, and the backward pass
+computes the rest again."""
 
 
 class Clips(NamedTuple):
-    """Limits of the magnitude of c and of h; None: no limit."""
+    """Limits of the magnitudes of the cell state c and the output h; None: no limit."""
 
     cell: float | None
     out: float | None
@@ -42,33 +43,33 @@ class Direction(NamedTuple):
     """Weights and biases of one direction of a layer."""
 
     input: MatmulWeight
-    """(P, 4C) W_x, gates in the order i, j, f, o."""
+    """Input matrix W_x, (P, 4C), with the gates in the order i, j, f, o."""
     recurrent: MatmulWeight
-    """(P, 4C) W_h."""
+    """Recurrent matrix W_h, (P, 4C)."""
     bias: Tensor
-    """(4C,), the forget bias in it."""
+    """The bias, including the forget bias, (4C,)."""
     projection: MatmulWeight | None
-    """(C, P) W_p."""
+    """Projection matrix W_p, (C, P); None: no projection."""
     clips: Clips
 
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences (see `Packing`). Differentiable, with `PlainWeight` as matrices.
+        """Run this direction over packed sequences (see `Packing`). Differentiable if the matrices are `PlainWeight`.
 
         Args:
             x: (M, P) inputs.
             h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
-            batch_sizes: number of sequences that have each step; they sum to M.
+            batch_sizes: number of sequences at each step; the sum is M.
 
         Returns:
-            (M, P) the outputs, and the state after each sequence's last step, out of which no gradient flows.
+            (M, P) the outputs, and the state after the last step of each sequence. No gradient flows out of the state.
         """
         if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
             y, h, c = _advance(self, x, h, c, batch_sizes)
             return y, h.detach(), c.detach()
         outputs = []
-        # Gates of a block of steps at a time: they stay in the cache, and memory does not grow by 4C per row.
+        # The gates of one block of steps stay in the cache, and memory does not grow by 4C per row.
         for steps, part in blocks(batch_sizes):
             arguments = self, x[part], h, c, batch_sizes[steps]
             if torch.is_grad_enabled():
@@ -83,7 +84,7 @@ class Direction(NamedTuple):
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
-    """Yield blocks of about 512 packed rows: the slice of steps and the slice of rows of each."""
+    """Yield blocks of about 512 packed rows, each as a slice of steps and a slice of rows."""
     step = row = size = 0
     for end, n in enumerate(batch_sizes, 1):
         size += n
@@ -111,7 +112,7 @@ def _advance(
             shifts = _Start.apply(zeros, projection.weight, hiddens).split(sizes)
             projection = PlainWeight(projection.weight.detach(), projection.dtype)
     before, state, outputs = h[:first].to(recurrent.dtype), c[:first], []
-    # The states of sequences that have ended, and of those that have no step.
+    # The final states: those of sequences without a step, then those of sequences that have ended.
     ended = [(h[first:], c[first:])]
     for n, z, shift in zip(sizes, inputs.split(sizes), shifts, strict=True):
         if n < len(before):
@@ -133,11 +134,13 @@ def _advance(
 
 
 class _Start(torch.autograd.Function):
-    """Return `start`, to which products of rows and a matrix are added step by step. Its gradient is that of the sums:
-    so the gradient of the matrix is one product, of all rows.
+    """Identity function of `start`. The products of rows and a matrix are then added to its result, step by step.
+
+    The gradient of `start` is the gradient of the sums. So the gradient of the matrix can be computed here as one
+    product over all rows, instead of one product per step.
 
     Args:
-        rows: of each step, known when the backward pass begins.
+        rows: the rows of each step. The list is complete when the backward pass begins.
     """
 
     @staticmethod

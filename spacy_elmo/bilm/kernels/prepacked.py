@@ -1,4 +1,4 @@
-"""Weight matrices for inference: converted and prepacked once, multiplied many times."""
+"""Weight matrices for inference, which are converted and prepacked once and multiplied many times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MatmulWeight(Protocol):
 
 
 class PlainWeight:
-    """A matrix in torch's own layout, converted to a number type."""
+    """A matrix in torch's layout, converted to a number type."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self.weight, self.dtype = weight.to(dtype), dtype
@@ -35,7 +35,7 @@ class PlainWeight:
 
 
 class PackedWeight:
-    """A float32 matrix packed into panels once, which `matmul` does at every product. The results are the same bits."""
+    """A float32 matrix that is packed into panels once. `matmul` packs it for every product, with the same results."""
 
     dtype = torch.float32
 
@@ -56,9 +56,9 @@ class Int8Weight:
     def __init__(self, weight: Tensor) -> None:
         whole, self._scales = int8.quantize(weight.t().float().contiguous())
         if not int8.sums_are_exact():
-            # This processor adds pairs of products in 16 bits: 2 * 127 * 127 overflows, 2 * 127 * 63 does not.
+            # This processor adds pairs of products in 16 bits: 2 * 127 * 127 overflows, but 2 * 127 * 63 does not.
             whole, self._scales = whole.div(2, rounding_mode="trunc"), self._scales * 2
-        # The shorter side is contiguous: measured, that is up to three times as fast as the other way for few rows.
+        # The shorter side is contiguous. For few rows, this was measured to be up to three times as fast.
         rows, columns = weight.shape
         self._whole = whole.t() if rows <= columns else whole.t().contiguous()
 
@@ -71,18 +71,18 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     """Check that a device supports a precision.
 
     Raises:
-        ValueError: there is no such precision, or the device does not support it.
+        ValueError: the precision is unknown, or the device does not support it.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision = {precision!r}: expected one of {', '.join(PRECISIONS)}")
     if precision == "int8" and device.type != "cpu":
-        raise ValueError('precision = "int8" is for CPUs; on a GPU take "bfloat16" or "float16"')
+        raise ValueError('precision = "int8" is for CPUs; on a GPU use "bfloat16" or "float16"')
     if precision == "float16" and device.type == "cpu":
-        raise ValueError('precision = "float16" is for GPUs; on a CPU take "bfloat16" or "int8"')
+        raise ValueError('precision = "float16" is for GPUs; on a CPU use "bfloat16" or "int8"')
 
 
 def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """Convert a matrix for inference. The result may ignore later changes of `weight`.
+    """Convert and prepack a matrix for inference. The result possibly ignores later changes of `weight`.
 
     Raises:
         ValueError: see `check_precision`.
@@ -94,7 +94,7 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
-    """Convert a matrix for several products in a number type, whose results are those of `matmul`."""
+    """Convert a matrix to the number type of several products. Their results are the same as with `matmul`."""
     if dtype == torch.float32 and float32_function("product", weight):
         return PackedWeight(weight)
     return PlainWeight(weight, dtype)

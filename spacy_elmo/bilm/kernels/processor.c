@@ -4,8 +4,7 @@
 
 #include "symbol_names.h"
 
-/* The portable variant needs an instruction that multiplies and adds in one rounding: without it C does so number by
-   number. */
+/* The portable variant is fast only with an instruction that multiplies and adds with one rounding. */
 #if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
 int64_t OF_VARIANT(here, float32_portable)(void) { return 1; }
 #else

@@ -1,5 +1,6 @@
-/* What is computed number by number or row by row: highways, the terms of a softmax the products of rows, and rows as bytes with
-   a scale each. See highway.py, softmax_terms.py and int8.py. The code is in rows_template.h, which is included once per kind of processor. */
+/* Functions that process numbers or rows one by one: highway layers, the terms of a softmax, the products of rows, and the
+   quantization of rows. See highway.py, softmax_terms.py and int8.py. The code is in rows_template.h, which is included once
+   per kind of processor. */
 
 #include <float.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
-/* What is computed row by row, for one kind of processor: rows.c.
+/* Functions that process rows one by one, for one kind of processor; see rows.c.
 
-   A sum over a row has sixteen parts, whatever the lanes of a vector: part k has the numbers k, k + 16, k + 32 .. of the row. */
+   A sum over a row has sixteen parts, so that it does not depend on the number of lanes. Part k has the numbers k, k + 16,
+   k + 32 .. of the row. */
 
 /* The sum of sixteen parts. */
 INLINE float NAMED(total)(const Lanes parts[VECTORS]) {

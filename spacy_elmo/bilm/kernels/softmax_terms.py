@@ -1,4 +1,4 @@
-"""The exponentials of logits and their sums: the expensive half of a softmax; and the products of rows."""
+"""The expensive parts of a softmax: the exponentials of logits and their sums, and dot products of rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
     """Compute e^(logit + bias - largest) in each row, where `largest` is the row's largest logit + bias.
 
     Args:
-        logits: (M, S), contiguous, in any float type, may hold -infinity; overwritten.
-        bias: (S,) added to every row, float32 or float64.
+        logits: (M, S), contiguous, of any float type. They can contain -infinity, and are overwritten.
+        bias: (S,) float32 or float64, which is added to every row.
 
     Returns:
-        (M, S) the exponentials, in the memory and the type of `logits`; (M,) their sums; (M,) the logarithms of the
-        sums of e^(logit + bias), -infinity where all logits are.
+        (M, S) the exponentials, in the memory and number type of `logits`; (M,) their sums; and (M,) the logarithms of
+        the sums of e^(logit + bias), which are -infinity if all logits of a row are -infinity.
     """
     usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
     if usual and (function := functions("softmax_terms").get(logits.dtype)):
@@ -35,7 +35,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:
-    """Compute the sum of left times right in each row: (M, P), (M, P) -> (M,). Differentiable."""
+    """Compute the dot product of each row of `left` and the same row of `right`: (M, P), (M, P) -> (M,).
+    Differentiable."""
     if float32_function("row_products", left, right):
         return _Products.apply(left, right)
     return (left * right).sum(1)

@@ -1,7 +1,7 @@
 /* The OpenMP team of torch, whose threads are awake between two products.
 
-   It is called through pointers and not linked: a second OpenMP library would have threads of its own, and the two
-   would wait for each other's cores. Where torch's is of another kind, everything is done by the thread that calls. */
+   It is called through pointers and not linked: a second OpenMP library would have its own threads, and both teams would
+   compete for the cores. If torch has another kind of OpenMP library, the calling thread does all the work. */
 
 #include "threads.h"
 
@@ -13,7 +13,7 @@ typedef int (*Number)(void);
 static Parallel parallel = NULL;
 static Number thread_number = NULL, thread_count = NULL;
 
-/* Calling the team costs about as much as the gates of so many cells. */
+/* Calling the team costs about as much as computing the gates of this number of cells. */
 static const int64_t FEWEST = 8192;
 
 /* GOMP_parallel, omp_get_thread_num and omp_get_num_threads. */

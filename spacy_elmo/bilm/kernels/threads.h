@@ -1,10 +1,10 @@
-/* Rows shared out among the threads that torch's products run on: see threads.c. */
+/* Division of rows among torch's threads; see threads.c. */
 
 #include <stdint.h>
 
-/* Does rows `first` to `last` (not included) of what `arguments` points to. */
+/* Function that processes the rows from `first` to `last` (not included) of `arguments`. */
 typedef void (*Rows)(const void *arguments, int64_t first, int64_t last);
 
-/* Do all rows, in `threads` threads if there is enough to do. That is torch's number of threads, and no other; `cost` is
-   that of one row, in units of one LSTM cell's gates. */
+/* Process all rows, in `threads` threads if there is enough work. `threads` must be torch's number of threads. `cost` is the
+   cost of one row, in units of the gates of one LSTM cell. */
 void spacy_elmo_share_rows(int64_t threads, int64_t rows, int64_t cost, Rows function, const void *arguments);

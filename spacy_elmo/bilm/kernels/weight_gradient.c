@@ -1,5 +1,5 @@
-/* The gradient of a weight matrix from many rows: (left columns, right columns) sums of products over the rows, in float32,
-   which no library gives for bfloat16; see weight_gradient.py. The code is in weight_gradient_template.h, which is included
+/* The gradient of a weight matrix: (left columns, right columns) sums of products over many rows. For bfloat16 the sums are
+   float32 too, which no library offers; see weight_gradient.py. The code is in weight_gradient_template.h, which is included
    once per kind of processor. */
 
 #include <stdint.h>

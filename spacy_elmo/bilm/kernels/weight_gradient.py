@@ -1,4 +1,4 @@
-"""The product of the columns of one matrix with those of another: the gradient of a weight matrix, over many rows."""
+"""The gradient of a weight matrix: the product of a transposed matrix and another matrix, both with many rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from torch import Tensor
 from .native import functions
 from .panels import padded
 
-# As in weight_gradient.c: rows and columns that are packed at a time.
+# Rows and columns that are packed at once, as in weight_gradient.c.
 _ROWS, _COLUMNS = 1024, 256
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
-    """Return the (k, m) product of (n, k) transposed and (n, m), both of one type: float32, or float64 like they.
+    """Return left^T right, (k, m), in float32, or in float64 for float64 matrices.
 
-    A product of bfloat16 by torch is bfloat16 itself; this one is not rounded.
+    torch would round the product of bfloat16 matrices to bfloat16; this function does not.
 
     Args:
-        left, right: the numbers of a row lie side by side, or are copied.
-        into: (k, m) float32, contiguous, to which the product is added; None: a new tensor.
+        left, right: (n, k) and (n, m), of the same number type. They are copied if their rows are not contiguous.
+        into: (k, m) float32, contiguous; the product is added to it. None: a new tensor.
     """
     if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
         product = left.t() @ right

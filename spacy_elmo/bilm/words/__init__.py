@@ -1,1 +1,1 @@
-"""From words to context-free vectors: character ids, the character CNN, the token encoder and its cache."""
+"""The computation of context-free vectors: character ids, the character CNN, token encoders and their cache."""

@@ -11,14 +11,14 @@ SENTENCE_START, SENTENCE_END, UNKNOWN, PADDING, WORD_START, WORD_END = range(6)
 N_MARKS = 6
 
 BOUNDARIES = ("<bos>", "<eos>")
-"""The words at the start and at the end of a sentence, each of one special character."""
+"""The words that mark the start and the end of a sentence. Each has one special character."""
 
 
 class Alphabet:
-    """The table rows of code points; all code points without a row of their own share one.
+    """Mapping from code points to table rows. All code points without their own row share one row.
 
     Args:
-        characters: the code points of the rows from `N_MARKS` on, in their order.
+        characters: the code points in the order of their rows. The first has row `N_MARKS`.
     """
 
     def __init__(self, characters: str) -> None:

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The first 256 ids are the bytes themselves. The ids of bilm-tf's serving graph are one higher,
-# because its row 0 pads sentences; here sentences are packed, so there is neither this row nor the shift.
+# The first 256 ids are the bytes themselves. In bilm-tf's serving graph all ids are larger by one, because row 0 pads
+# sentences. Here sentences are packed, so this row is not needed.
 SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
 N_CHARACTERS = 261
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
-"""The sentence boundaries, which are words of one special character each, and the class of all words outside a
-vocabulary, as they are written in bilm-tf's vocabulary files."""
+"""Special words of bilm-tf's vocabulary files: the two sentence boundaries, each encoded as one special character, and
+the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
     """Return the UTF-8 bytes of each word as ids, between marks for its start and end, followed by padding.
 
-    A word is cut to its first `max_characters - 2` bytes, also inside a character, as bilm-tf does. `<S>` and `</S>`
+    A word is cut to its first `max_characters - 2` bytes as in bilm-tf, even inside a character. `<S>` and `</S>`
     become the ids of the sentence boundaries. A lone surrogate, which UTF-8 cannot encode, becomes `?`.
 
     Args:

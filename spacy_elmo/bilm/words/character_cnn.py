@@ -1,9 +1,6 @@
-"""The layers of token encoders: dense, highway, and the character CNN (Kim et al. 2016, as in bilm-tf)."""
+"""The character CNN and its highway layers (Kim et al. 2016, as in bilm-tf)."""
 
 from __future__ import annotations
-
-import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,63 +10,10 @@ from ..kernels import convolution
 from ..kernels.highway import highway, highway_gates
 from ..kernels.matmul import matmul, matmul_dtype
 from ..kernels.native import has_kernels
-from ..kernels.panels import Panels
-from ..kernels.prepacked import PackedWeight, prepack
-from ..matmul_precision import Precision
+from .dense import Dense, PrepackedDense
 
 WORDS_PER_BLOCK = 32
 """Number of distinct words whose convolutions are computed at once, if there is no kernel."""
-
-
-class Dense(nn.Module):
-    """A dense layer, x W + b, with W as TensorFlow stores it, so that imported files need no transposing.
-
-    *Shape:* (K, inputs) -> (K, outputs).
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs))
-        self.bias = nn.Parameter(torch.empty(outputs))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Initialize as bilm-tf does: W normal with variance 1 / inputs, b 0."""
-        nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return matmul(x, self.weight, self.bias)
-
-
-class PrepackedDense(nn.Module):
-    """A dense layer for inference alone: its matrix is converted to the type of its products and prepacked."""
-
-    def __init__(self, dense: Dense, precision: Precision) -> None:
-        super().__init__()
-        self.bias = dense.bias.detach()
-        self._weight = prepack(dense.weight.detach(), precision)
-
-    @property
-    def panels(self) -> Panels | None:
-        """The matrix, if it is float32 and there are kernels."""
-        return self._weight.panels if isinstance(self._weight, PackedWeight) else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        if isinstance(self._weight, PackedWeight):
-            return self._weight(x, self.bias)
-        return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
-
-
-def prepack_dense(module: Any, precision: Precision) -> Any:
-    """Return a copy of a module with its dense layers prepacked; it shares all other parameters."""
-    if isinstance(module, Dense):
-        return PrepackedDense(module, precision)
-    other = copy.copy(module)
-    other._modules = {
-        name: child and prepack_dense(child, precision) for name, child in module._modules.items()
-    }
-    return other
 
 
 class Highway(nn.Module):
@@ -78,8 +22,8 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
     although it scales the transformed part.
 
-    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`: a change here is a
-    change there.
+    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. Change all of them
+    together.
 
     *Shape:* (K, width) -> (K, width).
     """
@@ -88,11 +32,11 @@ class Highway(nn.Module):
         super().__init__()
         self.carry = Dense(width, width)
         self.transform = Dense(width, width)
-        # As in bilm-tf: at first, most of the input passes unchanged.
+        # As in bilm-tf. Before training, most of the input passes unchanged.
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        # For inference both may be prepacked.
+        # In a network for inference, both are prepacked.
         carry: nn.Module = self.carry
         transform: nn.Module = self.transform
         if isinstance(carry, Dense) and isinstance(transform, Dense):
@@ -105,12 +49,12 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highways.
+    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highway layers.
 
     Args:
-        config: the shape.
+        config: the hyperparameters.
         characters: number of rows of the table of characters.
-        padding: the row for the positions after a word.
+        padding: row of the character that fills the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -126,7 +70,10 @@ class CharacterCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the convolutions as bilm-tf does (`training.py`, whose normal has variance 1 / inputs)."""
+        """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
+
+        Filters with relu are uniform; other filters are normal with variance 1 / inputs.
+        """
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
             if self.config.activation == "relu":
@@ -146,8 +93,8 @@ class CharacterCNN(nn.Module):
         return x
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        # Padding takes part in the maximum, so a word may not be cropped to its own length; but beyond
-        # the longest word and the widest filter all windows are equal, so cropping there changes no result.
+        # Padding takes part in the maximum, so a word must not be cropped to its length. But behind its length plus the
+        # widest filter, all windows contain only padding, so cropping there changes no result.
         lengths = (ids != self.padding).sum(1)
         lengths += max(width for width, _ in self.config.filters)
         lengths.clamp_(max=self.config.max_characters)
@@ -160,7 +107,7 @@ class CharacterCNN(nn.Module):
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
     def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        # Blocks contain words of similar length, so that one long URL does not add positions to a thousand short words.
+        # The words of a block have similar lengths, so one long URL does not add positions to a thousand short words.
         order = lengths.argsort()
         blocks = [
             self._convolve_block(ids[rows, : int(lengths[rows[-1]])])
@@ -178,6 +125,6 @@ class CharacterCNN(nn.Module):
             positions = columns - width + 1
             windows = torch.cat([x[:, shift : shift + positions] for shift in range(width)], 2)
             features = matmul(windows.view(-1, width * dim), weight.view(width * dim, number))
-            # The bias keeps the order, so it is added after the maximum, not at every position.
+            # The bias does not change which position has the maximum, so it is added only once, after the maximum.
             pooled.append(features.view(count, -1, number).amax(1) + bias)
         return torch.cat(pooled, 1)

@@ -1,4 +1,4 @@
-"""The spelling of words: a Unicode normal form and replaced characters, by which equal words get equal vectors."""
+"""Spelling rules: a Unicode normal form and replaced characters, so that variants of a word get the same vector."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _MARKS = frozenset((BOS, EOS, UNK, *BOUNDARIES))
 
 @dataclass(frozen=True)
 class Spelling:
-    """The rule that turns a word into the form of the training text. Without arguments it leaves words alone.
+    """Rule that changes words to the spelling of a biLM's training text. Without arguments it changes no word.
 
-    Text in another normal form, or of an edition that writes `v` where the training text has `u`, looks the same to
-    readers or nearly so, but it has other bytes, and a biLM would compute other vectors.
+    Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference. But
+    such text has other bytes, so a biLM would compute other vectors.
 
     Args:
-        form: Unicode normal form; empty: none.
-        replace: pairs of a character, written in that form, and the text that replaces it, which may be empty.
+        form: Unicode normal form; empty: no conversion.
+        replace: pairs of a character (in this form) and its replacement (a string, which can be empty).
 
     Raises:
-        ValueError: the form is unknown; or a replacement is not a character and a text, has white space or is not in
-            the normal form, or contains a character that is replaced itself.
+        ValueError: the form is unknown; or a pair is not a character and a text, contains white space, is not in the
+            normal form, or has a replacement that contains a replaced character.
     """
 
     form: UnicodeForm = ""
@@ -38,7 +38,7 @@ class Spelling:
         problems = []
         if self.form not in get_args(UnicodeForm):
             known = ", ".join(get_args(UnicodeForm)[1:])
-            problems.append(f"unicode_form = {self.form!r:.60} (known: {known}; empty for none)")
+            problems.append(f"unicode_form = {self.form!r:.60} (must be {known}, or empty)")
         else:
             replaced = [character for character, _ in self.replace]
             for character, text in self.replace:
@@ -49,15 +49,15 @@ class Spelling:
 
     def _problem(self, character: str, text: str, replaced: Sequence[str]) -> str:
         if len(character) != 1 or replaced.count(character) > 1:
-            return "each key must be one character, and occur once"
+            return "each key must be one character, and must occur once"
         if any(sign.isspace() for sign in character + text):
-            return "white space separates words"
+            return "white space is not allowed, because it separates words"
         if self.form and not all(
             unicodedata.is_normalized(self.form, part) for part in (character, text)
         ):
-            return f"both must be in {self.form}, the normal form that comes first"
+            return f"both must be in {self.form}, because words are converted to this form first"
         if repeated := [sign for sign in replaced if sign in text]:
-            return f"{repeated[0]!r} is replaced itself"
+            return f"the replacement contains {repeated[0]!r}, which is replaced too"
         return ""
 
     @cached_property
@@ -68,9 +68,9 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words in the form of the training text. Applied twice, the rule gives the same as once.
+        """Return the words in the spelling of the training text. A second call with the result changes nothing.
 
-        A word of which nothing would remain stays as it is, and so do the special words of vocabularies.
+        Words that would become empty and the special words of vocabularies are not changed.
         """
         return [self._spell(word) for word in words] if self else words
 
@@ -79,7 +79,7 @@ class Spelling:
             return word
         spelled = word
         while True:
-            # A removed character can leave others beside each other that the normal form joins: hence the loop.
+            # Repeated, because removing a character can create neighbors that the normal form joins.
             normal = unicodedata.normalize(self.form, spelled) if self.form else spelled
             previous, spelled = spelled, normal.translate(self._table)
             if spelled == previous:
@@ -87,4 +87,4 @@ class Spelling:
 
 
 AS_GIVEN = Spelling()
-"""The rule that leaves every word as it is."""
+"""The rule that changes no word."""

@@ -1,4 +1,4 @@
-"""A cache of the vectors of recently used words, so that frequent words are not encoded in every batch."""
+"""A cache of the vectors of recently used words. It saves encoding frequent words in every batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder with a cache: on the CPU, for inference alone, and discarded when parameters change.
+    """A token encoder with a cache, for prediction on the CPU. The cache is discarded when parameters change.
 
     The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a forked
-    process could inherit a locked one: a row is written before its key is added, and never again; when the cache is
-    full, the more recently used half is copied to a new one.
+    process could inherit a locked lock. Instead, a row is written only once, before its key is added. When the cache is
+    full, the more recently used half is copied to a new table.
 
     Args:
-        encoder: computes the vectors of words that are not in the cache.
+        encoder: the encoder of words that are not in the cache.
         capacity: number of words in a full cache.
     """
 
@@ -41,7 +41,7 @@ class TokenCache(nn.Module):
         return self.encoder.alphabet
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Name the rows of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -71,7 +71,7 @@ class TokenCache(nn.Module):
             indices = torch.from_numpy(missing)
             encoded = self.encoder(ids[indices])
             vectors[indices] = encoded
-            # Rows, not words: two threads may have added the same word.
+            # The length counts filled rows, because two threads may have added the same word.
             if len(store) + len(missing) > self._capacity:
                 store = self._store = store.recent(self._capacity // 2)
             store.add([keys[index] for index in missing.tolist()], encoded, call)
@@ -79,17 +79,17 @@ class TokenCache(nn.Module):
 
 
 class _Store:
-    """A table of vectors by key, to which rows are only added.
+    """A table of vectors by key. Rows are added, but never changed or removed.
 
     Args:
         capacity: number of rows.
-        like: vectors of the same width and number type.
+        like: vectors with the same width and number type.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
         self.vectors = like.new_empty((capacity, like.shape[1]))
         self.last_used = np.zeros(capacity, dtype=np.int64)
-        """Number of the call that used each row last."""
+        """For each row, the number of the last call that used it."""
         self._rows: dict[bytes, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
@@ -99,12 +99,12 @@ class _Store:
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return (K,) the row of each key, -1 for unknown keys."""
+        """Return the row of each key, or -1 for an unknown key, (K,)."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
     def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add rows for new keys until the table is full; words with the same ids share a row."""
+        """Add rows for new keys until the table is full. Words with the same ids share a row."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)
@@ -115,11 +115,11 @@ class _Store:
     def recent(self, count: int) -> _Store:
         """Return a new table of the same capacity with the `count` rows that were used last.
 
-        Rows that another thread has filled and not yet named are left out, and these may be all there are.
+        Rows without a key are left out, because another thread is still adding them. So the new table can be empty.
         """
         named = list(self._rows.items())
         newest = np.argsort(-self.last_used[[row for _, row in named]], kind="stable")[:count]
-        keys, kept = [named[place][0] for place in newest], [named[place][1] for place in newest]
+        keys, kept = [named[index][0] for index in newest], [named[index][1] for index in newest]
         other = _Store(len(self.vectors), self.vectors)
         other.add(keys, self.vectors[kept], 0)
         other.last_used[: len(kept)] = self.last_used[kept]

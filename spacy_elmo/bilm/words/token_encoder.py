@@ -1,4 +1,4 @@
-"""Token encoders: from a word to the ids of its characters or its table row, and from these to its vector."""
+"""Token encoders, which convert a word to character ids or a table row, and then to a vector."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from ..config import BiLMConfig
 from .alphabet import BOUNDARIES, N_MARKS, Alphabet
 from .alphabet import PADDING as ALPHABET_PADDING
 from .char_ids import BOS, EOS, N_CHARACTERS, PADDING, UNK, char_ids
-from .character_cnn import CharacterCNN, Dense
+from .character_cnn import CharacterCNN
+from .dense import Dense
 
 _OOV = "<oov>"
 
 
 class TokenEncoder(Protocol):
-    """The interface of the biLM's layer 0: context-free vectors of words."""
+    """Interface of token encoders, which compute layer 0 of the biLM, the context-free vectors of words."""
 
     boundaries: tuple[str, str]
-    """The words that mark the start and the end of a sentence; other docstrings call them `<S>` and `</S>`."""
+    """The words that mark the start and the end of a sentence. Other docstrings call them `<S>` and `</S>`."""
 
     @property
     def alphabet(self) -> str:
-        """The characters of the rows after the marks; empty without a table of code points."""
+        """The characters of the table of code points, after the rows of its marks; empty if there is no table."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Name the rows of the tables of words and of characters, where there are such tables.
+        """Set the words of the word table and the characters of the table of code points, in the order of their rows.
 
         Raises:
-            ValueError: a special word is missing, or the number of names is not that of the rows.
+            ValueError: a special word is missing, or the number of words or characters differs from the number of rows.
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -50,22 +51,22 @@ def token_encoder(config: BiLMConfig) -> TokenEncoder:
 
 
 class CharEncoder(CharacterCNN):
-    """A character CNN over the bytes of a word, and a projection: bilm-tf's character input."""
+    """The token encoder of bilm-tf for characters: a character CNN over the bytes of a word, and a projection."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__(config, characters=N_CHARACTERS, padding=PADDING)
-        # bilm-tf creates no projection where the sizes already agree.
+        # bilm-tf has no projection if the sizes are equal.
         has_projection = config.n_filters != config.projection or config.square_projections
         self.projection = Dense(config.n_filters, config.projection) if has_projection else None
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Ignore the vocabulary, which belongs to a head: bytes need no names."""
+        """Do nothing: the vocabulary belongs to a head, and bytes need no alphabet."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K, max_characters) character ids."""
+        """Return the character ids of K words, (K, max_characters)."""
         return torch.from_numpy(char_ids(words, self.config.max_characters))
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -73,12 +74,13 @@ class CharEncoder(CharacterCNN):
         x = super().forward(ids)
         if self.projection is not None:
             x = self.projection(x)
-        # Under autocast the products have lower precision, but the result has the type of the parameters.
+        # Under autocast the products have a lower precision, but the result must have the type of the parameters.
         return x.to(self.characters.dtype)
 
 
 class WordEncoder(nn.Module):
-    """A table of token vectors: the input of a bilm-tf model without `char_cnn`, and of its dumped token embeddings."""
+    """A token encoder with a table of token vectors, as in a bilm-tf model without `char_cnn` or with dumped token
+    embeddings."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -90,15 +92,15 @@ class WordEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize as TensorFlow (and therefore bilm-tf) does by default: Glorot."""
+        """Initialize the table by Glorot's rule, which is the default of TensorFlow and bilm-tf."""
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Name the rows of the table, `<S>`, `</S>` and `<UNK>` among them."""
+        """Set the words of the table, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be among them."""
         self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K,) table rows; words without a row get that of `<UNK>`."""
+        """Return the table rows of K words, (K,). Unknown words get the row of `<UNK>`."""
         unknown = self._row_of[UNK]
         return torch.tensor([self._row_of.get(word, unknown) for word in words], dtype=torch.int64)
 
@@ -108,9 +110,9 @@ class WordEncoder(nn.Module):
 
 
 class LexiconEncoder(nn.Module):
-    """A projection of [word vector ; features of the code points]: ELMoForManyLangs' `ConvTokenEmbedder`.
+    """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`), which projects [word vector ; code point features].
 
-    Either part may be absent. A word is cut to `max_characters - 2` code points before it is looked up.
+    Either of the two parts can be absent. A word is cut to `max_characters - 2` code points before it is looked up.
     """
 
     boundaries = BOUNDARIES
@@ -130,7 +132,7 @@ class LexiconEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize word vectors as ELMoForManyLangs does: uniform, then of length 1 (`embedding_layer.py`)."""
+        """Initialize word vectors as ELMoForManyLangs does: uniform, then scaled to length 1 (`embedding_layer.py`)."""
         if self.words is not None:
             nn.init.uniform_(self.words, -1.0, 1.0)
             with torch.no_grad():
@@ -138,23 +140,25 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters of the rows after the marks."""
+        """The characters of the table of code points, for its rows after the special marks."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Name the rows of the tables, `<bos>`, `<eos>` and `<oov>` among those of the words."""
+        """Set the words and characters of the tables, in the order of their rows. `<bos>`, `<eos>` and `<oov>` must be
+        among the words."""
         marks = N_MARKS if self.cnn is not None else 0
         if marks + len(alphabet) != self.config.n_symbols:
             raise ValueError(
-                f"The alphabet has {len(alphabet)} characters and {marks} marks ({marks + len(alphabet)}), but the"
-                f" character table has {self.config.n_symbols} rows"
+                f"The alphabet has {len(alphabet)} characters and {marks} marks, {marks + len(alphabet)} together, but"
+                f" the character table has {self.config.n_symbols} rows"
             )
         self._alphabet = Alphabet(alphabet)
         if self.words is not None:
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return (K, 1 + max_characters) the row of each word, then those of its characters, without absent parts."""
+        """Return the row of each word, then the rows of its characters: (K, 1 + max_characters). A part that the model
+        does not have is left out."""
         size = self.config.max_characters
         columns = []
         if self.words is not None:
@@ -179,7 +183,7 @@ def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str
     """Return the row of each word of a table."""
     rows = {name: row for row, name in enumerate(names)}
     if missing := [name for name in required if name not in rows]:
-        raise ValueError(f"The vocabulary of a biLM with word input lacks {', '.join(missing)}")
+        raise ValueError(f"The vocabulary of a biLM with word input has no {', '.join(missing)}")
     if len(names) != count:
-        raise ValueError(f"{len(names)} words for a table of {count} rows")
+        raise ValueError(f"The vocabulary has {len(names)} words, but the table has {count} rows")
     return rows

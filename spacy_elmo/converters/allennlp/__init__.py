@@ -1,1 +1,1 @@
-"""Conversion of the ELMo inside a trained AllenNLP model, and export to AllenNLP's parameters."""
+"""Conversion of the ELMo in a trained AllenNLP model, and export of a biLM to AllenNLP's format."""

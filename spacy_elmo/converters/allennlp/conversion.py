@@ -1,4 +1,4 @@
-"""Conversion of the ELMo inside a trained AllenNLP model: its tuned parameters, and its scalar mixes unchanged."""
+"""Conversion of the fine-tuned biLM and the scalar mixes in a trained AllenNLP model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def convert(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Read a trained AllenNLP model and convert the biLM in it.
+    """Read a trained AllenNLP model from disk, and convert its biLM.
 
     Args:
         source, options: see `read_files`.
@@ -51,22 +51,21 @@ def to_weights(
     accept: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Convert a trained model from the content of its files.
+    """Convert the biLM of a trained AllenNLP model that `read_files` has returned.
 
-    The scalar mixes are kept in the card, as `scalar_mixes`: a list of {"name", "weights" (L + 1 numbers, before the
-    softmax), "gamma"}.
+    The entry `scalar_mixes` of the card contains the scalar mixes: a list of {"name", "weights" (L + 1 numbers, before
+    the softmax), "gamma"}.
 
     Args:
-        prefix: the prefix of the names of the biLM's parameters, if the model contains several biLMs.
-        accept: convert a model whose mixes were trained with layer normalization over the whole batch, or whose options
-            file is missing (the card then contains `assumed_options`).
+        prefix: prefix of the biLM's parameter names, if the model contains several biLMs.
+        accept: convert the model even if its options file is missing (the card then contains `assumed_options`), or if
+            its scalar mixes were trained with layer normalization over the whole batch.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
-        ValueError: there is no ELMo in the model, or several.
-        ValueError: its parameters do not fit its options (names each that is missing, unexpected, of wrong shape or
-            type, or not finite).
-        ValueError: its mixes normalize, or its options file is missing, and `accept` is not set.
+        ValueError: the model contains no ELMo, or several.
+        ValueError: the parameters do not fit the options (see `mismatches`).
+        ValueError: the scalar mixes use layer normalization or the options file is missing, and `accept` is not set.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {
@@ -95,12 +94,12 @@ def to_weights(
         )
     if norms := [path for path, value in settings(model.config, "do_layer_norm") if value is True]:
         normalized = (
-            f"{', '.join(norms)} = true: the mixes were trained on layers normalized over whole batches, which makes a"
-            " vector depend on the other sentences of its batch, and is not supported here"
+            f"{', '.join(norms)} = true: the model normalizes layers over whole batches, so a vector depends on the"
+            " other sentences in the batch. spacy-elmo does not support this"
         )
         if not accept:
             raise ValueError(
-                f"{model.weights_file}: {normalized}. To convert the biLM without the normalization, set accept"
+                f"{model.weights_file}: {normalized}. To convert the model without this normalization, set accept"
                 " (`--accept`)"
             )
         notes.append(normalized)
@@ -116,9 +115,10 @@ def to_weights(
 def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
     prefixes = [name.removesuffix(CHARACTERS) for name in model.state if name.endswith(CHARACTERS)]
     if not prefixes:
-        some = ", ".join(list(model.state)[:5]) or "nothing at all"
+        some = ", ".join(list(model.state)[:5]) or "none at all"
         raise ValueError(
-            f"{model.weights_file}: no ELMo: no parameter is called ...{CHARACTERS}; there is {some}"
+            f"{model.weights_file} contains no ELMo: no parameter name ends in {CHARACTERS}. Its first parameters are"
+            f" {some}"
         )
     names = [prefix.rstrip(".") for prefix in prefixes]
     if requested is None and len(prefixes) == 1:
@@ -126,27 +126,27 @@ def _chosen_prefix(model: TrainedModel, requested: str | None) -> str:
     if requested in names:
         return prefixes[names.index(requested)]
     problem = (
-        "several ELMos; choose one with prefix (`--prefix`)"
+        "contains several ELMos. Choose one with prefix (`--prefix`)"
         if requested is None
-        else f"no ELMo with prefix {requested!r}"
+        else f"contains no ELMo with prefix (`--prefix`) {requested!r}"
     )
     listing = "".join(f"\n  {name}" for name in names)
-    raise ValueError(f"{model.weights_file}: {problem}. The prefixes:{listing}")
+    raise ValueError(f"{model.weights_file} {problem}. The prefixes are:{listing}")
 
 
 def _notes_on_rest(model: TrainedModel, prefix: str, state: Mapping[str, Tensor]) -> list[str]:
     notes = []
     if _CACHE in state:
         notes.append(
-            f"{_CACHE} left out: vectors of {len(state[_CACHE])} words, cached from their characters"
+            f"left out {_CACHE}, a cache of the character vectors of {len(state[_CACHE])} words"
         )
     elmo = prefix.removesuffix(_BILM)
     rest = [name for name in model.state if not name.startswith(elmo)]
     if rest:
-        notes.append(f"left out: {len(rest)} parameters of the model around the ELMo")
+        notes.append(f"left out {len(rest)} parameters of the model that do not belong to the ELMo")
     projection = re.sub(r"_elmo\.$", "_projection.weight", elmo)
     if projection in rest:
-        notes.append(f"among them {projection}, which projected the mix")
+        notes.append(f"left out {projection}, which projects the mix of the layers")
     return notes
 
 
@@ -173,8 +173,8 @@ def _mixes(model: TrainedModel, prefix: str, layers: int) -> list[dict[str, Any]
         ]
         if len(numbers) != layers + 1 or not all(map(math.isfinite, numbers)):
             raise ValueError(
-                f"{model.weights_file}: {name} is no mix of {layers} layers: expected one finite number each in"
-                f" scalar_parameters.0 to {layers - 1}, and in gamma"
+                f"{model.weights_file}: {name} is not a mix of {layers} layers. scalar_parameters.0 to {layers - 1} and"
+                " gamma must each contain one finite number"
             )
         *weights, gamma = numbers
         mixes.append({"name": name, "weights": weights, "gamma": gamma})

@@ -1,4 +1,4 @@
-"""Export to AllenNLP's `Elmo`: options.json and a state dict."""
+"""Export of a biLM to AllenNLP's `Elmo`, as options.json and a state dict."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _CHARACTERS = 50
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model for AllenNLP's `Elmo(...).load_state_dict(..., strict=True)`.
+    """Write a biLM as options.json and as a state dict that AllenNLP's `Elmo` loads with `strict=True`.
 
     Args:
-        folder: receives `options.json` and `weights.th`; see `all_or_nothing`.
+        folder: folder to write `options.json` and `weights.th` to; see `all_or_nothing`.
         force: replace existing files.
 
     Returns:
-        The written files. They contain the scalar mixes of the card (`scalar_mixes`), or an untrained one.
+        The written files. The state dict contains the scalar mixes of the card (`scalar_mixes`). If the card has none,
+        it contains one untrained mix.
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: AllenNLP cannot express this biLM (names each reason), or the card's mixes are damaged.
+        ValueError: AllenNLP does not support this biLM (names each reason), or `scalar_mixes` in the card is invalid.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -50,7 +51,7 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
     """
     config = weights.config
     if problems := inexpressible(config):
-        raise ValueError("AllenNLP cannot express this biLM:\n  " + "\n  ".join(problems))
+        raise ValueError("AllenNLP does not support this biLM:\n  " + "\n  ".join(problems))
     tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
     state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
     for k, (numbers, gamma) in enumerate(_mixes(weights)):
@@ -61,42 +62,45 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Return the weights and gamma of each mix in the card, which a user may have edited."""
+    """Check the scalar mixes in the card, which users can edit, and return the weights and gamma of each mix."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
         parsed = [([float(w) for w in mix["weights"]], float(mix["gamma"])) for mix in mixes]
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"scalar_mixes of the card are no mixes: {mixes!r:.200}") from error
+        raise ValueError(
+            f'scalar_mixes in the card must be a list of {{"weights": numbers, "gamma": number}}, but is {mixes!r:.200}'
+        ) from error
     if any(len(numbers) != layers for numbers, _ in parsed):
         raise ValueError(
-            f"scalar_mixes of the card do not have {layers} layers each: {mixes!r:.200}"
+            f"Each of the scalar_mixes in the card must have {layers} weights, but they are {mixes!r:.200}"
         )
     return parsed
 
 
 def inexpressible(config: BiLMConfig) -> list[str]:
-    """Return the reasons why AllenNLP has no such biLM, in its state dict or loaded from bilm-tf's files."""
+    """Return the reasons why AllenNLP cannot load a biLM, in either format that it reads: state dict or HDF5."""
     problems = []
     if config.n_words or config.has_lexicon:
-        problems.append("its only input is the bytes of a word, and this biLM has another input")
+        problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")
     elif config.max_characters != _CHARACTERS:
         problems.append(
-            f"max_characters = {config.max_characters}: its indexer always returns {_CHARACTERS}"
+            f"max_characters = {config.max_characters}; AllenNLP's indexer always returns {_CHARACTERS} characters"
         )
     if config.spelling:
         problems.append(
-            "its indexer takes words as they are, and this biLM changes their spelling (unicode_form, replace)"
+            "this biLM changes the spelling of words (unicode_form, replace); AllenNLP's indexer does not"
         )
     if not config.skip:
-        problems.append("skip = false: it always has residual connections")
+        problems.append("skip = false; AllenNLP's LSTM always has residual connections")
     if not config.square_projections:
         if config.dim == config.projection:
             problems.append(
-                f"dim = projection = {config.dim}, so the LSTM has no projection; AllenNLP's always has one"
+                f"dim = projection = {config.dim}, so the LSTM has no projection; AllenNLP's LSTM always has one"
             )
         if not config.n_words and config.n_filters == config.projection:
             problems.append(
-                f"filters = projection = {config.n_filters}, so they have no projection; AllenNLP's always have one"
+                f"filters = projection = {config.n_filters}, so the filters have no projection; AllenNLP's always have"
+                " one"
             )
     return problems

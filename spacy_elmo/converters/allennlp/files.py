@@ -1,4 +1,4 @@
-"""Files of a trained AllenNLP model: its parameters, its configuration, and the options of its ELMo."""
+"""Reader of the files of a trained AllenNLP model: parameters, configuration, and options of the ELMo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONFIG = "config.json"
 
 @dataclass
 class TrainedModel:
-    """A trained AllenNLP model, unchanged from its files."""
+    """The content of the files of a trained AllenNLP model, unchanged."""
 
     weights_file: Path
     state: dict[str, Tensor]
@@ -28,7 +28,7 @@ class TrainedModel:
     """The content of config.json; empty if there is none."""
     options_file: Path | None = None
     options: dict[str, Any] | None = None
-    """The content of its ELMo's options.json; None if there is no such file."""
+    """The content of the ELMo's options.json; None if there is no such file."""
 
     @property
     def files(self) -> list[Path]:
@@ -38,18 +38,18 @@ class TrainedModel:
 
 
 def read_files(source: str | Path, *, options: str | Path | None = None) -> TrainedModel:
-    """Read a model's parameters and what describes them.
+    """Read the parameters, the configuration and the ELMo options of a trained AllenNLP model.
 
     Args:
-        source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`), or a file of
-            parameters itself, with or without a `config.json` in its folder.
-        options: the options of its ELMo (options.json). By default the file that its configuration names, if it is
-            inside the folder, or was packed into the archive; or the folder's only JSON file that contains `lstm`.
-            Nothing outside the folder is read, and nothing is downloaded.
+        source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`); or a file of
+            parameters, with or without a `config.json` in its folder.
+        options: options file of the ELMo (options.json). Default: the file that the configuration names, if this file
+            is in the folder or was packed into the archive; or else the only JSON file in the folder that contains
+            `lstm`. By default, no file outside the folder is read. Nothing is downloaded.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: a file is damaged, or several could be the options.
+        ValueError: a file is damaged, or several files could be the options.
     """
     path = Path(source)
     folder = path.parent if path.is_file() else path
@@ -64,11 +64,11 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why this seems to be a trained AllenNLP model, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. Never raises."""
     path = Path(source)
     try:
         if path.is_file():
-            return f"{path.name}, a file of parameters" if path.suffix == ".th" else None
+            return f"{path.name} is a file of parameters" if path.suffix == ".th" else None
         names = [name for name in (_CONFIG, *_WEIGHTS) if (path / name).is_file()]
     except OSError:  # a folder that may not be read
         return None
@@ -76,7 +76,7 @@ def recognize(source: str | Path) -> str | None:
 
 
 def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    """Yield every setting of this name in a configuration, at any depth, with its dotted path."""
+    """Yield the dotted path and the value of each setting with the name `key`, at any depth of a configuration."""
     sections: list[tuple[str, Any]] = [("", config)]
     while sections:
         path, section = sections.pop(0)
@@ -91,15 +91,16 @@ def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
 def _weights_file(folder: Path) -> Path:
     if not folder.is_dir():
         raise NotADirectoryError(
-            f"{folder} is neither a folder nor a file. Give a trained model: its archive (model.tar.gz), its unpacked"
-            " folder, or a file of parameters (.th)."
+            f"{folder} does not exist. Give a trained model: its archive (model.tar.gz), its unpacked folder, or its"
+            " file of parameters (.th)"
         )
     for name in _WEIGHTS:
         if (folder / name).exists():
             return folder / name
     others = ", ".join(path.name for path in sorted(folder.glob("*.th"))) or "none"
     raise ValueError(
-        f"{folder}: no {' or '.join(_WEIGHTS)}; give the file of parameters itself (.th files here: {others})"
+        f"{folder} contains no {' or '.join(_WEIGHTS)}. Give the file of parameters instead of the folder (.th files"
+        f" here: {others})"
     )
 
 
@@ -117,7 +118,8 @@ def _options_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
     if len(files) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file in files)
         raise ValueError(
-            f"{folder}: several files could be the options: {names}; choose one with options (`--options`)"
+            f"{folder} contains several files that could be the options: {names}. Choose one with options"
+            " (`--options`)"
         )
     return files[0] if files else None
 
@@ -128,5 +130,5 @@ def _with_lstm(folder: Path) -> list[Path]:
         try:
             files += [path] if has_lstm(path) else []
         except (ValueError, OSError):
-            continue  # not every file with the suffix .json has to be readable
+            continue  # a file that cannot be read is not the options
     return files

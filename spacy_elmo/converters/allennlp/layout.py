@@ -1,9 +1,11 @@
-"""The layout of AllenNLP's biLM parameters (`_ElmoBiLm`) as a mapping to our tensors and back.
+"""Layout of AllenNLP's biLM parameters (`_ElmoBiLm`): conversion to our tensors and back.
 
-AllenNLP multiplies from the left, so its matrices are ours transposed. It packs a highway's two matrices into one, and
-negates the carry gate, because its gate scales the carried input. Its LSTM gates are in the order i, f, j, o, ours in
-i, j, f, o. Its bias includes TensorFlow's forget bias of 1, and keeps it: subtracting it would round, whereas with a
-`forget_bias` of 0 no bit of a number changes.
+- AllenNLP multiplies from the left, so its matrices are ours transposed.
+- AllenNLP packs the two matrices of a highway layer into one. Its gate scales the carried input, so we negate the
+  parameters of our carry gate.
+- AllenNLP's LSTM gates have the order i, f, j, o. Ours have the order i, j, f, o.
+- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we keep the bias
+  as it is, and set `forget_bias` to 0.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ _DIRECTIONS = ("forward", "backward")
 
 
 def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Return AllenNLP's parameters by its names, from the tensors of `BiLM.state_dict()`.
+    """Convert the tensors of `BiLM.state_dict()` to AllenNLP's parameters, with AllenNLP's names.
 
-    The first row of AllenNLP's character table pads sentences. No word uses it; ours does not exist, so it is zero.
+    AllenNLP's character table has an additional first row for padding. No word uses this row, so it is set to 0.
     """
     state = {}
     characters = tensors["encoder.characters"]
@@ -52,7 +54,7 @@ def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Return the tensors of `BiLM.state_dict()`, for a configuration with `forget_bias` 0, from AllenNLP's."""
+    """Convert AllenNLP's parameters to the tensors of `BiLM.state_dict()`, for a `forget_bias` of 0."""
     tensors = {}
     tensors["encoder.characters"] = state[CHARACTERS][1:]
     for i in range(len(config.filters)):
@@ -68,7 +70,7 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the tensors of our `Highway`."""
+    """Convert AllenNLP's parameters of a highway layer to the tensors of our `Highway`."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -78,7 +80,7 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Return the tensors of our LSTM layers by their names, both directions in each."""
+    """Convert AllenNLP's parameters to the tensors of our LSTM layers. Each of our tensors has both directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
@@ -95,6 +97,6 @@ def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str
 
 
 def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """Return a copy with the two middle gates exchanged."""
+    """Return a copy of an LSTM tensor in which the two middle gates are exchanged."""
     first, second, third, last = gates.chunk(4, axis)
     return torch.cat([first, third, second, last], axis)

@@ -1,4 +1,4 @@
-"""The options of AllenNLP's ELMo as a `BiLMConfig`; where they are missing, the sizes come from its parameters."""
+"""Conversion of AllenNLP's ELMo options, or of the shapes of its parameters, to a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..bilm_tf import options as bilm_tf
 from .files import TrainedModel, settings
 from .layout import CHARACTERS
 
-# AllenNLP's published models, by the file names of their options: LSTM cells, projection, highways.
+# The options files of AllenNLP's published models. Their names contain the LSTM cells, the projection and the highways.
 _PUBLISHED = re.compile(r"elmo_2x(\d+)_(\d+)_2048cnn_(\d)xhighway(_5\.5B)?_options\.json")
 _SIZES = {("1024", "128", "1"), ("2048", "256", "1"), ("4096", "512", "2")}
 ASSUMED = "relu, clips of 3, skip connections, 50 characters"
-"""Settings that no parameter shows; they hold for every published model."""
+"""Settings that all published models share, and that cannot be derived from the shapes of the parameters."""
 
 
 def config_of(
     model: TrainedModel, state: Mapping[str, Tensor], *, accept: bool
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration of an ELMo, and a note on every assumed or ignored option.
+    """Return the configuration of the ELMo in an AllenNLP model, and notes on the assumed and the ignored options.
 
     Args:
         state: the parameters of the biLM.
         accept: assume the options of the published models if there is no options file.
 
     Raises:
-        ValueError: options are missing or impossible, or AllenNLP has no such ELMo.
+        ValueError: options are missing or impossible, or AllenNLP does not support them.
     """
     if model.options is None:
         config, notes = _config_without_options(model, state, accept)
@@ -40,11 +40,9 @@ def config_of(
         characters = {**model.options["char_cnn"], "n_characters": 261}
         config, notes = bilm_tf.config_of({**model.options, "char_cnn": characters})
     else:
-        raise ValueError("no char_cnn, without which AllenNLP has no ELMo")
+        raise ValueError("char_cnn is missing, but every ELMo of AllenNLP needs it")
     if not config.skip:
-        raise ValueError(
-            "lstm.use_skip_connections is not true, without which AllenNLP has no ELMo"
-        )
+        raise ValueError("lstm.use_skip_connections must be true, as in every ELMo of AllenNLP")
     square = config.projection in (config.dim, config.n_filters)
     return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
 
@@ -56,24 +54,25 @@ def _config_without_options(
     missing = [str(value) for _, value in settings(model.config, "options_file")]
     names = {PureWindowsPath(value).name for value in missing}
     if len(names) == 1 and _published(name := names.pop()) == config:
-        return config, [f"{name}, a published model: {ASSUMED}"]
+        return config, [f"{name} belongs to a published model with {ASSUMED}"]
     if not accept:
         reason = (
             f"config.json names the options file {missing[0]!r:.200}, which is missing"
             if missing
-            else "there is no options file of its ELMo, and its parameters do not show all of them"
+            else "the options file of the ELMo is missing, and the parameters do not determine all options"
         )
         raise ValueError(
-            f"{reason}. Set options (`--options`); or set accept (`--accept`), which assumes {ASSUMED}, and gives wrong"
-            " vectors if the model has others"
+            f"{reason}. Give the file with options (`--options`). Or set accept (`--accept`) to assume the options of"
+            f" published models: {ASSUMED}. If the model has other options, its vectors will be wrong"
         )
     return config, [
-        f"no options (`--options`): sizes from the parameters; assumed, as in every published model: {ASSUMED}"
+        "no options file: took the sizes from the parameters, and assumed the other options of published models:"
+        f" {ASSUMED}"
     ]
 
 
 def _published(name: str) -> BiLMConfig | None:
-    """Return the configuration of a model that AllenNLP has published, by the file name of its options, or None."""
+    """Return the configuration of the published model with this options file; None if there is no such model."""
     match = _PUBLISHED.fullmatch(name)
     if match is None or match.groups()[:3] not in _SIZES:
         return None
@@ -84,8 +83,8 @@ def _config_of_shapes(state: Mapping[str, Tensor]) -> BiLMConfig:
     def sizes(name: str, axes: int) -> tuple[int, ...]:
         shape = tuple(state[name].shape) if name in state else None
         if shape is None or len(shape) != axes:
-            actual = "there is no such tensor" if shape is None else f"got shape {list(shape)}"
-            raise ValueError(f"{name}: expected a tensor of {axes} axes, but {actual}")
+            actual = "is missing" if shape is None else f"has the shape {list(shape)}"
+            raise ValueError(f"the tensor {name} {actual}, expected {axes} axes")
         return shape
 
     def count(pattern: str) -> int:

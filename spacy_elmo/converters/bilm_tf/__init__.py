@@ -1,1 +1,1 @@
-"""Conversion of bilm-tf's models, HDF5 files (which AllenNLP serves too) and TensorFlow checkpoints, and export."""
+"""Conversion of bilm-tf's models (TensorFlow checkpoints, and HDF5 files, which AllenNLP also reads), and export."""

@@ -1,7 +1,7 @@
-"""Conversion of a bilm-tf training run: options.json and a TensorFlow checkpoint, with its softmax.
+"""Conversion of the checkpoint of a bilm-tf training run: options.json and TensorFlow's files.
 
-The checkpoint contains the arrays that bilm-tf's `dump_weights` writes to an HDF5 file, under other names, and also the
-softmax, which becomes our head, so that training can continue from it. The optimizer's slots are not read.
+The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, with other names. It also contains
+the softmax. The softmax becomes our head, so you can continue the training. The state of the optimizer is not read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .files import (
 from .hdf5_conversion import to_weights
 
 _SCOPE = "lm/"
-# TensorFlow's names, and the names that `dump_weights` gives them (bilm-tf `training.py`), applied in this order.
+# Parts of TensorFlow's names, and what `dump_weights` replaces them by (bilm-tf `training.py`), in this order.
 _DUMPED = {
     "/rnn/": "/RNN/",
     "/multi_rnn_cell/cell_": "/MultiRNNCell/Cell",
@@ -47,22 +47,22 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: bilm-tf's `save_dir`, whose newest checkpoint is read; or the `.index` file of another one.
-        options: the options file, if it is not the folder's `options.json`.
-        vocabulary: the words of the training, one a line; by default the only text file in the folder that has as many
-            words as the softmax has rows. Without it, a model with character input is converted without a head.
+        folder: bilm-tf's `save_dir`, if you want its newest checkpoint; or the `.index` file of a checkpoint.
+        options: the options file. Default: `options.json` in the folder.
+        vocabulary: the vocabulary that the model was trained with, one word per line. Default: the only text file in
+            the folder that has as many words as the softmax has rows. Without a vocabulary, the result has no head.
         dtype: float32 keeps every bit; float16 halves the file.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: a file is damaged, of another format, or does not fit the others (see `to_weights`).
+        ValueError: a file is damaged, has another format, or does not fit the other files (see `to_weights`).
     """
     folder, prefix = _locate(Path(folder))
     options_file = Path(options) if options is not None else folder / "options.json"
     if not options_file.exists():
         raise FileNotFoundError(
-            f"{options_file}, which bilm-tf writes beside its checkpoints, is missing; give the file as options"
-            " (`--options`)"
+            f"The options file {options_file} is missing. bilm-tf writes it together with its checkpoints. Give the"
+            " file with options (`--options`)"
         )
     checkpoint = Checkpoint(prefix)
     names = _variables(checkpoint)
@@ -81,35 +81,35 @@ def convert(
 
 
 def recognize(folder: str | Path) -> str | None:
-    """Return the reason why this seems to be a checkpoint of bilm-tf, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. Never raises."""
     try:
         _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
     except V1Error:
-        return "a TensorFlow checkpoint of the old format V1"
+        return "it is a TensorFlow checkpoint of the old format V1"
     except (OSError, ValueError):
         return None
     return f"{prefix.name}{INDEX} is a TensorFlow checkpoint with {len(variables)} variables under {_SCOPE}"
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder, and the prefix of the checkpoint in it."""
+    """Return the folder of a checkpoint, and the path at which the names of all its files start."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
         raise V1Error(path)
     if not path.is_dir():
         raise NotADirectoryError(
-            f"{path} is neither a folder with a checkpoint nor a checkpoint's file *{INDEX}"
+            f"{path} is not a TensorFlow checkpoint. Give its folder or its file *{INDEX}"
         )
     return path, newest(path)
 
 
 def _variables(checkpoint: Checkpoint) -> dict[str, str]:
-    """Return the checkpoint's name of each of the model's variables, keyed by its name in an HDF5 file.
+    """Return the names of the biLM's variables, as {name in an HDF5 file: name in the checkpoint}.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the checkpoint has no variables of a biLM.
     """
     variables = {}
     for name in checkpoint.entries:
@@ -119,9 +119,10 @@ def _variables(checkpoint: Checkpoint) -> dict[str, str]:
         if name.startswith(_SCOPE) and not is_slot:
             variables[_dumped(name)] = name
     if not variables:
-        some = ", ".join(list(checkpoint.entries)[:5]) or "nothing at all"
+        some = ", ".join(list(checkpoint.entries)[:5]) or "none at all"
         raise ValueError(
-            f"{checkpoint.index}: no checkpoint of bilm-tf: it has no variables under {_SCOPE}, but {some}"
+            f"{checkpoint.index} is not a checkpoint of bilm-tf: no variable name starts with {_SCOPE}. Its first"
+            f" variables are {some}"
         )
     return variables
 
@@ -136,20 +137,22 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """Add the vocabulary and the softmax to a model, if the vocabulary is known, and return a note about it."""
+    """If there is a vocabulary, add it and the softmax to the model. Return a note about the head."""
     if SOFTMAX_BIAS not in names:
-        raise ValueError(f"{checkpoint.index}: no {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax")
+        raise ValueError(
+            f"{checkpoint.index} has no variable {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax"
+        )
     rows = math.prod(checkpoint.entries[names[SOFTMAX_BIAS]].shape)
     path = vocabulary or vocabulary_of(rows, checkpoint.prefix.parent)
     if path is None:
-        return f"no head: without the vocabulary of the training (`--vocabulary`), its {rows:,} rows are not read"
+        return f"no head: the softmax needs the vocabulary of the training, {rows:,} words (`--vocabulary`)"
     words = read_vocabulary(path)
     if len(words) != rows:
         raise ValueError(
-            f"{path}: {len(words):,} words, but the softmax has {rows:,} rows; give the vocabulary of the training"
+            f"{path} has {len(words):,} words, but the softmax has {rows:,} rows. Give the vocabulary of the training"
         )
     model.vocabulary_file, model.vocabulary = path, words
-    # A softmax without a weight of its own shares the word table (`share_embedding_softmax`).
+    # With `share_embedding_softmax`, the weight of the softmax is the word table.
     sources = {
         SOFTMAX_WEIGHT: names.get(SOFTMAX_WEIGHT, names.get(TABLE)),
         SOFTMAX_BIAS: names[SOFTMAX_BIAS],
@@ -158,4 +161,4 @@ def _add_head(
     model.softmax = {
         ours: checkpoint.read(name) for ours, name in sources.items() if name is not None
     }
-    return f"head: the {rows:,} words of {path.name}"
+    return f"head: softmax over the {rows:,} words of {path.name}"

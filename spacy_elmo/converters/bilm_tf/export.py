@@ -1,4 +1,4 @@
-"""Export to bilm-tf and AllenNLP: options.json and HDF5 arrays."""
+"""Export of a biLM to the format of bilm-tf and AllenNLP: options.json and HDF5 arrays."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FILES = _OPTIONS, _WEIGHTS, _SOFTMAX, _VOCABULARY = (
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a model in the format of its original programs.
+    """Write a biLM in the HDF5 format of bilm-tf and AllenNLP.
 
     Args:
-        folder: receives `options.json` and `weights.hdf5`, `vocab.txt` if the weights have a vocabulary, and
-            `softmax_weights.hdf5` if they have a head; see `all_or_nothing`.
+        folder: folder to write to; see `all_or_nothing`. The files are `options.json` and `weights.hdf5`; if the
+            weights have a vocabulary, `vocab.txt`; and if the weights have a head, `softmax_weights.hdf5`.
         force: replace existing files.
 
     Returns:
@@ -34,10 +34,10 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: bilm-tf cannot express this biLM (names each reason), or h5py is missing.
+        ValueError: bilm-tf does not support this biLM (names each reason), or h5py is missing.
     """
     if problems := _inexpressible(weights):
-        raise ValueError("bilm-tf cannot express this biLM:\n  " + "\n  ".join(problems))
+        raise ValueError("bilm-tf does not support this biLM:\n  " + "\n  ".join(problems))
     with all_or_nothing(folder, FILES, force=force) as new:
         srsly.write_json(new / _OPTIONS, options_of(weights.config))
         _write(new / _WEIGHTS, to_arrays(weights))
@@ -51,7 +51,10 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
 
 def options_of(config: BiLMConfig) -> dict[str, Any]:
-    """Return options.json for inference, where `n_characters` is 262: the 261 of training, and one that pads."""
+    """Return the content of options.json for inference.
+
+    `n_characters` is 262: the 261 characters of training, and one for padding.
+    """
     lstm = {
         "dim": config.dim,
         "projection_dim": config.projection,
@@ -77,17 +80,22 @@ def _inexpressible(weights: Weights) -> list[str]:
     config, problems = weights.config, []
     if config.has_lexicon:
         problems.append(
-            "its input is words or bytes, and this biLM has the words or code points of ELMoForManyLangs"
+            "the input is words or code points, as in ELMoForManyLangs; bilm-tf's input is words or bytes"
         )
     if config.spelling:
         problems.append(
-            "it takes words as they are, and this biLM changes their spelling (unicode_form, replace)"
+            "this biLM changes the spelling of words (unicode_form, replace); bilm-tf does not"
         )
     same = {config.dim} if config.n_words else {config.dim, config.n_filters}
     if config.square_projections and config.projection in same:
-        problems.append("it has no projection between equal sizes, and this biLM has one")
+        problems.append(
+            "this biLM has a projection between equal sizes; bilm-tf never has one there"
+        )
     if broken := [w for w in weights.vocabulary if w != w.strip() or len(w.splitlines()) > 1]:
-        problems.append(f"its vocabulary has one stripped line a word, unlike {broken[:10]}")
+        problems.append(
+            "words of the vocabulary contain line breaks or start or end with a space, which a vocabulary file cannot"
+            f" express: {broken[:10]}"
+        )
     return problems
 
 

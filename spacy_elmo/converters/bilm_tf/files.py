@@ -1,4 +1,4 @@
-"""Files of a bilm-tf model, which AllenNLP serves too: their choice in a folder, and their content, unchanged."""
+"""Reader that finds and reads the files of a bilm-tf model in a folder. AllenNLP also uses this format."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ..readers.errors import one_error
 
 @dataclass
 class ForeignModel:
-    """A bilm-tf model, unchanged from its files."""
+    """The content of the files of a bilm-tf model, unchanged."""
 
     options_file: Path
     options: dict[str, Any]
     weights_file: Path
     arrays: dict[str, np.ndarray]
-    """By the path inside the HDF5 file, "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
+    """Arrays by their path in the HDF5 file, such as "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
     vocabulary_file: Path | None = None
     vocabulary: list[str] | None = None
     softmax_file: Path | None = None
     softmax: dict[str, np.ndarray] = field(default_factory=dict)
-    """`softmax/W` (V, P) and `softmax/b` (V,), whose rows are the words of the vocabulary."""
+    """Arrays of the softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the vocabulary."""
     token_vectors_file: Path | None = None
     token_vectors: np.ndarray | None = None
-    """(V, P), one row for each word of the vocabulary; replaces the token encoder of the arrays."""
+    """Vectors that replace the token encoder: (V, P), with one row per word of the vocabulary."""
     notes: list[str] = field(default_factory=list)
-    """Remarks for the user on the choice of the files."""
+    """Notes for the user on which files were chosen."""
 
     @property
     def files(self) -> list[Path]:
@@ -46,7 +46,7 @@ class ForeignModel:
 
 
 _HDF5, _JSON, _TEXT = (".hdf5", ".h5"), (".json",), (".txt",)
-# The names of the softmax and of the word table, in every file of bilm-tf.
+# Names of the softmax and the word table in the files of bilm-tf.
 SOFTMAX = SOFTMAX_WEIGHT, SOFTMAX_BIAS = "softmax/W", "softmax/b"
 TABLE = "embedding"
 
@@ -60,20 +60,25 @@ def read_files(
     softmax: str | Path | None = None,
     token_vectors: str | Path | None = None,
 ) -> ForeignModel:
-    """Read a model's options and arrays and, if it has them, its softmax and vocabulary.
+    """Read the options and arrays of a bilm-tf model and, if they exist, its softmax and vocabulary.
+
+    The function chooses these files in the folder of the model:
+
+    - weights: the only HDF5 file that contains `RNN_0`;
+    - options: the only JSON file that contains `lstm`;
+    - softmax, if there is one: the only HDF5 file that contains `softmax/W`;
+    - vocabulary: for word input, the only text file with the line `<S>`; for a softmax, the only text file that has as
+      many words as the softmax has rows.
 
     Args:
-        source: the model's folder, or the weights file in it. Chosen in the folder are the only HDF5 file that
-            contains `RNN_0`, the only JSON file that contains `lstm`, for word input the only text file that
-            contains the line `<S>` and, if there is one, the only HDF5 file that contains `softmax/W`, with the
-            only text file that has a word for each of its rows.
-        options, weights, vocabulary, softmax: the files themselves, where this rule does not choose them.
-        token_vectors: an HDF5 file that contains `embedding`, the vectors of the words of the vocabulary, written by
-            bilm-tf's `dump_token_embeddings`.
+        source: the folder of the model, or the weights file in this folder.
+        options, weights, vocabulary, softmax: files to read instead of the chosen ones.
+        token_vectors: an HDF5 file of bilm-tf's `dump_token_embeddings`. Its array `embedding` has a vector for each
+            word of the vocabulary.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: none or several files fit (lists them), a file is damaged, or h5py is missing.
+        ValueError: no file or several files fit (lists them), a file is damaged, or h5py is missing.
     """
     folder = Path(source)
     if folder.is_file():
@@ -81,9 +86,9 @@ def read_files(
     if not folder.is_dir() and (options is None or weights is None):
         raise NotADirectoryError(
             f"{folder} is not a folder. Give the folder with the options and the weights, or both files with"
-            " options (`--options`) and weights (`--weights`)."
+            " options (`--options`) and weights (`--weights`)"
         )
-    hdf5.load_h5py()  # first, or its absence would be reported as "no file contains RNN_0"
+    hdf5.load_h5py()  # now, or a missing h5py would be reported as "no file contains RNN_0"
     weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "weights")
     options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "options")
     model = ForeignModel(
@@ -92,20 +97,20 @@ def read_files(
     if token_vectors is not None:
         model.token_vectors_file = Path(token_vectors)
         model.token_vectors = hdf5.read_arrays(model.token_vectors_file, [TABLE])[TABLE]
-    # Only a table or a softmax needs the names of words; another vocabulary file is a list of cached words.
+    # Only a word table or a softmax needs the vocabulary. Other vocabulary files list words for a cache.
     if vocabulary is not None or token_vectors is not None or not model.options.get("char_cnn"):
         path = _chosen(vocabulary, folder, _TEXT, _has_boundary, BOS, "vocabulary")
         model.vocabulary_file, model.vocabulary = path, read_vocabulary(path)
     _read_softmax(model, folder, Path(softmax) if softmax is not None else None)
     if model.vocabulary_file and model.vocabulary:
         model.notes.append(
-            f"{model.vocabulary_file.name}: the vocabulary ({len(model.vocabulary):,} words)"
+            f"vocabulary: {model.vocabulary_file.name} ({len(model.vocabulary):,} words)"
         )
     return model
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why this seems to be a model in bilm-tf's format, or None. Never raises.
+    """Return the reason why a folder or file seems to be a bilm-tf model in HDF5, or None. Never raises.
 
     Args:
         source: see `read_files`.
@@ -123,7 +128,10 @@ def recognize(source: str | Path) -> str | None:
 
 
 def vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """Return the only text file in the folder with this many words, including both boundaries, or None."""
+    """Return the only text file in a folder that has `rows` words, including `<S>` and `</S>`.
+
+    Return None if there is no such file, or if there are several.
+    """
 
     def fits(path: Path) -> bool:
         words = read_vocabulary(path)
@@ -134,7 +142,10 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
 
 
 def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
-    """Add the softmax and the words of its rows. Without these words, a softmax that was not requested is left out."""
+    """Add the softmax and its vocabulary to a model.
+
+    Ignore a softmax without a vocabulary, unless the user has named the softmax file.
+    """
     path = requested or _only_softmax(model, folder)
     if path is None:
         return
@@ -144,13 +155,13 @@ def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> 
     words = model.vocabulary or (read_vocabulary(words_file) if words_file else [])
     if requested is None and len(words) != rows:
         model.notes.append(
-            f"softmax of {path.name} left out: no text file has its {rows:,} words; give it as vocabulary"
+            f"left out the softmax of {path.name}: no text file has its {rows:,} words. Give the file with vocabulary"
             " (`--vocabulary`)"
         )
         return
     if words_file is None:
         raise ValueError(
-            f"{path}: {rows:,} rows, and no text file in {folder} has their words; give it as vocabulary"
+            f"{path} has {rows:,} rows, but no text file in {folder} has so many words. Give the file with vocabulary"
             " (`--vocabulary`)"
         )
     model.vocabulary_file, model.vocabulary = words_file, words
@@ -162,7 +173,7 @@ def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
         model.notes.append(
-            f"softmax left out: {names} have one; choose one with softmax (`--softmax`)"
+            f"left out the softmax: there are several, in {names}. Choose one with softmax (`--softmax`)"
         )
     return files[0] if len(files) == 1 else None
 
@@ -187,8 +198,8 @@ def _chosen(
         for path, reason in sorted(listing)
     ] or [f"there is no {kind} file"]
     raise ValueError(
-        f"{folder}: {len(fitting) or 'no'} {kind} files contain {content}, expected one; choose one with {option}"
-        f" (`--{option}`)." + "".join(f"\n  {line}" for line in lines)
+        f"{folder}: expected one {kind} file that contains {content}, but found {len(fitting) or 'none'}. Choose the"
+        f" file with {option} (`--{option}`)." + "".join(f"\n  {line}" for line in lines)
     )
 
 
@@ -201,7 +212,7 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Return the files that fit, and the others, each with the error of reading it, or "not found"."""
+    """Return the files for which `fits` is true, and {other file: the error of reading it, or "not found"}."""
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:
@@ -224,7 +235,7 @@ def _has_softmax(path: Path) -> bool:
 
 
 def has_lstm(path: Path) -> bool:
-    """Return True if a JSON object contains the options of a biLM."""
+    """Return True if a JSON file contains the options of a biLM."""
     return "lstm" in read_json_object(path)
 
 
@@ -237,20 +248,20 @@ def read_options(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is no JSON, or has no section `lstm`.
+        ValueError: the file is not JSON, or has no section `lstm`.
     """
     content = read_json_object(path)
     if not isinstance(content.get("lstm"), dict):
-        raise ValueError(f'{path}: not the options of a biLM, which have a section "lstm"')
+        raise ValueError(f'{path} does not contain the options of a biLM: it has no section "lstm"')
     return content
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Return the words of a vocabulary file: one stripped word a line, except `!!!MAXTERMID` (bilm-tf `data.py`).
+    """Return the words of a vocabulary file with one word per line, without `!!!MAXTERMID` (bilm-tf `data.py`).
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is no UTF-8 text.
+        ValueError: the file is not UTF-8 text.
     """
     with one_error(path, "a UTF-8 text file"), path.open(encoding="utf8") as file:
         words = [line.strip() for line in file]

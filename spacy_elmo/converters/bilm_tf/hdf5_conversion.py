@@ -1,8 +1,8 @@
-"""Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and back to arrays.
+"""Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-No number changes: gates keep TensorFlow's order i, j, f, o, and no bias is folded into another. TensorFlow adds 1 to
-the forget gate at run time, outside the file; `forget_bias` of the configuration records that. No matrix is transposed
-either, because ours multiply from the right, like TensorFlow's.
+The conversion does not change any number. Our gates have TensorFlow's order i, j, f, o, and our matrices multiply from
+the right, like TensorFlow's. TensorFlow adds 1 to the forget gate at run time; the bias in the file does not include
+this 1. So the configuration has a `forget_bias` of 1.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .options import config_of
 
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
-# Our name: bilm-tf's name. {i} counts filter groups, highways or layers; {d} is the direction, 0 forward and 1
-# backward, which is the first axis of our tensors.
+# {our name: bilm-tf's name}. {i} is the number of a filter group, highway or layer. {d} is the direction (0 forward,
+# 1 backward), which is the first axis of our tensors.
 _NAMES = {
     "encoder.characters": "char_embed",
     "encoder.filters.{i}": "CNN/W_cnn_{i}",
@@ -56,7 +56,7 @@ def convert(
     token_vectors: str | Path | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Conversion:
-    """Read a model in bilm-tf's format and convert it.
+    """Read a bilm-tf model with HDF5 files, and convert it.
 
     Args:
         source, options, weights, vocabulary, softmax, token_vectors: see `read_files`.
@@ -77,14 +77,16 @@ def convert(
 
 
 def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a bilm-tf model from the content of its files.
+    """Convert a bilm-tf model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit them
-            (names each array that is missing, unexpected, of wrong shape or type, or not finite).
+        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit the
+            options (see `mismatches`).
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
-        raise ValueError(f"{model.weights_file}: no RNN_1: a model of one direction is no biLM")
+        raise ValueError(
+            f"{model.weights_file} is not a biLM: it has no RNN_1, the LSTM of the backward direction"
+        )
     options, arrays, notes = _with_token_vectors(model)
     arrays, notes_on_cells = _with_cell_level(arrays)
     try:
@@ -107,9 +109,10 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
-    """Return float32 arrays by bilm-tf's names, without the head, which has a file of its own.
+    """Convert weights, without the head, to float32 arrays with bilm-tf's names.
 
-    TensorFlow adds 1 to the forget gate, so any difference of a model's `forget_bias` from 1 is added to the bias.
+    TensorFlow always adds 1 to the forget gate. So if the `forget_bias` of the weights is not 1, the difference is
+    added to the bias.
     """
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config, len(weights.tensors)).items():
@@ -125,24 +128,27 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
 
 
 class _Source(NamedTuple):
-    """The source of one of our tensors in bilm-tf's arrays."""
+    """Location of one of our tensors in bilm-tf's arrays."""
 
     names: tuple[str, ...]
-    """The name of one array, or of one for each direction."""
+    """Name of the array; if there is an array per direction, the names of both."""
     shape: tuple[int, ...]
-    """The shape of each array."""
+    """Shape of each array."""
     part: Any
-    """The index of our tensor in an array."""
+    """Index that selects the part of each array that belongs to our tensor."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return our tensor, with the directions stacked if it has two."""
+        """Return our tensor as an array. If there is an array per direction, stack both."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """Return the source of each of our tensors by its name. `CNN_proj` is absent where the number of filters equals the
-    width of the projection, and `W_P_0` where that width equals `dim`."""
+    """Return {name of our tensor: its location in bilm-tf's arrays}.
+
+    There is no `CNN_proj` if the number of filters is equal to the projection width, and no `W_P_0` if `dim` is equal
+    to the projection width.
+    """
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
     for ours, shape in shapes.items():
@@ -164,22 +170,28 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """Return options, arrays and notes in which a table of token vectors, if there is one, replaces the token encoder:
-    word input as in bilm-tf's `TokenBatcher`."""
+    """If the model has token vectors, replace the token encoder by them; return options, arrays and notes.
+
+    The converted biLM then has word input, as in bilm-tf's `TokenBatcher`.
+    """
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
     arrays = {name: array for name, array in model.arrays.items() if name.startswith("RNN_")}
     arrays[TABLE] = model.token_vectors
     options = {name: value for name, value in model.options.items() if name != "char_cnn"}
     options["n_tokens_vocab"] = _number_of_rows(model.token_vectors)
-    note = f"the table of {model.token_vectors_file.name} replaces the token vectors of the model"
+    note = f"the token vectors in {model.token_vectors_file.name} replace the token encoder"
     return options, arrays, [note]
 
 
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Insert `MultiRNNCell/Cell0`, which TensorFlow does not write for a model of one layer, into the names."""
+    """Insert `MultiRNNCell/Cell0` into the names of the arrays, if TensorFlow has omitted it for a model of one layer.
+
+    Returns:
+        The arrays by their new names, and notes for the user.
+    """
     renamed = {}
     for name, array in arrays.items():
         for d in (0, 1):
@@ -187,7 +199,7 @@ def _with_cell_level(
         renamed[name] = array
     if renamed.keys() == arrays.keys():
         return renamed, []
-    return renamed, ["one layer: its arrays are in RNN_*/RNN/LSTMCell, without MultiRNNCell/Cell0"]
+    return renamed, ["the model has one layer, in RNN_*/RNN/LSTMCell"]
 
 
 def _number_of_rows(table: np.ndarray | None) -> int:
@@ -195,7 +207,7 @@ def _number_of_rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Return the tensors of our head, which is the softmax."""
+    """Convert the softmax of a bilm-tf model to the tensors of our head."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])
@@ -216,11 +228,17 @@ def _vocabulary_problem(config: BiLMConfig, model: ForeignModel) -> str | None:
     if not config.n_words and not model.softmax:
         if words is None:
             return None
-        return f"{path}: a model with character input has no word table; leave the vocabulary out"
+        return (
+            f"The vocabulary {path} cannot be used: a model with character input and without a softmax has no"
+            " vocabulary. Leave out vocabulary (`--vocabulary`)"
+        )
     if words is None:
-        return "A model with word input needs its vocabulary file, one word a line"
+        return (
+            "A model with word input needs a vocabulary file with one word per line. Give it with vocabulary"
+            " (`--vocabulary`)"
+        )
     if config.n_words and len(words) != config.n_words:
-        return f"{path}: {len(words)} words, expected {config.n_words}, the rows of `embedding`"
+        return f"The vocabulary {path} has {len(words)} words, but the word table `embedding` has {config.n_words} rows"
     if missing := [word for word in (BOS, EOS, UNK) if word not in words]:
-        return f"{path}: lacks {', '.join(missing)}"
+        return f"The vocabulary {path} does not contain {', '.join(missing)}"
     return None

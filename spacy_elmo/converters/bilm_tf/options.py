@@ -1,4 +1,4 @@
-"""bilm-tf's options.json as a `BiLMConfig`: required options, assumed ones, and those that only concern training."""
+"""Conversion of bilm-tf's options.json to a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from ...bilm.config import BiLMConfig
 from ..readers.options import OptionsReader
 
-# Options without influence on the output of a trained model. The last two are in the options of the
-# released checkpoint, and no program uses them.
+# Options that do not change the output of a trained model. The last two are in the options of the released checkpoint;
+# no program uses them.
 _TRAINING_ONLY = {
     "all_clip_norm_val", "batch_size", "dropout", "learning_rate", "n_epochs", "n_negative_samples_batch",
     "n_tokens_vocab", "n_train_tokens", "sample_softmax", "share_embedding_softmax", "unroll_steps",
@@ -18,19 +18,21 @@ _TRAINING_ONLY = {
 
 
 def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and a note on every assumed or ignored option.
+    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
 
     Args:
         options: the content of options.json.
-        table_rows: the number of rows of the model's word table, 0 if it has none; used for a model with word input
-            (without `char_cnn`) whose options do not contain `n_tokens_vocab`.
+        table_rows: number of rows of the word table; 0 if there is no word table. It is used if the model has word
+            input (no `char_cnn`), and the options do not contain `n_tokens_vocab`.
 
     Raises:
         ValueError: options are missing or impossible (names all of them).
     """
     reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:
-        reader.problems.append("bidirectional = false (a model of one direction is no biLM)")
+        reader.problems.append(
+            "bidirectional = false (must be true: a model of one direction is not a biLM)"
+        )
     fields: dict[str, Any] = {
         "dim": reader.whole("lstm.dim"),
         "projection": reader.whole("lstm.projection_dim"),
@@ -38,17 +40,17 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
         "cell_clip": reader.clip("lstm.cell_clip"),
         "proj_clip": reader.clip("lstm.proj_clip"),
         "skip": bool(reader.value("lstm.use_skip_connections", default=False)),
-        # TensorFlow adds it at run time; the bias in the files does not include it.
+        # TensorFlow adds 1 to the forget gate at run time; the bias in the files does not include it.
         "forget_bias": 1.0,
     }
     if reader.value("char_cnn", default=None, silent=True):
         fields |= _character_fields(reader)
     else:
         fields["n_words"] = reader.whole("n_tokens_vocab", default=table_rows)
-        reader.notes.append("no char_cnn: word input")
+        reader.notes.append("the options have no char_cnn, so the model's input is words")
         if fields["n_words"] == 0:
             reader.problems.append(
-                "neither char_cnn nor n_tokens_vocab is present, and the weights have no table `embedding`"
+                "char_cnn and n_tokens_vocab are both missing, and the weights have no word table `embedding`"
             )
     if reader.problems:
         raise ValueError("; ".join(reader.problems))
@@ -59,11 +61,11 @@ def _character_fields(reader: OptionsReader) -> dict[str, Any]:
     count = reader.whole("char_cnn.n_characters", default=261)
     if count == 262:
         reader.notes.append(
-            "char_cnn.n_characters = 262, the value for inference: taken as 261, the rows in the file"
+            "char_cnn.n_characters = 262 is the value for inference; the file has 261 rows"
         )
     elif count != 261:
         reader.problems.append(
-            f"char_cnn.n_characters = {count} (known: 261, and 262 for inference)"
+            f"char_cnn.n_characters = {count} (must be 261, or 262 for inference)"
         )
     activation = reader.value("char_cnn.activation")
     filters = reader.value("char_cnn.filters")

@@ -1,8 +1,9 @@
-"""Conversion of ELMoForManyLangs' tensors.
+"""Conversion of an ELMoForManyLangs model to our `Weights`.
 
-Its LSTM and its highways are AllenNLP's: matrices multiply from the left, gates are in the order i, f, g (the
-candidate), o, the bias includes the forget bias of 1, and a highway's gate scales the carried input. No number changes
-except for the sign of the carry gate, which is negated; `forget_bias` of the configuration is 0.
+ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have the order
+i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the configuration is 0. The
+gate of a highway layer scales the carried input, so we negate the parameters of our carry gate. No other number
+changes.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from ..result import Conversion
 from .files import PARTS, ManyLangsModel, read_files
 from .options import config_of
 
-# In the order of the first rows of our `Alphabet`, of which the last two mark the start and the end of a word.
-# ELMoForManyLangs opens a word with `<eow>` and closes it with `<bow>`, both in training and in inference.
+# In the order of the first rows of our `Alphabet`, where the last two mark the start and the end of a word.
+# ELMoForManyLangs starts a word with `<eow>` and ends it with `<bow>`, in training and in inference.
 _MARKS = ("<bos>", "<eos>", "<oov>", "<pad>", "<eow>", "<bow>")
 _FILES = " and ".join(f"{part}.pkl" for part in PARTS)
 _SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
 
 
 def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Read a model of ELMoForManyLangs and convert it.
+    """Read an ELMoForManyLangs model from a folder, and convert it.
 
     Args:
         folder: see `read_files`.
@@ -43,12 +44,11 @@ def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conver
 
 
 def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> Conversion:
-    """Convert a model of ELMoForManyLangs from the content of its files.
+    """Convert an ELMoForManyLangs model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a biLM, or one that is not supported; or a dictionary lacks a special
-            symbol; or the tensors do not fit them (names each that is missing, unexpected, of wrong shape or type, or
-            not finite).
+        ValueError: the options do not describe a supported biLM; a dictionary lacks a special symbol; or the tensors do
+            not fit the options (see `mismatches`).
     """
     _check_specials(model)
     words, symbols = model.words or [], model.symbols or []
@@ -71,13 +71,17 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     notes = [f"network: {model.options_name}", *model.notes, *notes]
     if unused := len(symbols) - len(rows):
         notes.append(
-            f"char.dic: {unused} symbols of several characters, which occur in no word, left out"
+            f"char.dic: left out {unused} symbols of several characters, because no word contains them"
         )
     return Conversion(Weights(config, tensors, words, card, alphabet), model.files, notes)
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Return ELMoForManyLangs' row for each row of our table, marks first, and the characters after the marks."""
+    """Return the rows of our character table, marks first, and the characters after the marks.
+
+    Returns:
+        The row in ELMoForManyLangs' character table for each row of our table, and the characters as one string.
+    """
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
     return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
@@ -85,7 +89,7 @@ def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
 
 def _check_specials(model: ManyLangsModel) -> None:
     problems = [
-        f"{model.folder / name}: lacks {', '.join(missing)}"
+        f"{model.folder / name} lacks the special symbols {', '.join(missing)}"
         for name, symbols, needed in (
             ("word.dic", model.words, _SPECIAL_WORDS),
             ("char.dic", model.symbols, _MARKS),
@@ -97,7 +101,7 @@ def _check_specials(model: ManyLangsModel) -> None:
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return the shapes of the tensors that ELMoForManyLangs saves, by name."""
+    """Return the names and shapes of the tensors in a file of ELMoForManyLangs."""
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
@@ -127,10 +131,10 @@ def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
 def _tensors(
     arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
 ) -> dict[str, Tensor]:
-    """Return the tensors of `BiLM.state_dict()`.
+    """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: ELMoForManyLangs' row for each row of our character table.
+        rows: the row in ELMoForManyLangs' character table for each row of our table.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}

@@ -1,4 +1,4 @@
-"""Files of an ELMoForManyLangs model: their places in a folder, and their content, unchanged."""
+"""Reader that finds and reads the files of an ELMoForManyLangs model in a folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..readers.torch_file import read_state_dict
 from .lexicon import read_lexicon
 
 PARTS = ("encoder", "token_embedder")
-"""The two parts of a model, each in a file of its own, `encoder.pkl`."""
+"""Names of the two parts of a model. Each part is a file, such as `encoder.pkl`."""
 
-# The configurations that the program ships (both files have the same content in 0.0.4.post2). Most published models
-# name one of them, by its path on a machine of the authors, and do not contain it.
+# The configurations that ELMoForManyLangs ships (both have the same content in 0.0.4.post2). Most published models do
+# not contain a configuration; they name one of these two, by its path on a machine of the authors.
 _SHIPPED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 _SHIPPED_OPTIONS = {
     "encoder": {
@@ -32,26 +32,26 @@ _SHIPPED_OPTIONS = {
 
 @dataclass
 class ManyLangsModel:
-    """A model of ELMoForManyLangs, unchanged from its files."""
+    """The content of the files of an ELMoForManyLangs model, unchanged."""
 
     folder: Path
     options: dict[str, Any]
     """The options of the network."""
     options_name: str
-    """The name of their file, or of a configuration that the program ships."""
+    """Name of the options file, or of a configuration that is part of ELMoForManyLangs."""
     arrays: dict[str, np.ndarray]
-    """The arrays by their path in the program's model, "encoder.forward_layer_0.state_linearity.bias"."""
+    """Arrays by the names of the parameters, such as "encoder.forward_layer_0.state_linearity.bias"."""
     words: list[str] | None
-    """The words of the rows of the word table; None: there is no such table."""
+    """Word of each row of the word table; None: the model has no word table."""
     symbols: list[str] | None
-    """The symbols of the rows of the character table; None: there is no such table."""
+    """Symbol of each row of the character table; None: the model has no character table."""
     files: list[Path]
     """The files that were read."""
     notes: list[str] = field(default_factory=list)
 
 
 def recognize(folder: Path) -> str | None:
-    """Return the reason why a folder seems to be a model of ELMoForManyLangs, or None. Never raises."""
+    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. Never raises."""
     try:
         model = model_folder(folder)
     except OSError:
@@ -62,7 +62,11 @@ def recognize(folder: Path) -> str | None:
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Return the folder itself or, as in unpacked archives, the only folder inside it with a model, or None."""
+    """Return the folder that contains a model: `folder` or, as in unpacked archives, its only subfolder with a model.
+
+    Returns:
+        The folder; None if there is no model, or several.
+    """
     if _has_model(folder):
         return folder
     inside = [path for path in folder.iterdir() if path.is_dir() and _has_model(path)]
@@ -74,32 +78,33 @@ def _has_model(folder: Path) -> bool:
 
 
 def read_files(folder: str | Path) -> ManyLangsModel:
-    """Read a model's configuration, dictionaries and tensors.
+    """Read the configuration, the dictionaries and the tensors of an ELMoForManyLangs model.
 
     Args:
-        folder: contains `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`, or one folder
-            with these.
+        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`, or a folder
+            with one subfolder that contains these files.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: it contains no model, or more than one; or a file is damaged, or contains more than tensors.
+        ValueError: the folder contains no model, or several; a file is damaged; or a .pkl file contains anything
+            besides tensors.
     """
     parent = Path(folder)
     if not parent.is_dir():
         raise NotADirectoryError(
-            f"{parent} is not a folder; give the folder of an ELMoForManyLangs model"
+            f"{parent} is not a folder. Give the folder of an ELMoForManyLangs model"
         )
     model_dir = model_folder(parent)
     if model_dir is None:
         raise ValueError(
-            f"{parent}: not one ELMoForManyLangs model: expected {PARTS[0]}.pkl and {PARTS[1]}.pkl, in it or in exactly"
-            " one of the folders in it"
+            f"{parent} does not contain exactly one ELMoForManyLangs model. Expected {PARTS[0]}.pkl and {PARTS[1]}.pkl,"
+            " in the folder itself or in one of its subfolders"
         )
     options, options_file, name = _network(model_dir)
     model = ManyLangsModel(model_dir, options, name, {}, None, None, [model_dir / "config.json"])
     if options_file is not None:
         model.files.append(options_file)
-    # A character model has a word.dic too, of the words that its training predicted.
+    # A character model also has a word.dic: the words that it predicted in training. It is not needed.
     if options["token_embedder"].get("word_dim"):
         model.files.append(model_dir / "word.dic")
         model.words = read_lexicon(model.files[-1])
@@ -111,19 +116,21 @@ def read_files(folder: str | Path) -> ManyLangsModel:
         for tensor_name, tensor in read_state_dict(model.files[-1]).items():
             model.arrays[f"{part}.{tensor_name}"] = tensor.numpy()
     if (model_dir / "classifier.pkl").exists():
-        model.notes.append("classifier.pkl, the softmax of the training, is left out")
+        model.notes.append("left out classifier.pkl, the softmax of the training")
     return model
 
 
 def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
-    """Return the options of the network, their file, and its name.
+    """Return the options of the network, their file, and the name of the file.
 
-    ELMoForManyLangs follows `config_path` to any place; here nothing outside the folder is read.
+    ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
     """
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")
     if not isinstance(config_path, str):
-        raise ValueError(f'{config_file}: no "config_path", the name of the network configuration')
+        raise ValueError(
+            f'{config_file} has no "config_path", which should name the network configuration'
+        )
     path = PureWindowsPath(config_path)  # splits at both kinds of slash
     inside = not path.anchor and ".." not in path.parts
     for candidate in ([folder.joinpath(*path.parts)] if inside else []) + [folder / path.name]:
@@ -131,10 +138,10 @@ def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
             options = read_json_object(candidate)
             if all(isinstance(options.get(part), dict) for part in PARTS):
                 return options, candidate, candidate.name
-            raise ValueError(f"{candidate}: expected the sections {' and '.join(PARTS)}")
+            raise ValueError(f"{candidate} must have the sections {' and '.join(PARTS)}")
     if path.name in _SHIPPED:
-        return _SHIPPED_OPTIONS, None, f"{path.name} as ELMoForManyLangs ships it"
+        return _SHIPPED_OPTIONS, None, f"{path.name}, as shipped with ELMoForManyLangs"
     raise FileNotFoundError(
-        f"{config_file} names the network configuration {config_path!r}: {folder} contains no {path.name!r}, and"
-        f" ELMoForManyLangs ships only {', '.join(_SHIPPED)}. Put the file into the folder"
+        f"{config_file} names the network configuration {config_path!r}, but {folder} contains no {path.name!r}."
+        f" ELMoForManyLangs itself ships only {', '.join(_SHIPPED)}. Put the missing file into the folder"
     )

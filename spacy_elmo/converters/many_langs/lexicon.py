@@ -1,4 +1,7 @@
-"""ELMoForManyLangs' dictionaries, word.dic and char.dic: a symbol, a tab and its row on each line."""
+"""Reader of ELMoForManyLangs' dictionaries, word.dic and char.dic.
+
+Each line has a symbol, a tab, and the row of the symbol in the word table or the character table.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ _SHOWN = 10
 
 
 def read_lexicon(path: Path) -> list[str]:
-    """Return the symbol of each row.
+    """Read a dictionary of ELMoForManyLangs, and return the symbol of each row.
 
-    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break and are stripped of every kind of space.
-    That removes a symbol that is itself a space, so a line without a symbol stands for U+3000.
+    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break, and every kind of space around a line is
+    removed. This also removes a symbol that is itself a space. So the symbol of a line without a symbol is U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is no UTF-8 text; or its lines are not of this form (names them); or the rows are not 0, 1, 2
-            ..., each for one symbol.
+        ValueError: the file is not UTF-8 text; a line has another form (names the lines); or the rows are not 0, 1, 2
+            ..., with one symbol each.
     """
     with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()
@@ -30,11 +33,11 @@ def read_lexicon(path: Path) -> list[str]:
         *symbol, row = line.strip().split("\t")
         name = symbol[0] if symbol else "\u3000"
         if len(symbol) > 1 or not re.fullmatch("[0-9]{1,9}", row):
-            problem = "expected a symbol, a tab and a row"
+            problem = "expected a symbol, a tab and a row number"
         elif int(row) >= len(lines):
-            problem = f"row {int(row)} of {len(lines)}"
+            problem = f"row {int(row)}, but there are only {len(lines)} rows"
         elif int(row) in symbols or name in seen:
-            problem = "a row or a symbol for the second time"
+            problem = "the row or the symbol occurs twice"
         else:
             symbols[int(row)] = name
             seen.add(name)
@@ -42,5 +45,7 @@ def read_lexicon(path: Path) -> list[str]:
         problems.append(f"line {number}, {line!r:.60}: {problem}")
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise ValueError(f"{path}: not a dictionary:\n  " + "\n  ".join(problems[:_SHOWN] + more))
+        raise ValueError(
+            f"{path} is not a valid dictionary:\n  " + "\n  ".join(problems[:_SHOWN] + more)
+        )
     return [symbols[row] for row in range(len(lines))]

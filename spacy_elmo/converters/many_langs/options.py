@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' network configuration as a `BiLMConfig`."""
+"""Conversion of ELMoForManyLangs' network configuration to a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.words.alphabet import N_MARKS
 from ..readers.options import OptionsReader
 
-# Options without influence on the output of a trained model; the last three, if its input has no characters.
+# Options that do not change the output of a trained model. The last three only matter for character input.
 _UNUSED = {
     "dropout", "classifier", "classifier.name", "classifier.n_samples", "classifier.corr_dim",
     "token_embedder.activation", "token_embedder.filters", "token_embedder.n_highway",
@@ -19,24 +19,26 @@ _UNUSED = {
 def config_of(
     options: Mapping[str, Any], *, words: int, characters: int
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and a note on every assumed or ignored option.
+    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
 
     Args:
         options: the content of the network configuration.
-        words: the number of rows of the word table, 0 if there is none.
-        characters: the number of rows of the character table without the marks.
+        words: number of rows of the word table; 0 if there is no word table.
+        characters: number of rows of the character table, without the rows of the marks.
 
     Raises:
-        ValueError: options are missing, impossible or those of a network that is no biLM (names all of them).
+        ValueError: options are missing or impossible, or the network is not a biLM (names all problems).
     """
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):
         name = reader.value(f"{part}.name")
         if name is not ... and str(name).lower() != known:
-            reader.problems.append(f"{part}.name = {name!r:.60} (known: {known!r:.60})")
+            reader.problems.append(f"{part}.name = {name!r:.60} (must be {known!r:.60})")
     word_dim, char_dim = (reader.whole(f"token_embedder.{d}") for d in ("word_dim", "char_dim"))
     if not (word_dim or char_dim):
-        reader.problems.append("token_embedder.word_dim and char_dim are both 0: no input")
+        reader.problems.append(
+            "token_embedder.word_dim and char_dim are both 0, so the model has no input"
+        )
     fields: dict[str, Any] = {
         "dim": reader.whole("encoder.dim"),
         "projection": reader.whole("encoder.projection_dim"),

@@ -1,1 +1,1 @@
-"""Export of the network as an ONNX graph."""
+"""Export of a biLM as an ONNX graph."""

@@ -1,4 +1,4 @@
-"""Export to one .onnx file, which runs without Python or torch."""
+"""Export of a biLM to an .onnx file, which runs without Python and torch."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ import json
 from pathlib import Path
 
 from ...bilm.weights import Weights
-from ...files import atomic_write
+from ...files import atomic_write, check_output_file
 
-# The file is one message of protobuf, at most 2**31 bytes; the remainder is for the graph and the names of the rows.
+# The file is one protobuf message, at most 2**31 bytes. The rest is for the graph and the vocabulary.
 _MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    """Write the network of `onnx_model` to a file, which appears whole or not at all.
+    """Write a biLM to an .onnx file, atomically; see `onnx_model`.
+
+    The metadata of the file contain, as JSON, `config` and `card`; `vocabulary`, the word of each row of the word
+    table; and `alphabet`, the character of each row of the character table after the rows of the marks.
 
     Args:
-        path: the file. Its metadata contain, as JSON, `config` and `card`; `vocabulary`, the words of the rows of a
-            word table; and `alphabet`, the characters of the rows after the marks.
+        path: the file to write.
         force: replace an existing file.
 
     Returns:
         The written file.
 
     Raises:
-        OSError: `path` is a folder, or its parent is missing or not writable; or the file exists, and `force` is not
-            set.
-        ValueError: the weights are larger than such a file can be, or onnx is missing.
+        OSError: `path` is a folder; its parent is missing or not writable; or the file exists and `force` is not set.
+        ValueError: the weights are too large for an .onnx file, or onnx is missing.
     """
     path = Path(path)
-    _check(path, force)
+    check_output_file(path, force=force)
     weights = weights.without_head()
     size = 4 * sum(tensor.numel() for tensor in weights.tensors.values())
     if size > _MAX_BYTES:
         raise ValueError(
-            f"{size:,} bytes of weights in float32: one .onnx file can hold {_MAX_BYTES:,}"
+            f"The weights have {size:,} bytes in float32, but an .onnx file can contain only {_MAX_BYTES:,}"
         )
     atomic_write(path, _content(weights))
     return [path]
@@ -56,12 +57,3 @@ def _content(weights: Weights) -> bytes:
     }
     set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model.SerializeToString()
-
-
-def _check(path: Path, force: bool) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the .onnx file to write")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}, the folder of {path.name}, does not exist")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; to overwrite it, set force (`--force`)")

@@ -1,8 +1,8 @@
-"""A biLM as a graph of ONNX operators, for programs without torch.
+"""Construction of an ONNX graph that computes a biLM, for programs without torch.
 
-The network of `bilm/`, written again for padded batches, the usual input of ONNX runtimes: every word is encoded at its
-position, and both directions step together through all positions; the outputs beyond the length of a sentence are
-zeros. ONNX's LSTM operator has neither the projection nor the clips, so the steps are a `Scan`.
+The input of the graph is a padded batch, as is usual in ONNX runtimes. Repeated words are encoded at each position. One
+loop computes both directions of the LSTM, and the outputs after the end of a sentence are zeros. ONNX's LSTM operator
+supports no projection and no clipping, so the graph uses the operator `Scan` for the steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ...bilm.lstm import LSTMLayer
 from ...bilm.model import BiLM
-from ...bilm.words.character_cnn import CharacterCNN, Dense, Highway
+from ...bilm.words.character_cnn import CharacterCNN, Highway
+from ...bilm.words.dense import Dense
 from ...bilm.words.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 
 # Supported by onnxruntime 1.14 (February 2023) and later.
@@ -26,14 +27,15 @@ _INT = TensorProto.INT64
 
 
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
-    """Return the graph of a biLM with its weights.
+    """Return an ONNX model that contains the graph and the weights of a biLM.
 
-    The number of sentences, B, at least 1, and the length of the longest, T, are free. Its inputs and its output are:
+    The inputs are `ids` and `lengths`, and the output is `layers`. A batch has any number of sentences B >= 1. T is the
+    length of the longest sentence.
 
-        ids      int64 (B, T, M), with the M ids of each word (see `BiLM.token_ids`), or (B, T) for a table of token
-                 vectors; any valid ids beyond the end of a sentence
-        lengths  int64 (B,): the number of words of each sentence, 0 to T
-        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros beyond the end of a sentence
+        ids      int64 (B, T, M): the M ids of each word (see `BiLM.token_ids`), or (B, T) for a word table. After the
+                 end of a sentence, any valid ids
+        lengths  int64 (B,): number of words of each sentence, 0 to T
+        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros after the end of a sentence
     """
     graph = _Graph()
     word = list(bilm.token_ids([]).shape[1:])
@@ -50,10 +52,12 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 
 
 class _Graph:
-    """The nodes and constants of a graph under construction. Values are referred to by their names.
+    """Builder of an ONNX graph, which collects nodes and constants.
+
+    The methods take and return the names of values in the graph.
 
     Args:
-        prefix: the prefix of all names, to distinguish them from the names of an enclosing graph.
+        prefix: prefix of all names, to distinguish them from the names of an enclosing graph.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -62,7 +66,7 @@ class _Graph:
         self._prefix = prefix
 
     def constant(self, value: Tensor | list[int] | int | float) -> str:
-        """Add a tensor to the file, float32 or, from integers, int64, and return its name."""
+        """Add a constant tensor (float32, or int64 for integers), and return its name."""
         if not isinstance(value, Tensor):
             value = torch.tensor(value)
         name = f"{self._prefix}constant.{len(self._constants)}"
@@ -79,13 +83,13 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """Add a node whose outputs have these names, and return them with the graph's prefix."""
+        """Add a node whose outputs have given names, and return these names with the prefix of the graph."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
 
     def proto(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> onnx.GraphProto:
-        """Return the graph as a message of ONNX."""
+        """Return the graph as an ONNX message."""
         return helper.make_graph(self._nodes, name, inputs, outputs, self._constants)
 
 
@@ -94,7 +98,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Encode all words: (T, B, P)."""
+    """Encode the words of all positions, and return their vectors (T, B, P)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)
@@ -126,7 +130,7 @@ def _lexicon(graph: _Graph, encoder: LexiconEncoder, ids: str) -> str:
 
 
 def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
-    """Apply `CharacterCNN` at all positions of a word: (N, max_characters) -> (N, n_filters)."""
+    """Apply `CharacterCNN` to the character ids of words: (N, max_characters) -> (N, n_filters)."""
     vectors = graph("Gather", graph.constant(cnn.characters), ids)
     x = graph("Transpose", vectors, perm=[0, 2, 1])
     pooled = []
@@ -151,7 +155,10 @@ def _affine(graph: _Graph, affine: Dense, x: str) -> str:
 
 
 def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
-    """Compute layers 1 to L, (T, B, 2P) each. Inputs and outputs of both directions are (2, T+1, B, ·)."""
+    """Compute layers 1 to L, each of shape (T, B, 2P).
+
+    The intermediate values of both directions are stacked, (2, T+1, B, ·).
+    """
     x = _lstm_inputs(graph, bilm, tokens)
     layers = []
     for level, layer in enumerate(bilm.lstm):
@@ -165,7 +172,7 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Put the boundary before the words of each direction, in its order: (T, B, P) -> (2, T+1, B, P)."""
+    """Return the inputs of each direction in its order: a boundary, then the words. (T, B, P) -> (2, T+1, B, P)."""
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -178,12 +185,12 @@ def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
 
 
 def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
-    """Apply `LSTMLayer` from a state of zeros: (2, T+1, B, P) -> (2, T+1, B, P)."""
+    """Apply `LSTMLayer`, starting from a zero state: (2, T+1, B, P) -> (2, T+1, B, P)."""
     width, columns = layer.input.shape[1:]
     dim = columns // 4
     bias = layer.bias.clone()
     bias[:, 2 * dim : 3 * dim] += layer.forget_bias
-    # The input half of all steps is one matrix product.
+    # Multiply the inputs of all steps by the weights at once.
     product = graph(
         "MatMul",
         graph("Reshape", x, graph.constant([2, -1, width])),
@@ -213,7 +220,7 @@ def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
 
 
 def _step(layer: LSTMLayer, prefix: str) -> onnx.GraphProto:
-    """Return one step of both directions, with the formulas of `bilm/lstm.py`."""
+    """Return a graph of one step of an LSTM layer in both directions, with the formulas of `bilm/lstm.py`."""
     graph = _Graph(prefix)
     dim, width = layer.bias.shape[1] // 4, layer.input.shape[1]
     h, c, gates = (prefix + name for name in ("h", "c", "gates"))
@@ -247,7 +254,7 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
 
 
 def _stack(graph: _Graph, layers: list[str]) -> None:
-    """Stack the layers, with sentences as the first axis of each, and zeros beyond the end of a sentence."""
+    """Stack the layers, each (T, B, 2P), to the output (L+1, B, T, 2P), with zeros after the end of a sentence."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -259,16 +266,16 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape to sizes that may be 0, which by default means the size of `x`."""
+    """Reshape a tensor. A size of 0 means 0. By default in ONNX, it would mean the size of this axis in `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
 def _reversed(graph: _Graph, x: str) -> str:
-    """Reverse each sentence of (T, B, ·)."""
+    """Reverse the order of the words in each sentence of a tensor (T, B, ·)."""
     return graph("ReverseSequence", x, "lengths", time_axis=0, batch_axis=1)
 
 
 def _slice(graph: _Graph, x: str, start: int, *, axis: int) -> str:
-    """Return the part of an axis from `start` to its end."""
+    """Slice an axis from `start` to its end."""
     end = torch.iinfo(torch.int64).max
     return graph("Slice", x, *(graph.constant([number]) for number in (start, end, axis)))

@@ -1,1 +1,1 @@
-"""Readers of foreign file formats; none of them executes code in a file."""
+"""Readers of foreign file formats. No reader executes code in a file."""

@@ -1,7 +1,7 @@
-"""Archives as folders: a .zip or .tar.gz is unpacked into a temporary folder, if all of it is harmless.
+"""Safe unpacking of archives (.zip, .tar.gz) into a temporary folder.
 
-Nothing in an archive is trusted: neither its names (they could leave the folder) nor its sizes (a megabyte can unpack
-to a petabyte, whatever it declares). The limits apply to the bytes that are really unpacked, while they are.
+Nothing in an archive is trusted. A file name could point outside the folder, and the declared sizes could be wrong: a
+megabyte can unpack to a petabyte. So the unpacked bytes are counted and limited while the archive is unpacked.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Opened:
-    """A folder or file given by the user, or the unpacked content of an archive."""
+    """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file itself; for an archive, the folder of its files, or the only folder inside that one."""
+    """The folder or file. For an archive, the folder with its unpacked content, or the only subfolder of it."""
     _given: Path
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """Return a path, or a message with paths, with the archive in place of the temporary folder:
-        `model.zip/options.json`."""
+        """Replace the temporary folder in a path or message by the name of the archive: `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Opened]:
-    """Yield a folder or file unchanged; unpack an archive for the duration of the context, into the folder for
-    temporary files (the environment variable `TMPDIR` moves it).
+    """Yield a folder or file. If the file is an archive, unpack it into a temporary folder for the `with` block.
+
+    Errors (ValueError, OSError) in the `with` block show paths in the archive instead of temporary paths. The
+    environment variable `TMPDIR` sets the location of temporary folders.
 
     Args:
         path: a folder or file; an archive if it ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
         OSError: the archive is missing, or there is no space for its files.
-        ValueError: it is damaged, encrypted or packed by a rare method; or it contains a link, a device, a path
-            that leaves its folder, or far more bytes or files than a model. Errors (ValueError, OSError) that are
-            raised inside the context show paths in the archive instead of temporary ones.
+        ValueError: the archive is damaged, encrypted or compressed by an unsupported method; or it contains a link, a
+            device, a path outside its folder, or far more bytes or files than a model.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ZIP + _TAR):
@@ -78,7 +78,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     with one_error(archive, "a readable archive"):
         for number, member in enumerate(members(archive, budget)):
             if number == limits.MAX_MEMBERS:
-                raise ValueError(f"more than {limits.MAX_MEMBERS:,} files, too many for a model")
+                raise ValueError(f"it has more than {limits.MAX_MEMBERS:,} files, the limit")
             target = _target(archive, folder, member.name)
             if member.content is None:
                 target.mkdir(parents=True, exist_ok=True)
@@ -87,19 +87,21 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def _target(archive: Path, folder: Path, name: str) -> Path:
-    # Windows' rules on every system, because they include both separators, and drives.
+    # Use Windows' rules on every system, because they know both separators and drives.
     path = PureWindowsPath(name)
     if path.anchor or ".." in path.parts:
-        raise ValueError(f"{archive}: {name!r} leaves the archive's folder; nothing is unpacked")
+        raise ValueError(
+            f"{archive}: the path {name!r} leads outside the archive, so nothing was unpacked"
+        )
     if len(path.parts) > limits.MAX_DEPTH:
         raise ValueError(
-            f"{archive}: {name[:60]!r}... has more than {limits.MAX_DEPTH} folders inside each other"
+            f"{archive}: the path {name[:60]!r}... has more than {limits.MAX_DEPTH} nested folders, the limit"
         )
     return folder.joinpath(*path.parts)
 
 
 def _write(content: IO[bytes] | _Metered, target: Path) -> int:
-    """Write a member to a file and return the number of bytes."""
+    """Write a file of an archive to disk, and return the number of bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as file:
         while chunk := content.read(_CHUNK_BYTES):
@@ -111,12 +113,14 @@ def _zip_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as file:
         for member in file.infolist():
             if member.flag_bits & 1:
-                raise ValueError(f"{archive}: {member.filename!r} is encrypted; unpack it yourself")
+                raise ValueError(
+                    f"{archive}: {member.filename!r} is encrypted. Unpack the archive yourself, and give the folder"
+                )
             # The decoders of other methods may return gigabytes from one call.
             if member.compress_type not in _PLAIN_METHODS:
                 raise ValueError(
-                    f"{archive}: {member.filename!r} is packed by a rare method"
-                    f" ({member.compress_type}); unpack it yourself"
+                    f"{archive}: {member.filename!r} is compressed by the method {member.compress_type}, which is not"
+                    " supported. Unpack the archive yourself, and give the folder"
                 )
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
@@ -132,7 +136,7 @@ def _zip_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
 def _tar_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
     packed = not archive.name.lower().endswith(".tar")
     with gzip.open(archive) if packed else archive.open("rb") as stream:
-        # The stream is metered, not the members, because tarfile also reads headers of any length.
+        # Count the bytes of the stream, not of its files, because tarfile also reads headers of any length.
         metered: Any = _Metered(stream.read, budget)
         with tarfile.open(fileobj=metered, mode="r|") as file:
             for member in file:
@@ -143,18 +147,15 @@ def _tar_members(archive: Path, budget: _Budget) -> Iterator[_Member]:
                 else:
                     raise ValueError(_no_plain_file(archive, member.name))
         while metered.read(_CHUNK_BYTES):
-            pass  # to the end, where gzip verifies its checksum
+            pass  # read to the end, where gzip verifies its checksum
 
 
 def _no_plain_file(archive: Path, name: str) -> str:
-    return (
-        f"{archive}: {name!r} is a link, a device or a sparse file, which no model needs;"
-        " nothing is unpacked"
-    )
+    return f"{archive}: {name!r} is a link, a device or a sparse file, which no model needs, so nothing was unpacked"
 
 
 class _Member(NamedTuple):
-    """A file in an archive or, without content, a folder."""
+    """A file in an archive, or a folder if `content` is None."""
 
     name: str
     size: int = 0
@@ -162,7 +163,7 @@ class _Member(NamedTuple):
 
 
 class _Budget:
-    """The number of bytes that may still be unpacked from an archive."""
+    """Counter of the bytes that are allowed to be unpacked from an archive."""
 
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
@@ -170,28 +171,28 @@ class _Budget:
         self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
-        """Subtract some bytes.
+        """Subtract a number of unpacked bytes from the allowed bytes.
 
         Raises:
-            ValueError: no bytes are left.
+            ValueError: the archive has unpacked more bytes than allowed.
         """
         self._left -= count
         if self._left < 0:
             raise ValueError(
-                f"{self._archive}: contains more than {self._allowed:,} bytes, too many for a model in an archive of"
-                " this size (a zip bomb?); nothing is unpacked. If you trust it, unpack it yourself and give the folder"
+                f"{self._archive} unpacks to more than {self._allowed:,} bytes, the limit for an archive of its size."
+                " It may be a zip bomb, so nothing was unpacked. If you trust it, unpack it, and give the folder"
             )
 
 
 class _Metered:
-    """A stream whose bytes are counted as they are read."""
+    """Stream that subtracts the bytes read from it from a budget."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read
         self._budget = budget
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; see `_Budget.spend`."""
+        """Read at most `size` bytes, and subtract them from the budget; see `_Budget.spend`."""
         data = self._read(size)
         self._budget.spend(len(data))
         return data

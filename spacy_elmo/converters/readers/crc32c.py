@@ -1,9 +1,9 @@
-"""The checksum CRC-32C of large arrays, in numpy.
+"""Fast computation of the checksum CRC-32C of large arrays, in numpy.
 
-The checksum is the remainder of the data, as a polynomial over GF(2), modulo a fixed one (Castagnoli's). It does
-not require a loop over bytes: two words at a distance of k bits can be merged, the earlier one times x^k plus the
-later one, without changing the remainder. So an array is halved repeatedly, all words of its first half being merged
-into those of the second at once, until one word is left.
+The data are a polynomial over GF(2). The checksum is its remainder modulo a fixed polynomial (Castagnoli's). Two 32-bit
+words at a distance of k bits can be merged without changing the remainder: multiply the earlier word by x^k, and add
+the later word. So the computation needs no loop over bytes. It halves the array repeatedly: one operation merges all
+words of the first half into the words of the second half, until one word is left.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import functools
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-"""The polynomial without its x^32. The highest bit of a word is the lowest power (RFC 3720, appendix B.4)."""
+"""Castagnoli's polynomial without x^32. The highest bit is the coefficient of x^0 (RFC 3720, appendix B.4)."""
 _ONE = 1 << 31  # x^0
 _BYTES_PER_BLOCK = 1 << 22
 
 
 def crc32c(data: bytes | np.ndarray) -> int:
-    """Compute the checksum of some bytes (RFC 3720; TensorFlow's `crc32c::Value`).
+    """Compute the CRC-32C of bytes (RFC 3720; TensorFlow's `crc32c::Value`).
 
     Args:
         data: bytes, or a contiguous array.
@@ -32,26 +32,26 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Mask a checksum for storage beside its data, as in TensorFlow's files (`core/lib/hash/crc32c.h:Mask`)."""
+    """Mask a checksum as TensorFlow stores it (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _after(register: int, block: np.ndarray) -> int:
-    """Return the register after a block of bytes."""
+    """Return the state of the checksum after a block of bytes, given the state before the block."""
     whole = len(block) // 4 * 4
     if whole:
         words = block[:whole].view("<u4").astype(np.uint32)
         words[0] ^= np.uint32(register)
         register = _remainder(words)
     for byte in block[whole:].tolist():
-        # A byte is added to the highest powers, then all is multiplied by x^8.
+        # Add the byte to the highest powers, then multiply everything by x^8.
         register = _times_power(register ^ byte, 8)
     return register
 
 
 def _remainder(words: np.ndarray) -> int:
-    """Return the remainder of an array of words, times x^32. Overwrites the array."""
+    """Return the remainder of an array of 32-bit words multiplied by x^32. The array is overwritten."""
     while len(words) > 1:
         kept = 1 << (len(words) - 1).bit_length() - 1
         upper, words = words[:-kept], words[-kept:]
@@ -62,14 +62,17 @@ def _remainder(words: np.ndarray) -> int:
 
 @functools.cache
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the products of all lower and of all upper halves of a word with x^(32 * 2^level)."""
+    """Return two tables of products with x^(32 * 2^level): of each lower half and of each upper half of a word.
+
+    A half has 16 bits, so each table has 65,536 products.
+    """
     factor = _times_power(_ONE, 32)
     for _ in range(level):
         factor = _product(factor, factor)
     rows = []
     for shift in (0, 16):
         row = np.zeros(1, dtype=np.uint32)
-        for bit in range(16):  # products are linear: each further bit doubles the row
+        for bit in range(16):  # products are linear, so each bit doubles the row
             row = np.concatenate([row, row ^ np.uint32(_product(1 << shift + bit, factor))])
         rows.append(row)
     return rows[0], rows[1]

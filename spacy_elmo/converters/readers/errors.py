@@ -1,4 +1,4 @@
-"""The error contract of the readers: whatever a parser raises becomes one ValueError that names the file."""
+"""Error handling of the readers, which turns any error of a parser into one ValueError that names the file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE)
 def one_error(path: Path, kind: str) -> Iterator[None]:
     """Turn any error of a parser into one ValueError that names the file.
 
-    Unchanged are errors of the operating system and ValueErrors whose message starts with the path.
+    Errors of the operating system, and ValueErrors whose message starts with the path, stay as they are.
 
     Args:
-        kind: the kind of the file with its article, "a JSON file".
+        kind: the kind of file for the message, with its article, such as "a JSON file".
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the content of the file is damaged, or beyond a limit.
+        ValueError: the content of the file is damaged, or exceeds a limit.
     """
     try:
         yield
-    except Exception as error:  # damaged bytes can raise any class of error
-        # Parsers of damaged files raise OSErrors, too, such as EINVAL of a negative position.
+    except Exception as error:  # a damaged file can raise an error of any class
+        # A damaged file can also raise an OSError, such as EINVAL for a negative position.
         if isinstance(error, OSError) and (error.filename is not None or error.errno in _SYSTEM):
             raise
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise
         reason = str(error).strip().partition("\n")[0][:300] or type(error).__name__
-        raise ValueError(f"{path}: not {kind}, or truncated ({reason})") from error
+        raise ValueError(f"{path} is not {kind}, or is damaged ({reason})") from error

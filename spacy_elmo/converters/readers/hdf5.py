@@ -1,4 +1,4 @@
-"""HDF5 files: the arrays inside them, without sizes beyond the file and without references to other files."""
+"""Safe reader of arrays in HDF5 files, which refuses arrays larger than the file and links to other files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from ...limits import MAX_DEPTH, MAX_MEMBERS, SMALL_BYTES, expanded_bytes
 from .errors import one_error
 
-# HDF5's numbers of the filters that may be applied to chunks, each once.
+# Numbers of the HDF5 filters that are supported for chunks, each at most once.
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 _CHECKSUM_BYTES = 4
 
 
 def load_h5py() -> Any:
-    """Import h5py, which is only installed with an extra.
+    """Import h5py, an optional dependency, and return the module.
 
     Raises:
-        ValueError: it is missing.
+        ValueError: h5py is not installed.
     """
     try:
         import h5py
@@ -33,23 +33,26 @@ def load_h5py() -> Any:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every array by its path inside the file, "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0".
+    """Return the shapes of all arrays in an HDF5 file, by their paths in the file, such as "CNN_proj/W_proj".
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is damaged, or h5py is missing.
+        ValueError: the file is damaged, or h5py is missing.
     """
     with _opened(path) as file:
         return {name: dataset.shape for name, dataset in _datasets(file).items()}
 
 
 def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Read the arrays of these names, by default all.
+    """Read arrays from an HDF5 file.
+
+    Args:
+        names: paths of the arrays in the file; None: read all arrays.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: a name is missing; the file is damaged, claims more than it can contain, refers to another file,
-            or contains anything but numbers; or h5py is missing.
+        ValueError: an array is missing; the file is damaged, declares arrays larger than it can contain, links to
+            another file, or contains anything but numbers; or h5py is missing.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)
@@ -57,30 +60,34 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
         datasets = _datasets(file)
         if missing := [name for name in names or () if name not in datasets]:
             raise ValueError(
-                f"{path}: no array {', '.join(missing)}; there is {', '.join(list(datasets)[:10])}"
+                f"{path} has no array {', '.join(missing)}. Its first arrays are {', '.join(list(datasets)[:10])}"
             )
         arrays = {}
         for name in names or datasets:
             dataset = datasets[name]
             if dataset.external or dataset.is_virtual:
-                raise ValueError(f"{path}: {name} refers to another file, which is not read")
+                raise ValueError(
+                    f"{path}: the array {name} refers to another file, which is not supported"
+                )
             if dataset.dtype.kind not in "fiub":
                 # Texts and lists are stored elsewhere in the file and can be shared, so their size is unknown.
-                raise ValueError(f"{path}: {name} is of type {dataset.dtype}, expected numbers")
+                raise ValueError(
+                    f"{path}: the array {name} has the type {dataset.dtype}, expected numbers"
+                )
             allowed -= dataset.size * dataset.dtype.itemsize
             if allowed < 0:
                 raise ValueError(
-                    f"{path}: {name} claims the shape {list(dataset.shape)}, which a file of {size:,} bytes"
-                    " cannot contain"
+                    f"{path}: the array {name} has the shape {list(dataset.shape)}, too large for a file of"
+                    f" {size:,} bytes"
                 )
             if dataset.chunks is not None and (problem := _chunk_problem(dataset, size)):
-                raise ValueError(f"{path}: {name}: {problem}")
+                raise ValueError(f"{path}: the array {name} has {problem}")
             arrays[name] = np.asarray(dataset[()])
         return arrays
 
 
 def _chunk_problem(dataset: Any, file_size: int) -> str | None:
-    """Return the reason why reading a chunked array could take more memory than the array, or None."""
+    """Return the reason why reading a chunked array could need more memory than the array itself, or None."""
     chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize
     limit = max(SMALL_BYTES, dataset.size * dataset.dtype.itemsize)
     if chunk > limit:
@@ -88,7 +95,7 @@ def _chunk_problem(dataset: Any, file_size: int) -> str | None:
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     if set(filters) - {_DEFLATE, _SHUFFLE, _FLETCHER32} or len(set(filters)) < len(filters):
-        return f"packed by the filters {filters} of HDF5; supported are gzip, shuffle and fletcher32, each once"
+        return f"the HDF5 filters {filters}; supported are gzip, shuffle and fletcher32, each at most once"
     stored: list[Any] = []
     dataset.id.chunk_iter(stored.append)
     if any(part.size > file_size for part in stored):
@@ -96,10 +103,10 @@ def _chunk_problem(dataset: Any, file_size: int) -> str | None:
     if _DEFLATE not in filters:
         return None
     for part in stored:
-        # HDF5 would inflate a chunk to any size.
+        # HDF5 itself would expand a chunk to any size.
         content = dataset.id.read_direct_chunk(part.chunk_offset)[1]
         if len(zlib.decompressobj().decompress(content, limit + 1)) > chunk + _CHECKSUM_BYTES:
-            return f"a packed chunk inflates to more than its {chunk:,} bytes"
+            return f"a compressed chunk that expands to more than its {chunk:,} bytes"
     return None
 
 
@@ -118,14 +125,14 @@ def _datasets(file: Any) -> dict[str, Any]:
 
     def keep(name: str | bytes, node: Any) -> None:
         nonlocal members
-        # h5py passes bytes where a name is no UTF-8.
+        # h5py passes bytes if a name is not UTF-8.
         text = name if isinstance(name, str) else name.decode("utf8", "backslashreplace")
         members += 1
         if members > MAX_MEMBERS:
             raise ValueError(f"it has more than {MAX_MEMBERS:,} groups and arrays, the limit")
         if text.count("/") >= MAX_DEPTH:
-            raise ValueError(f"groups nested deeper than {MAX_DEPTH} levels")
-        if getattr(node, "shape", None) is not None:  # an array; the rest are groups and types
+            raise ValueError(f"it has groups nested deeper than {MAX_DEPTH} levels, the limit")
+        if getattr(node, "shape", None) is not None:  # an array, not a group or a type
             datasets[text] = node
 
     file.visititems(keep)

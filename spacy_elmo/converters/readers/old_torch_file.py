@@ -1,7 +1,8 @@
-"""Files of `torch.save` before PyTorch 1.6: the sizes of their storages and tensors, without loading them.
+"""Check of the sizes in a file of `torch.save` from PyTorch before 1.6. The check does not load the file.
 
-Such a file is five pickles (magic number, protocol, system, content, names of the storages) and the numbers. PyTorch
-allocates every storage that the fourth names before it reads any number, and enlarges it if a tensor claims more of it.
+Such a file consists of five pickles (magic number, protocol, system, content, names of the storages), followed by the
+numbers. When PyTorch loads the fourth pickle, it allocates all storages before it reads any number. It also enlarges a
+storage if a tensor is larger. So a small damaged file could fill the memory.
 """
 
 from __future__ import annotations
@@ -16,45 +17,49 @@ from typing import IO, Any, cast
 _PICKLES, _CONTENT = 5, 3
 _MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 _NOT_WRITTEN = ("BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER")
-"""Opcodes that allocate whatever size they name, and that PyTorch never writes."""
+"""Opcodes of pickles that allocate any declared number of bytes. PyTorch never writes these opcodes."""
 _TENSORS = {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor"}
-"""Functions of `torch._utils` that make a tensor of a storage, an offset, a size and strides."""
+"""Functions of `torch._utils` that create a tensor from a storage, an offset, a size and strides."""
 
 
 def check_storages(path: Path) -> None:
-    """Check that the storages of a file are not larger than the file, and its tensors no larger than their storages.
+    """Check that no storage is larger than the file, and that no tensor is larger than its storage.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: they are; or a pickle is of a kind that PyTorch does not write. The parser of pickles raises other
-            errors for damaged ones.
+        ValueError: a storage or tensor is too large, or a pickle has opcodes that PyTorch never writes. For a damaged
+            pickle, the parser also raises other errors.
     """
     size = path.stat().st_size
-    # Mapped, because `read` of a file allocates as many bytes as a damaged text claims to have.
+    # Map the file, because `read` would allocate as many bytes as a damaged string claims to have.
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_end_of_pickle(data, size) for _ in range(_PICKLES)]
         data.seek(ends[_CONTENT - 1])
         reader = _StorageReader(data)
         reader.load()
-    # At least a byte for each number.
+    # Each number has at least one byte.
     if (numbers := sum(reader.sizes.values())) > size:
-        raise ValueError(f"{path}: {numbers:,} numbers in a file of {size:,} bytes")
+        raise ValueError(
+            f"{path} is damaged: it claims to contain {numbers:,} numbers, but has only {size:,} bytes"
+        )
 
 
 def _end_of_pickle(data: mmap.mmap, size: int) -> int:
-    """Return the position after the next pickle, in which nothing makes Python's reader allocate more than the file.
+    """Return the position in the file after the next pickle.
 
     Raises:
-        ValueError: something does.
+        ValueError: Python would allocate more bytes for the pickle than the file has.
     """
     for opcode, argument, _ in pickletools.genops(cast("IO[bytes]", data)):
         if opcode.name in _NOT_WRITTEN or (opcode.name in _MEMO and int(argument or 0) > size):
-            raise ValueError(f"{opcode.name} {argument} in a pickle, which PyTorch does not write")
+            raise ValueError(
+                f"it contains a pickle with {opcode.name} {argument}, which PyTorch never writes"
+            )
     return data.tell()
 
 
 class _Anything:
-    """Stand-in for every class and function that a pickle names: none of them is executed."""
+    """Stand-in for each class and function that a pickle names, so that no code in the pickle is executed."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -65,40 +70,43 @@ class _Anything:
     def extend(self, *_: Any) -> None: ...
 
     def __setstate__(self, state: Any) -> None:
-        if isinstance(state, tuple):  # of a tensor; others have dictionaries
+        if isinstance(state, tuple):  # only tensors have a tuple
             _check_tensor(*state)
 
 
 def _check_tensor(
     storage: int, offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
 ) -> _Anything:
-    """Check that a tensor lies in its storage, of `storage` numbers; the arguments are those of PyTorch's functions.
+    """Check that a tensor does not exceed its storage. PyTorch's functions in `_TENSORS` have the same arguments.
+
+    Args:
+        storage: length of the storage, in numbers.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the tensor exceeds its storage.
     """
     last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
     if 0 not in shape and not 0 <= offset <= last < storage:
         raise ValueError(
-            f"a tensor of shape {list(shape)} and strides {list(strides)} in a storage of {storage:,} numbers"
+            f"a tensor of shape {list(shape)} and strides {list(strides)} exceeds its storage of {storage:,} numbers"
         )
     return _Anything()
 
 
 class _StorageReader(pickle.Unpickler):
-    """A reader of the fourth pickle, the content, that keeps the length of each storage and checks its tensors."""
+    """Unpickler of the fourth pickle, the content, which records the length of each storage and checks the tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)
         self.sizes: dict[Any, int] = {}
 
     def find_class(self, module: str, name: str, /) -> Any:
-        if name == "_rebuild_from_type_v2":  # calls one of the others
+        if name == "_rebuild_from_type_v2":  # calls another function
             return lambda function, _, arguments, *__: function(*arguments)
         return _check_tensor if name in _TENSORS else _Anything
 
     def persistent_load(self, identity: Any, /) -> Any:
-        if identity[0] != "storage":  # of a whole module, which PyTorch refuses
+        if identity[0] != "storage":  # a whole module, which PyTorch refuses
             return _Anything
         _, _, key, _, size, *view = identity
         self.sizes[key] = max(size, self.sizes.get(key, 0))

@@ -1,4 +1,4 @@
-"""A reader of other programs' options that keeps lists of the missing, impossible, assumed and ignored ones."""
+"""Reader of the options of other programs, which collects messages about missing, invalid and unknown options."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from ...limits import MAX_CLIP
 
 
 class OptionsReader:
-    """A reader of options by their dotted path, with the problems and the assumptions so far."""
+    """Reader of nested options by their dotted path, such as `lstm.dim`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
         self._read: set[str] = set()
         self.problems: list[str] = []
+        """Messages about missing and invalid options."""
         self.notes: list[str] = []
+        """Notes for the user on options that are missing, so their values were assumed."""
 
     def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
-        """Return an option, or its default where it is missing or null; without a default, that is a problem."""
+        """Return the value of an option, or `default` if the option is missing or null.
+
+        If there is no default, a missing option adds a message to `problems`.
+
+        Args:
+            silent: add no note if the default is used.
+        """
         self._read.add(path)
         value = self._options.get(path)
         if value is not None:
@@ -26,11 +34,11 @@ class OptionsReader:
         if default is ...:
             self.problems.append(f"{path} is missing")
         elif path not in self._options and not silent:
-            self.notes.append(f"no {path}: {default}")
+            self.notes.append(f"{path} is missing: assumed {default}")
         return default
 
     def whole(self, path: str, *, default: Any = ...) -> int:
-        """Return an option that must be a whole number."""
+        """Return the value of an option that must be a whole number. If it is not, add a message to `problems`."""
         value = self.value(path, default=default)
         if type(value) is int:
             return value
@@ -39,33 +47,33 @@ class OptionsReader:
         return 0
 
     def clip(self, path: str) -> float | None:
-        """Return an option that must be a positive number; 0, null and false switch a clip off."""
+        """Return the positive limit in a clipping option; None (no clip) if the option is missing, null, 0 or false."""
         value = self.value(path, default=None) or None
         if value is None:
             return None
         if isinstance(value, int | float) and 0 < value <= MAX_CLIP:
             return float(value)
         self.problems.append(
-            f"{path} = {value!r:.30} (must be a positive number, or null for none; the limit is {MAX_CLIP:,})"
+            f"{path} = {value!r:.30} (must be a positive number up to {MAX_CLIP:,}, or null for no clip)"
         )
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a note on unknown options: typos, or options of another program.
+        """Return a list with one note on all unknown options, such as typos; an empty list if there are none.
 
         Args:
-            known: options that are ignored without a note, because no vector depends on them.
+            known: options to ignore without a note, because they do not change any vector.
         """
         unknown = sorted(self._options.keys() - self._read - known)
         unknown = [
             path for path in unknown if not any(r.startswith(f"{path}.") for r in self._read)
         ]
-        return [f"ignored, unknown: {', '.join(unknown)}"] if unknown else []
+        return [f"ignored unknown options: {', '.join(unknown)}"] if unknown else []
 
 
 def _flat(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     sections = [("", options)]
-    while sections:  # no recursion: a file may nest deeper than Python's stack
+    while sections:  # no recursion, because a file may be nested deeper than Python's stack
         prefix, section = sections.pop()
         for key, value in section.items():
             yield prefix + key, value

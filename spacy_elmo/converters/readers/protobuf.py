@@ -1,4 +1,4 @@
-"""TensorFlow's encoding of numbers and small records: varints and protocol buffers."""
+"""Decoder of the numbers and small records in TensorFlow's files: varints and protocol buffers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def varint(data: bytes, start: int) -> tuple[int, int]:
-    """Decode a number from groups of seven bits, lowest first; the highest bit of a byte marks that another follows.
+    """Decode a varint, a number in groups of seven bits, lowest group first.
+
+    Each byte has one group. The highest bit of a byte is 1 if more bytes follow.
 
     Args:
-        start: the position of the number's first byte.
+        start: position of the number's first byte.
 
     Returns:
         The number, 0 to 2^64 - 1, and the position after its last byte.
 
     Raises:
-        ValueError: the data end inside the number, or it has more than 64 bits.
+        ValueError: the data end in the middle of the number, or the number has more than 64 bits.
     """
     number = 0
     for offset in range(start, min(start + 10, len(data))):
@@ -25,16 +27,16 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
             if number >> 64:
                 break
             return number, offset + 1
-    raise ValueError(f"no number of 64 bits at byte {start}")
+    raise ValueError(f"byte {start} does not start a number of 64 bits")
 
 
 class Message:
-    """A protocol buffer message without its schema: the caller knows the meaning of each field number.
+    """A decoded protocol buffer message, without a schema: the caller must know the meaning of each field number.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the message is damaged.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -52,11 +54,11 @@ class Message:
             elif kind in _FIXED_SIZES:
                 size = _FIXED_SIZES[kind]
             else:
-                raise ValueError(f"field {field} of the unknown kind {kind}")
+                raise ValueError(f"field {field} has the unknown kind {kind}")
             content, offset = data[offset : offset + size], offset + size
             if len(content) < size:
                 raise ValueError(
-                    f"field {field} of {size} bytes, of which {len(content)} are present"
+                    f"field {field} should have {size} bytes, but only {len(content)} are present"
                 )
             if kind == _BYTES:
                 self._parts.setdefault(field, []).append(content)
@@ -64,10 +66,10 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """Return the number in a field; numbers that are 0 are not written."""
+        """Return the number in a field; 0 for a missing field, because messages omit fields that are 0."""
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 
     def parts(self, field: int) -> list[bytes]:
-        """Return the strings or inner messages of a field, in their order."""
+        """Return the values of a field that contains strings or nested messages, in order."""
         return self._parts.get(field, [])

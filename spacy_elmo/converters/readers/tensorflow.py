@@ -1,8 +1,9 @@
-"""TensorFlow's checkpoints, format V2 ("tensor bundle"), read without TensorFlow.
+"""Reader of TensorFlow's checkpoints, format V2 ("tensor bundle"), which does not need TensorFlow.
 
-`PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers: under the empty key a `BundleHeaderProto`, under
-the name of each tensor a `BundleEntryProto` with its place in one of the files `PREFIX.data-00000-of-00001`. These
-contain nothing but the numbers, in C order. A text file `checkpoint` beside them names the newest prefix.
+`PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
+`BundleHeaderProto`. The other keys are the names of the tensors. The value of each is a `BundleEntryProto`, which
+locates the tensor in one of the files `PREFIX.data-00000-of-00001`. These files contain only numbers, in C order. A
+text file `checkpoint` in the same folder names the newest prefix.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -35,45 +36,45 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """The record of one tensor in the index."""
+    """Entry of the index of a checkpoint, which locates one tensor."""
 
     dtype: int
-    """The number of the type in TensorFlow's `types.proto`."""
+    """Code of the number type in TensorFlow's `types.proto`."""
     shape: tuple[int, ...]
     shard: int
     offset: int
     size: int
-    """The number of bytes of the tensor, from `offset` in the file of the shard."""
+    """Number of bytes of the tensor. They start at `offset` in the data file."""
     crc: int
-    """The masked CRC-32C of these bytes."""
+    """Masked CRC-32C of the bytes of the tensor."""
     sliced: bool
     """True if the tensor is stored in several slices (a partitioned variable)."""
 
 
 class V1Error(ValueError):
-    """The error about a checkpoint of TensorFlow's old format V1."""
+    """Error for a checkpoint in TensorFlow's old format V1."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path}: a checkpoint of TensorFlow's old format V1. Restore it in TensorFlow and save it"
+            f"{path} is a checkpoint in TensorFlow's old format V1. Restore it in TensorFlow and save it"
             " again, with tf.train.Saver(write_version=tf.train.SaverDef.V2)"
         )
 
 
 def is_v1(path: Path) -> bool:
-    """Return True if a path is a checkpoint of format V1, which is one table without the suffix of an index."""
+    """Return True if a path is a TensorFlow checkpoint in the old format V1, a table without the suffix `.index`."""
     return path.suffix != INDEX and path.is_file() and is_table(path)
 
 
 class Checkpoint:
-    """A checkpoint on disk. Opening it reads only the index; `read` loads one tensor.
+    """TensorFlow checkpoint on disk. The constructor reads only the index, and `read` loads one tensor.
 
     Args:
-        prefix: the path of the files without `.index` and `.data-00000-of-00001`.
+        prefix: path of the files without `.index` and `.data-00000-of-00001`.
 
     Raises:
         OSError: the index is missing or cannot be read.
-        ValueError: the index is damaged, or of another format.
+        ValueError: the index is damaged, or has another format.
     """
 
     def __init__(self, prefix: str | Path) -> None:
@@ -85,25 +86,26 @@ class Checkpoint:
         with one_error(self.index, "a readable index of a checkpoint"):
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
-            """The entries by the names of their tensors."""
+            """Entries of the index, by the names of the tensors."""
             _check_overlaps(self.entries)
 
     @property
     def files(self) -> list[Path]:
-        """All files of the checkpoint."""
+        """Paths of all files of the checkpoint."""
         return [self.index, *(self._shard(shard) for shard in range(self._shards))]
 
     def read(self, name: str) -> np.ndarray:
-        """Read one tensor and verify its checksum.
+        """Read one tensor, and verify its checksum.
 
         Returns:
-            A new array of the shape and type of the entry; bfloat16, which NumPy lacks, as float32 of the same values.
+            A new array with the shape and type of the entry. bfloat16 is converted to float32, because NumPy has no
+            bfloat16.
 
         Raises:
             KeyError: there is no such tensor.
-            OSError: its file is missing or cannot be read.
-            ValueError: it is truncated, damaged, sliced, or of a type other than float32, float16, bfloat16, int32 and
-                int64.
+            OSError: the file is missing or cannot be read.
+            ValueError: the tensor is truncated, damaged or sliced, or its type is not float32, float16, bfloat16, int32
+                or int64.
         """
         entry = self.entries[name]
         if entry.sliced:
@@ -113,27 +115,30 @@ class Checkpoint:
         if entry.dtype not in _DTYPES:
             kind = _OTHER_DTYPES.get(entry.dtype, f"number {entry.dtype}")
             raise ValueError(
-                f"{self.index}: {name} is of type {kind}; supported are float32, float16, bfloat16, int32 and int64"
+                f"{self.index}: {name} has the type {kind}; supported are float32, float16, bfloat16, int32 and int64"
             )
         dtype = np.dtype(_DTYPES[entry.dtype])
         count = math.prod(entry.shape)
         if min(entry.shape, default=0) < 0 or count * dtype.itemsize != entry.size:
             raise ValueError(
-                f"{self.index}: {name} of shape {list(entry.shape)} and {dtype} has {entry.size} bytes"
+                f"{self.index} is damaged: {name} has the shape {list(entry.shape)} and the type {dtype}, but"
+                f" {entry.size} bytes"
             )
         if not 0 <= entry.shard < self._shards:
-            raise ValueError(f"{self.index}: {name} is in file {entry.shard} of {self._shards}")
+            raise ValueError(
+                f"{self.index} is damaged: {name} is in data file {entry.shard}, but there are only {self._shards}"
+            )
         path = self._shard(entry.shard)
         end, size = entry.offset + entry.size, path.stat().st_size
         if entry.offset < 0 or end > size:
             raise ValueError(
-                f"{path}: {size} bytes, but {name} is at bytes {entry.offset} to {end}: truncated, or of another"
-                " checkpoint"
+                f"{path} has {size} bytes, but {name} should be at bytes {entry.offset} to {end}. The file is truncated"
+                " or belongs to another checkpoint"
             )
         array = np.fromfile(path, dtype, count, offset=entry.offset)
         if masked(crc32c(array)) != entry.crc:
             raise ValueError(
-                f"{path}: {name} does not fit its checksum: damaged, or of another checkpoint"
+                f"{path}: {name} does not match its checksum. The file is damaged or belongs to another checkpoint"
             )
         if entry.dtype == _BFLOAT16:  # the upper half of a float32
             array = (array.astype("<u4") << 16).view("<f4")
@@ -144,11 +149,13 @@ class Checkpoint:
 
 
 def newest(folder: Path) -> Path:
-    """Return the prefix of a folder's newest checkpoint: the one that its file `checkpoint` names, or the only one.
+    """Return the path prefix of the newest TensorFlow checkpoint in a folder.
+
+    The file `checkpoint` names the newest checkpoint. Without this file, the folder must have only one checkpoint.
 
     Raises:
         OSError: the folder cannot be read.
-        ValueError: there is no checkpoint, or several (lists them).
+        ValueError: there is no checkpoint; or there are several checkpoints (lists them), and no file `checkpoint`.
     """
     prefixes = sorted(
         path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")
@@ -163,17 +170,17 @@ def newest(folder: Path) -> Path:
         if v1 := next(filter(is_v1, sorted(folder.iterdir())), None):
             raise V1Error(v1)
         raise ValueError(
-            f"{folder}: no checkpoint: there is no file *{INDEX} (and *.data-00000-of-00001)"
+            f"{folder} contains no checkpoint, that is, no file *{INDEX} (and *.data-00000-of-00001)"
         )
     listing = "".join(f"\n  {prefix.name}{INDEX}" for prefix in prefixes)
     raise ValueError(
-        f"{folder}: {len(prefixes)} checkpoints, and no file `checkpoint` that names one of them; give the path of one"
-        f" of these instead of the folder{listing}"
+        f"{folder} contains {len(prefixes)} checkpoints, and no file `checkpoint` that names one of them. Give one of"
+        f" these files instead of the folder:{listing}"
     )
 
 
 def _named(path: Path) -> str | None:
-    """Return the last part of the path in a file `checkpoint`; the rest is the folder at the time of writing."""
+    """Return the name of the newest checkpoint from a file `checkpoint`, without the path of its original folder."""
     if not path.is_file():
         return None
     text = path.read_text("utf8", "replace")
@@ -182,28 +189,28 @@ def _named(path: Path) -> str | None:
 
 
 def _shards(header: bytes | None) -> int:
-    """Return the number of data files, from a `BundleHeaderProto` that is checked."""
+    """Check a `BundleHeaderProto`, and return the number of data files."""
     if header is None:
-        raise ValueError("a table of TensorFlow, but no index of a checkpoint: it has no header")
+        raise ValueError("it is a table of TensorFlow without the header of a checkpoint")
     message = Message(header)
     shards, big_endian = message.number(1), message.number(2)
     oldest = max([Message(version).number(2) for version in message.parts(3)], default=0)
     if big_endian:
-        raise ValueError("a checkpoint of a big-endian machine, which is not supported")
+        raise ValueError("it was written on a big-endian machine, which is not supported")
     if oldest > _VERSION:
         raise ValueError(
-            f"a checkpoint for readers of version {oldest} or newer, but this reader has version {_VERSION}"
+            f"it needs a reader of version {oldest} or newer, but this reader has version {_VERSION}"
         )
     if not 1 <= shards <= _MOST_SHARDS:
-        raise ValueError(f"a checkpoint of {shards} data files")
+        raise ValueError(f"it claims {shards} data files, expected 1 to {_MOST_SHARDS:,}")
     return shards
 
 
 def _entry(message: Message) -> Entry:
-    """Return an entry from its `BundleEntryProto`."""
+    """Convert a `BundleEntryProto` to an entry."""
     dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
     if len(dims) > MAX_AXES:
-        raise ValueError(f"a tensor of {len(dims):,} axes, the limit is {MAX_AXES}")
+        raise ValueError(f"a tensor has {len(dims):,} axes, the limit is {MAX_AXES}")
     return Entry(
         dtype=message.number(1),
         shape=tuple(Message(dim).number(1) for dim in dims),
@@ -216,7 +223,7 @@ def _entry(message: Message) -> Entry:
 
 
 def _check_overlaps(entries: Mapping[str, Entry]) -> None:
-    """Check that tensors share no byte, or an index of a kilobyte could make a terabyte from a small file."""
+    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of tensors."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)
         for name, entry in entries.items()
@@ -224,14 +231,14 @@ def _check_overlaps(entries: Mapping[str, Entry]) -> None:
     )
     for (shard, offset, size, name), (next_shard, next_offset, _, next_name) in pairwise(ordered):
         if shard == next_shard and next_offset < offset + size:
-            raise ValueError(f"{name} and {next_name} overlap")
+            raise ValueError(f"the tensors {name} and {next_name} overlap")
 
 
 def _text(key: bytes) -> str:
-    # The keys of slices are no text; they must stay distinct, but are never read.
+    # The keys of slices are not text. They are never read, but must stay distinct.
     return key.decode("utf8", "backslashreplace")
 
 
 def _beside(prefix: Path, suffix: str) -> Path:
-    # Not with_suffix, which would remove a suffix of the prefix itself.
+    # with_suffix would remove a suffix of the prefix itself.
     return prefix.with_name(prefix.name + suffix)

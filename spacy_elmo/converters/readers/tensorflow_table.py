@@ -1,15 +1,15 @@
-"""TensorFlow's table file: an immutable, sorted map from strings to strings, in the format of LevelDB.
+"""Reader of TensorFlow's table files, which map strings to strings in the format of LevelDB.
 
     file     data blocks, a metaindex block (empty), an index block, the footer
-    footer   48 bytes: the handles of metaindex and index block, zeros up to byte 40, 8 bytes of magic
-    handle   offset and size of a block, two varints
-    block    entries; the offsets of those that share nothing with their predecessor ("restarts"), 4 bytes each; the
-             number of restarts, 4 bytes. After it, outside its size: 1 byte of compression, and 4 bytes of masked
-             CRC-32C of both
-    entry    three varints (bytes of the key shared with the entry before, other bytes of the key, bytes of the value),
-             those other bytes of the key, and the value
+    footer   48 bytes: handles of the metaindex block and the index block, zeros up to byte 40, 8 bytes of magic number
+    handle   offset and size of a block, as two varints
+    block    entries, the offsets of restarts (4 bytes each), the number of restarts (4 bytes). A restart is an entry
+             that shares no bytes with the entry before. The block is followed by 1 byte for the compression and 4 bytes
+             for the masked CRC-32C of the block and that byte; the size of the block does not include these 5 bytes
+    entry    three varints: length of the part of the key shared with the entry before, of the rest of the key, and of
+             the value. Then the rest of the key, and the value
 
-The values of the index block are the handles of the data blocks, in the order of the keys. Numbers are little-endian.
+The values in the index block are the handles of the data blocks, in the order of their keys. Numbers are little-endian.
 
 Sources: TensorFlow's `core/lib/io/{format,block,table_builder}.cc`.
 """
@@ -30,7 +30,7 @@ _TRAILER = 5
 
 
 def is_table(path: Path) -> bool:
-    """Return True if a file ends in the magic number of a table.
+    """Return True if a file ends with the magic number of TensorFlow's table files.
 
     Raises:
         OSError: the file cannot be read.
@@ -42,11 +42,11 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read all keys and values, in the order of the keys, and verify the checksum of every block.
+    """Read all keys and values of a table file, in the order of the keys, and verify the checksum of each block.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is no table, truncated, damaged, or compressed.
+        ValueError: the file is not a table, or it is truncated, damaged or compressed.
     """
     with one_error(path, "a readable table of TensorFlow"):
         return _entries(path.read_bytes())
@@ -64,10 +64,10 @@ def _entries(data: bytes) -> dict[bytes, bytes]:
         for key, value in _block_entries(_block(data, offset, size)):
             # This also refuses a damaged index that refers to the same block many times.
             if entries and key <= last:
-                raise ValueError(f"the key {key!r} comes after {last!r}")
+                raise ValueError(f"the keys are not in order: {key!r} comes after {last!r}")
             entries[key], last = value, key
             if len(entries) > MAX_TENSORS:
-                raise ValueError(f"more than {MAX_TENSORS:,} keys")
+                raise ValueError(f"it has more than {MAX_TENSORS:,} keys, the limit")
     return entries
 
 
@@ -79,13 +79,15 @@ def _handle(data: bytes, start: int) -> tuple[int, int, int]:
 
 
 def _block(data: bytes, offset: int, size: int) -> bytes:
-    """Return the content of a block after verifying its checksum."""
+    """Verify the checksum of a block, and return its content."""
     end = offset + size
     if end + _TRAILER > len(data):
-        raise ValueError(f"a block of {size} bytes at byte {offset} of {len(data)}")
+        raise ValueError(
+            f"a block of {size} bytes at byte {offset} exceeds the file of {len(data)} bytes"
+        )
     stored = int.from_bytes(data[end + 1 : end + _TRAILER], "little")
     if masked(crc32c(data[offset : end + 1])) != stored:
-        raise ValueError(f"the block at byte {offset} does not fit its checksum")
+        raise ValueError(f"the block at byte {offset} does not match its checksum")
     if data[end]:
         raise ValueError(f"the block at byte {offset} is compressed, which is not supported")
     return data[offset:end]
@@ -95,17 +97,17 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 - 4 * restarts
     if end < 0:
-        raise ValueError(f"a block of {len(block)} bytes with {restarts} restarts")
+        raise ValueError(f"a block of {len(block)} bytes cannot have {restarts} restarts")
     offset, key = 0, b""
     while offset < end:
         shared, offset = varint(block, offset)
         unshared, offset = varint(block, offset)
         length, offset = varint(block, offset)
         if shared > len(key) or unshared + length > end - offset:
-            raise ValueError(f"an impossible entry before byte {offset} of a block")
+            raise ValueError(f"the entry before byte {offset} of a block is impossible")
         if shared + unshared > MAX_NAME_BYTES:
             raise ValueError(
-                f"a key of {shared + unshared:,} bytes, the limit is {MAX_NAME_BYTES:,}"
+                f"a key has {shared + unshared:,} bytes, the limit is {MAX_NAME_BYTES:,}"
             )
         key = key[:shared] + block[offset : offset + unshared]
         offset += unshared

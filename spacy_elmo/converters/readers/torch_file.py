@@ -1,4 +1,4 @@
-"""Files of `torch.save`, read without executing code in them."""
+"""Safe reader of `torch.save` files, which does not execute any code in the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...limits import MAX_RATIO
 from .errors import one_error
 from .old_torch_file import check_storages
 
-# Other types, such as quantized, complex or 8-bit floats, occur in no ELMo, and NumPy lacks some of them.
+# No ELMo has other types, such as quantized, complex or 8-bit numbers. NumPy lacks some of them.
 _DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -23,15 +23,17 @@ _DTYPES = (
 
 
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
-    """Return the tensors of a network by their names, on the CPU, with bfloat16 as float32, which NumPy supports.
+    """Read the state dict of a network from a `torch.save` file.
 
-    Such a file is a pickle, that is, a program. PyTorch's `weights_only` loader executes nothing in it except the
-    construction of tensors.
+    Such a file is a pickle, which can contain any code. PyTorch's `weights_only` loader only constructs tensors.
+
+    Returns:
+        The tensors by name, on the CPU. bfloat16 is converted to float32, because NumPy has no bfloat16.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: it is damaged; or it contains anything besides tensors (names it), a tensor that is larger than its
-            data, or the same tensor under very many names.
+        ValueError: the file is damaged; or it contains anything besides tensors (the message names it), a tensor that
+            is larger than its data, or the same tensor under very many names.
     """
     path = Path(path)
     with path.open("rb"):
@@ -41,19 +43,21 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
         content = _load(path)
         if not isinstance(content, Mapping):
             raise ValueError(
-                f"{path}: a {type(content).__name__}, expected the tensors of a network"
+                f"{path} contains a {type(content).__name__}, expected the tensors of a network by their names"
             )
         if problems := [
             f"{name}: {problem}" for name, value in content.items() if (problem := _problem(value))
         ]:
             raise ValueError(
-                f"{path}: not the tensors of a network alone:\n  " + "\n  ".join(problems)
+                f"{path} must contain only the tensors of a network, but has:\n  "
+                + "\n  ".join(problems)
             )
-        # Shared parameters are stored once, under several names, each of which counts here.
+        # A shared parameter is stored once with several names. Count it once for each name.
         claimed = sum(tensor.numel() * tensor.element_size() for tensor in content.values())
         if claimed > MAX_RATIO * (size := path.stat().st_size):
             raise ValueError(
-                f"{path}: {claimed:,} bytes of tensors in a file of {size:,}: the same ones many times"
+                f"{path} claims {claimed:,} bytes of tensors, but has only {size:,} bytes: it contains the same tensors"
+                " many times"
             )
         return {
             str(name): (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach()
@@ -64,32 +68,34 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
 def _load(path: Path) -> object:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # loading fails right after them
+            warnings.simplefilter("ignore")  # after a warning, loading fails anyway
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         if called := re.search(r"GLOBAL (\S+)", str(error)):
             raise ValueError(
-                f"{path}: contains a call of {called[1]}, which is code and not weights; it was not executed"
+                f"{path} contains a call of {called[1]}. This is code, not weights, so it was not executed"
             ) from error
-        if "weights_only" in str(
-            error
-        ):  # PyTorch's message explains how to execute the file nevertheless
+        # PyTorch's own message explains how to execute the file.
+        if "weights_only" in str(error):
             raise ValueError(
-                "a pickle of something besides tensors; it was not executed"
+                "it contains other things than tensors, which were not executed"
             ) from error
         raise
 
 
 def _refuse_packed(path: Path) -> None:
-    """Refuse what would expand to any size: a zip with compressed members, of which PyTorch writes none, and a file of
-    PyTorch before 1.6 with storages that are larger than the file."""
+    """Raise an error if loading a file could take any amount of memory.
+
+    This is possible for zip files with compressed members, which PyTorch never writes, and for files of PyTorch before
+    1.6 that declare storages larger than the file.
+    """
     if not zipfile.is_zipfile(path):
         check_storages(path)
         return
     with zipfile.ZipFile(path) as file:
         methods = {member.compress_type for member in file.infolist()}
     if methods - {zipfile.ZIP_STORED}:
-        raise ValueError(f"{path}: its members are compressed, which torch.save never does")
+        raise ValueError(f"{path} is compressed inside. torch.save never writes such files")
 
 
 def _problem(value: object) -> str | None:
@@ -101,5 +107,5 @@ def _problem(value: object) -> str | None:
         return f"layout {value.layout} on {value.device}, expected plain numbers"
     # Strides of 0 would make a tensor of any size out of one number.
     if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        return f"shape {list(value.shape)}, more than its data"
+        return f"shape {list(value.shape)}, which is larger than its data"
     return None

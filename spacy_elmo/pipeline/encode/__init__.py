@@ -1,1 +1,1 @@
-"""From Docs to layers: spans, sequences, batches and the biLM inside a thinc model."""
+"""The computation of layers from Docs: spans, sequences, batches and the biLM inside a thinc model."""

@@ -1,4 +1,4 @@
-"""`spacy-elmo.BiLM.v1`, the model of the component: Docs -> the layers of their tokens."""
+"""`spacy-elmo.BiLM.v1`, the model of the `elmo` component, which computes the layers of the tokens of Docs."""
 
 import itertools
 import warnings
@@ -15,8 +15,8 @@ from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .sequences import Sequences
 from .shim import BiLMShim
 
-# Docs are processed in groups of this many batches: enough for batches of sentences of one length, few enough that
-# the layers of a whole nlp.pipe buffer need not exist twice.
+# Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
+# length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
 
 
@@ -39,11 +39,11 @@ def BiLM_v1(
     n_symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
-    """Build a biLM over Docs: (layers, n_tokens, width) for each Doc, zeros for whitespace tokens.
+    """Build a biLM over Docs. Its output is (layers, n_tokens, width) for each Doc, with zeros for whitespace tokens.
 
-    Every number that is null is taken from the weights file or from the saved pipeline, and a number that is given
-    must agree with them. For random weights, those not given are the defaults of `BiLMConfig`, which explains all of
-    them. A clip of 0 means no clipping.
+    `BiLMConfig` explains the arguments. The value of an argument that is null comes from the weights file or the saved
+    pipeline; any other value must agree with them. For random weights, null means the default of `BiLMConfig`. A clip
+    of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {
@@ -63,14 +63,14 @@ def BiLM_v1(
 def configure(
     model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Pass the options of the config on to a biLM.
+    """Set the options of a biLM to the options of the config.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
     """
     if "options" not in model.attrs:
         raise ValueError(
-            f"The model of elmo must be spacy-elmo.BiLM.v1, and this is {model.name!r}"
+            f"The model of elmo must be spacy-elmo.BiLM.v1, but it is {model.name!r}: change [components.elmo.model]"
         )
     model.attrs["options"] = options
     shim_of(model).configure(options, lang)
@@ -84,7 +84,10 @@ def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
 
 
 def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]:
-    """Return the number of layers, L + 1, and their width, 2P, the model's dim "nO". Loads the weights if necessary."""
+    """Return the number of layers of a biLM, L + 1, and their width, 2P. Load the weights if necessary.
+
+    The width also becomes the model's dim "nO".
+    """
     config = shim_of(model).config
     model.set_dim("nO", config.width, force=True)
     return config.layers + 1, config.width
@@ -99,8 +102,8 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Compute the layers of each Doc. In prediction, their arrays share no memory with those of other Docs. The
-    backward pass takes float32 gradients of the same shapes and ignores the rounding to `dtype`."""
+    """Compute the layers of each Doc. The backward pass takes float32 gradients of the same shapes and ignores the
+    rounding to `dtype`. In prediction, the arrays of different Docs share no memory."""
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:
         flat, backprop = _compute(model, docs, train=True)
@@ -109,8 +112,7 @@ def forward(
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """Compute the average of the layers of each Doc, (n_tokens, width). All layers of a Doc are never in memory at
-    once."""
+    """Compute the average of the layers of each Doc, (n_tokens, width), without storing all its layers at once."""
     return _predict(model, docs, average=True)
 
 
@@ -119,7 +121,7 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield Docs in their order, in groups of about as many tokens."""
+    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is a group of its own."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -146,16 +148,16 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
 def _compute(
     model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
 ) -> tuple[Any, Callable]:
-    """Compute (layers, T, width) for the T tokens of some Docs, or (T, width), their average; and the backward pass.
+    """Compute the layers of the T tokens of some Docs, (layers, T, width), or their average, (T, width).
 
     Args:
-        train: with a graph.
+        train: build an autograd graph. The second result is then the backward pass.
     """
     options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
-    # A word in several spans gets the mean of its vectors there, which is rounded only when it is complete; and no
-    # gradient passes through the rounding.
+    # A word in several spans gets the mean of its vectors. Only the complete mean is rounded, and gradients ignore the
+    # rounding.
     dtype = "float32" if train or sequences.overlap else options.dtype
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
@@ -165,9 +167,9 @@ def _compute(
         output, backprop_inputs = shim.begin_update(inputs)
     elif not is_finite(shim.predict(inputs)):
         warnings.warn(
-            "The biLM has computed vectors that are not finite, although its weights are: numbers in between were too"
-            f" large for precision {options.precision!r} and dtype {options.dtype!r}. Its weights are those of a"
-            " training that diverged, or are damaged",
+            "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
+            f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"
+            " weights has diverged, or the weights are damaged. Use other weights",
             stacklevel=2,
         )
 

@@ -1,4 +1,4 @@
-"""The parameters of a biLM: which are trained, at which rate, and whether they have changed."""
+"""The parameters of a biLM: which parameters are trained, their learning rates, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Switch on the gradients of the parameters that are trained, and only of those; None: of no parameter."""
+    """Enable the gradients of the parameters to train, and disable all other gradients. None: train no parameter."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -22,21 +22,24 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
 
 
 def change_counters(module: nn.Module) -> list[tuple[int, int]]:
-    """Return the identity of each parameter and torch's count of its changes in place, which includes changes from
-    outside, such as `parameter.add_` or `load_state_dict`, but not those of `parameter.data`."""
+    """Return the id of each parameter, and the number of its in-place changes as counted by torch.
+
+    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`. It does not count changes of
+    `parameter.data`.
+    """
     return [(id(param), param._version) for param in module.parameters()]
 
 
 def new_version() -> str:
-    """Return a name for new values of the parameters, which no process uses for other values."""
+    """Return a unique identifier for new values of the parameters."""
     return uuid.uuid4().hex
 
 
 def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[float]:
-    """Return the factor of the learn rate for each layer, 0 being the token encoder.
+    """Return the factor of the learning rate for each layer of the biLM. Layer 0 is the token encoder.
 
     Raises:
-        ValueError: the option does not list one factor per layer.
+        ValueError: the option is a list that does not have one factor per layer.
     """
     if not isinstance(factor, list):
         return [factor] * (config.layers + 1)
@@ -54,6 +57,6 @@ def layer_of(name: str) -> int:
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it holds every value exactly, as for an untrained float16 file; otherwise float32."""
+    """Return float16 if it represents all values exactly, as with weights from a float16 file; otherwise float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

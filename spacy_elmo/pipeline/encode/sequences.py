@@ -1,4 +1,4 @@
-"""Docs in the form that a biLM takes: distinct words, and for each span the rows of its words; the run over them."""
+"""Conversion of Docs to the input of a biLM (distinct words, and the words of each span), and computation of layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
 
 FirstState = Callable[[int], tuple[Tensor, Tensor] | None]
-"""Number of sequences -> their state before the first word, as `BiLM.forward_chunks` takes it."""
+"""Function from the number of sequences to their start state, in the form of the argument of `BiLM.forward_chunks`."""
 
 
 @dataclass
@@ -29,17 +29,18 @@ class Sequences:
     words: list[str]
     """K distinct words."""
     lengths: np.ndarray
-    """(S,) number of words of each span, at least 1."""
+    """Number of words of each span, at least 1, (S,)."""
     rows: np.ndarray
-    """(N,) row in `words` of every word, span after span."""
+    """Index in `words` of every word, span after span, (N,)."""
     tokens: np.ndarray
-    """(N,) index of each of these words in the concatenated tokens of the Docs. Overlapping spans repeat an index."""
+    """Index of each of these N words in the concatenated tokens of the Docs, (N,). Overlapping spans repeat an
+    index."""
     n_tokens: int
-    """T, the number of tokens of the Docs, whitespace included."""
+    """Number of tokens of the Docs, including whitespace tokens, T."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
-        """Cut Docs into the spans of a getter (see `spans_of`).
+        """Split Docs into the spans that a span getter returns (see `spans_of`).
 
         Raises:
             ValueError: see `spans_of`.
@@ -57,11 +58,12 @@ class Sequences:
         return bool((np.bincount(self.tokens) > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of at most `max_tokens` words, or of one longer span. The longest spans come first, so that the
-        sequences of a batch have nearly equal lengths.
+        """Yield batches of at most `max_tokens` words. A longer span is a batch of its own.
+
+        Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
 
         Yields:
-            (s,) lengths of the spans of a batch, and (n,) indices of their words among the N words.
+            The lengths of the s spans of a batch, (s,), and the indices of their n words in `rows`, (n,).
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
@@ -80,7 +82,7 @@ def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndar
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each number of the concatenated ranges the index of its range, and the number."""
+    """Return the integers of all ranges, concatenated: the index of the range of each integer, and the integers."""
     sizes = ends - starts
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
@@ -107,21 +109,22 @@ def write_layers(
     first_state: FirstState,
     average: bool = False,
 ) -> Tensor:
-    """Compute the layers of every word and write them into an array of zeros. Return a tensor in its memory.
+    """Compute the layers of every word and write them to an array of zeros. Return a tensor that shares its memory.
 
     Args:
-        bilm: the network. The tensor gets a graph if gradients are enabled and parameters have some.
+        bilm: the network. The tensor has an autograd graph if gradients are enabled and some parameter requires one.
         array: (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. Words in several
             sequences get the mean of their vectors.
         sequences: the words.
-        max_words: words that are processed at once. A graph needs all at once (the number of words): no gradient flows
-            out of the final state of a chunk, and the graph, not the chunk, is what fills the memory.
-        first_state: the start of every sequence.
+        max_words: number of words that are processed at once. In training, pass the number of all words: no gradient
+            flows out of the final state of a chunk, and chunks save no memory, because the graph needs the memory of
+            all words.
+        first_state: function that returns the state at the start of every sequence.
         average: write the average of the layers.
     """
     target = torch.from_dlpack(array)
     by_token = target[None] if average else target
-    # Spans are computed in an order that depends on all Docs. Those that overlap are added when all are known.
+    # The order in which spans are computed depends on all Docs, so spans that overlap are added at the end.
     by_word = (
         by_token.new_empty((len(by_token), len(sequences.rows), by_token.shape[2]))
         if sequences.overlap
@@ -141,7 +144,7 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Yield (2, m) indices of the words that each direction has processed, and (2, m, P) outputs for each layer."""
+    """Yield the indices of the words that each direction has processed, (2, m), and each layer's outputs, (2, m, P)."""
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = first_state(len(lengths))
@@ -151,7 +154,7 @@ def _chunks(
 
 
 def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
-    """Write the outputs of each direction into its half of the vectors at (2, m) rows."""
+    """Write the outputs of each direction to its half of the vectors in `target`, at the row numbers `rows`, (2, m)."""
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):
         columns = target[:, :, direction * half : (direction + 1) * half]

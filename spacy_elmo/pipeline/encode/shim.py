@@ -41,23 +41,23 @@ _outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(PyTorchShim):
-    """A biLM that is loaded at its first use, as a thinc shim.
+    """A thinc shim with a biLM, which is loaded at its first use. Its inputs are the arguments of `write_layers` except
+    the first, the network.
 
-    Its inputs are the arguments of `write_layers` after the network. A plain `PyTorchShim` keeps its id when it is
-    copied, so that a copy and its original share the optimizer's moments; it looks up averages under keys that the
-    optimizer does not write; and it switches the module to training mode and back while other threads use it. This
-    class does none of that: the module always stays in evaluation mode, because no layer of a biLM behaves differently
+    It differs from a plain `PyTorchShim` in three points. A copy gets a new id, so it does not share the optimizer's
+    moments with the original. `use_params` looks up averages under the keys that the optimizer writes. The module
+    always stays in evaluation mode, so other threads can use it during training; no layer of a biLM behaves differently
     in training.
 
     Args:
-        shape: the numbers of `BiLMConfig` that the config states; the weights must agree with them.
+        shape: the fields of `BiLMConfig` that the config sets; the weights must agree with them.
     """
 
     def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
         super().__init__(None)
         self.shape = dict(shape or {})
         self.options = _RANDOM
-        """Its options. Until `configure` sets others: random weights, frozen."""
+        """Options of the biLM. Until `configure` sets other options, it has random weights and is frozen."""
         self.lang: str | None = None
         """Language of the pipeline, if it is known, for `weights = "auto"`."""
         self._version = new_version()
@@ -71,34 +71,29 @@ class BiLMShim(PyTorchShim):
 
     @property
     def bilm(self) -> BiLM:
-        """The network, which is loaded at its first use, even if several threads use it at once.
+        """The network, which is loaded at its first use. Several threads can use it at once.
 
         Raises:
-            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random ones were not drawn yet.
+            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random weights were not drawn yet.
         """
         self.ensure_loaded()
         return self._model
 
     def ensure_loaded(self) -> None:
-        """Load the network, if it is not loaded yet, with the errors of `bilm`."""
+        """Load the network if it is not loaded yet. It raises the same errors as `bilm`."""
         if self._model is None:
             with _LOADING:
                 if self._model is None:
                     self._load()
 
     @property
-    def device(self) -> torch.device:
-        """The device of the network, which is loaded if necessary."""
-        return self.bilm.device
-
-    @property
     def config(self) -> BiLMConfig:
-        """The shape of the network, which is loaded if necessary."""
+        """The config of the network. The network is loaded if necessary."""
         return self.bilm.config
 
     @property
     def trainable(self) -> Trainable | None:
-        """The part of the network that the present step trains; None: nothing."""
+        """The part of the network that the current step trains; None: no part."""
         options = self.options
         frozen = options.frozen or self._steps < options.unfreeze_at
         return None if frozen else options.trainable
@@ -111,26 +106,28 @@ class BiLMShim(PyTorchShim):
 
     @property
     def version(self) -> str:
-        """Identifier of the current parameter values, which are loaded if necessary; a new one after any change,
-        in-place changes by other code included."""
+        """Identifier of the current parameter values. Any change of a value gives a new identifier, even an in-place
+        change by other code. The network is loaded if necessary."""
         counters = change_counters(self.bilm)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
         return self._version
 
     def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
-        """Set the options, and the language of the pipeline if it is known.
+        """Set the options of the biLM, and the language of the pipeline if it is known.
 
-        Parameters that are not trained get no gradient, and the optimizer passes over them. Steps are counted from 0
-        since `initialize` or the loading of a saved pipeline, as spaCy's schedules count them: no file stores them.
+        Parameters that are not trained get no gradient, and the optimizer skips them. Steps are counted from 0 after
+        `initialize` and after loading a saved pipeline, as in spaCy's schedules; no file stores the count.
         """
         self.options, self.lang = options, lang
         if self._model is not None:
             require_gradients(self._model, self.trainable)
 
     def checksum(self) -> str:
-        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits: shape,
-        parameters, precision, vocabulary, alphabet, and the start state if it is not zero."""
+        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits.
+
+        It covers shape, parameters, precision, vocabulary, alphabet, and the start state if it is not zero.
+        """
         digest = Digest()
         settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
         digest.update(json.dumps(settings).encode())
@@ -144,7 +141,7 @@ class BiLMShim(PyTorchShim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state for a number of sequences, as `BiLM.forward` takes it; None: zeros."""
+        """Return the start state of a number of sequences, for the argument `state` of `BiLM.forward`; None: zeros."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
@@ -157,7 +154,7 @@ class BiLMShim(PyTorchShim):
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not a weights file, its shape is not that of the config, or it contains no start state
+            ValueError: the file is not a weights file, its shape differs from the config, or it contains no start state
                 for `start = "warm"`.
         """
         self._steps = 0
@@ -168,29 +165,29 @@ class BiLMShim(PyTorchShim):
                 self._load()
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
-        """Run the network with a graph. The callback takes the arguments of `torch.autograd.backward`, and adds to the
-        gradients of the parameters."""
+        """Run the network with an autograd graph. The callback takes the arguments of `torch.autograd.backward` and
+        adds to the gradients of the parameters."""
         with torch.enable_grad():
             output = self._run(self.bilm, inputs)
 
         def backprop(grads: ArgsKwargs) -> None:
-            # Without words, or when the graph ends above everything that is trained, there is no backward pass.
+            # There is no graph without words, or if no trained parameter was used.
             if output.requires_grad:
                 torch.autograd.backward(*grads.args, **grads.kwargs)
 
         return output, backprop
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without a graph, with weights that are prepacked once for these values of the parameters."""
-        with plain_inference(self.device):
+        """Run the network without an autograd graph. Its weights are prepacked once per version."""
+        with plain_inference(self.bilm.device):
             return self._run(self.bilm_for_inference(), inputs)
 
     def _run(self, bilm: BiLM, inputs: ArgsKwargs) -> Tensor:
         return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)
 
     def bilm_for_inference(self) -> BiLM:
-        """Return the network with prepacked weights, for inference alone."""
-        # The version is read first: a thread that changes the parameters meanwhile replaces it afterwards.
+        """Return the network with prepacked weights, which can only predict."""
+        # Read the version first: if another thread changes the parameters meanwhile, the version differs afterwards.
         version, ready = self.version, self._inference_bilm
         if ready is None or ready[0] != version:
             bilm = self._model.prepare_for_inference(self.options.precision)
@@ -198,7 +195,7 @@ class BiLMShim(PyTorchShim):
         return ready[1]
 
     def clear_cache(self) -> None:
-        """Empty the token cache, on which the rounding of a word's vector in its last digit may depend."""
+        """Empty the cache of word vectors. The last digit of a word's vector can depend on which words are cached."""
         if self._inference_bilm is not None:
             self._inference_bilm[1].clear_cache()
 
@@ -210,7 +207,7 @@ class BiLMShim(PyTorchShim):
         factors = factors_by_layer(self.options.learn_rate_factor, self.config)
         for name, param in self._model.named_parameters():
             if param.grad is not None and param.requires_grad:
-                # Adam writes into these arrays, which on the CPU share the parameter's memory.
+                # Adam writes into these arrays. On the CPU they share the parameter's memory.
                 data: Any = torch2xp(param.data)
                 gradient: Any = torch2xp(param.grad.contiguous())
                 factor = factors[layer_of(name)]
@@ -224,7 +221,8 @@ class BiLMShim(PyTorchShim):
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Replace values of parameters within the context, for example by averages, under the optimizer's keys."""
+        """Create a context in which parameters have other values, such as their averages. The keys are the
+        optimizer's."""
         named = self._model.named_parameters() if self._model is not None else ()
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
@@ -253,7 +251,7 @@ class BiLMShim(PyTorchShim):
             self._inference_bilm = None
 
     def to_bytes(self) -> bytes:
-        """Return a whole weights file, from which the network can be rebuilt without any other file."""
+        """Return the bytes of a complete weights file; loading it needs no other file."""
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
@@ -268,10 +266,11 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
-        """Load what `to_bytes` returned.
+        """Load the weights from the bytes that `to_bytes` has returned.
 
         Raises:
-            ValueError: damaged bytes, a shape that is not that of the config, or no start state for `start = "warm"`.
+            ValueError: the bytes are damaged, their shape differs from the config, or they contain no start state for
+                `start = "warm"`.
         """
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
@@ -279,12 +278,12 @@ class BiLMShim(PyTorchShim):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.options.weights is not None:
-            # A copy or a pickle contains the weights, not a path that may be gone.
+            # A copy or a pickle must contain the weights, because their file may be gone later.
             self.ensure_loaded()
         return {n: v for n, v in self.__dict__.items() if n not in ("id", "_inference_bilm")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__init__(None)  # with a new id, under which the optimizer keeps other moments
+        super().__init__(None)  # sets a new id, so that the optimizer keeps separate moments
         self.__dict__.update(state)
         self._version, self._inference_bilm = new_version(), None
 
@@ -296,8 +295,8 @@ class BiLMShim(PyTorchShim):
         name = self.options.weights
         if name is None:
             raise ValueError(
-                "This biLM has no weights: the config has weights = null, which means random ones, and"
-                " they are only drawn by nlp.initialize(). Call it, or name a weights file"
+                "This biLM has no weights yet: the config has weights = null, which means random weights, and"
+                " nlp.initialize() draws them. Call it, or set weights to a name or a file"
             )
         if name == AUTO:
             name = default_weights(self.lang)
@@ -305,23 +304,19 @@ class BiLMShim(PyTorchShim):
         self._set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
-        actual = vars(weights.config)
-        stated = vars(BiLMConfig(**{**actual, **self.shape}))
-        mismatches = [
-            f"{name} = {stated[name]} (not {actual[name]})"
-            for name in actual
-            if stated[name] != actual[name]
-        ]
+        stated = BiLMConfig(**{**vars(weights.config), **self.shape})
+        differences = stated.differences(weights.config)
+        mismatches = [f"{name} = {ours} (not {its})" for name, ours, its in differences]
         if mismatches:
             raise ValueError(
-                f"The config of the biLM does not fit {source}: {', '.join(mismatches)}. Leave these"
-                " at null to take the numbers of the weights"
+                f"The config of the biLM does not match {source}: {', '.join(mismatches)}. Set them to null to use"
+                " the values of the weights"
             )
         factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises
         if self.options.start == "warm" and weights.start_state is None:
             raise ValueError(
-                f'start = "warm", but {source} has no start state. `python -m spacy elmo convert FORMAT IN OUT_FILE'
-                ' --warm TEXT` estimates one and stores it in the file; start = "zero" needs none'
+                f'start = "warm", but {source} has no start state. Set start = "zero", or estimate a start state with'
+                " `python -m spacy elmo convert FORMAT IN OUT_FILE --warm TEXT`, which stores it in the file"
             )
         return weights
 
@@ -329,8 +324,8 @@ class BiLMShim(PyTorchShim):
         for field, names in (("n_words", "vocabulary"), ("n_symbols", "alphabet")):
             if self.shape.get(field):
                 raise ValueError(
-                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs a weights file, which"
-                    f" contains its {names}"
+                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs the {names} of a weights"
+                    f" file. Set weights to a file, or {field} to 0"
                 )
         bilm = BiLM(BiLMConfig(**self.shape))
         return Weights.from_bilm(bilm)
@@ -342,6 +337,6 @@ class BiLMShim(PyTorchShim):
         require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
-        # Last, because other threads use everything else as soon as they see the network.
+        self._counters, self._version = change_counters(bilm), new_version()
+        # The network is set last: as soon as other threads see it, they use the attributes above.
         self._model = bilm
-        self._version = new_version()

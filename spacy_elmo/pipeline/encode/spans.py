@@ -13,7 +13,7 @@ from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences of each Doc by the rule of `text.sentences`, which uses no annotation: the default."""
+    """Return the sentences of each Doc by the rule of `text.sentences`, the default. It uses no annotation."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
@@ -28,7 +28,7 @@ def _cut(doc: Doc, starts: list[int]) -> list[Span]:
 
 
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences that a component has set, `doc.sents`."""
+    """Return the sentences (`doc.sents`) that a component has set on each Doc."""
     return [list(doc.sents) for doc in docs]
 
 
@@ -38,7 +38,8 @@ def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
 
 
 def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
-    """Return windows of `size` tokens, one every `stride` tokens. The last one ends with the Doc and may be shorter."""
+    """Return windows of `size` tokens of each Doc, one every `stride` tokens. The last window ends with the Doc and can
+    be shorter."""
     return [
         [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
         for doc in docs
@@ -58,40 +59,40 @@ def doc_v1() -> SpanGetter:
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
     """Return `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several windows gets the mean of its
-    vectors in them.
+    vectors in these windows.
 
     Raises:
         ValueError: windows would be empty, or would leave out tokens.
     """
     if not 1 <= stride <= size:
         raise ValueError(
-            f"Windows of size = {size} with stride = {stride}: stride must be at least 1, and at most size, or some"
-            " tokens would be in no window"
+            f"Impossible windows of size = {size} with stride = {stride}: stride must be at least 1 and at most size,"
+            " so that each token is in a window"
         )
     # Not a nested function, because it could not be pickled.
     return functools.partial(window_spans, size=size, stride=stride)
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
-    """Return the spans of each Doc by a getter, which may be a user's; None: by `rule_spans`.
+    """Return the spans that a getter chooses in each Doc; None: `rule_spans`.
 
     Raises:
-        ValueError: the getter does not return one list of spans per Doc.
+        ValueError: the getter (possibly a user's function) does not return one list of spans per Doc.
     """
     spans = list((get_spans or rule_spans)(list(docs)))
     if len(spans) != len(docs):
         raise ValueError(
-            f"get_spans gave spans for {len(spans)} of {len(docs)} Docs; it must give one list per Doc"
+            f"get_spans returned spans for {len(spans)} of {len(docs)} Docs; it must return one list per Doc"
         )
     return spans
 
 
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """Return the K distinct words of some Docs, and for each of their T tokens, Doc after Doc, the row of its word."""
+    """Return the distinct words of some Docs, and the index of the word of each of their T tokens, (T,)."""
     ends = np.cumsum([len(doc) for doc in docs])
     empty = np.zeros(0, dtype=np.uint64)
     orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])
-    # Hashes are equal in every vocabulary; a string is looked up in the vocabulary of a Doc that contains it.
+    # A word has the same hash in every vocabulary, but only the vocabulary of a Doc with this word has its string.
     hashes, first, rows = np.unique(orths, return_index=True, return_inverse=True)
     owners = np.searchsorted(ends, first, side="right")
     strings = [doc.vocab.strings for doc in docs]

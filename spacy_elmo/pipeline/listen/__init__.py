@@ -1,5 +1,5 @@
-"""From layers to a task: listeners, scalar mixes, and the gradient back to the component.
+"""The use of a biLM's layers in a task: listeners, scalar mixes, and the gradients for the `elmo` component.
 
-A listener is its upstream's layers followed by a `scalar_mix`, whose options, dropout among them, are the fields of
-`MixOptions`, both in `scalar_mix.py`.
+A listener applies a `scalar_mix` to the layers of its component. The options of the mix, such as dropout, are the
+fields of `MixOptions`. The mix and its options are in `scalar_mix.py`.
 """

@@ -16,30 +16,33 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3): (n_tokens, width) per Doc.
+    """Build an encoder with ELMo vectors at its input and output: [x ; ELMo] -> encode -> [h ; ELMo].
 
-    Each ELMo is a separate layer, with a mix and weights of its own; the model's refs "input" and "output" are the
-    two. `project_to_width` projects the input of `encode` to its width. The output's width is that of `encode`, plus
-    the width of ELMo if there is an `output`.
+    The output is (n_tokens, width) per Doc (Peters et al. 2018, section 3.3).
+
+    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and "output"
+    are these layers. `project_to_width` projects the input of `encode` to the width that it needs. The width of the
+    output is the width of `encode`, plus the width of ELMo if there is an `output`.
 
     Args:
-        encode: h from the vectors of each Doc, such as `spacy.TorchBiLSTMEncoder.v1`.
-        embed: x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is ELMo alone.
-        input: ELMo beside x, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of `encode` is x alone.
-        output: ELMo beside h, likewise; null: the output is h.
+        encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
+        embed: the embedding x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is only ELMo.
+        input: the ELMo layer for the input, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of `encode` is
+            only x.
+        output: the ELMo layer for the output, of the same types; null: the output is h.
 
     Raises:
-        ValueError: there is no ELMo, or no input for `encode`.
+        ValueError: neither `input` nor `output` is given, or neither `embed` nor `input`.
     """
     if input is None and output is None:
         raise ValueError(
-            "ElmoEnhanced has neither input nor output, and so no ELMo: give it a block [...input], [...output] or"
-            ' both with @architectures = "spacy-elmo.ElmoListener.v1", or use spacy.Tok2Vec.v2'
+            "ElmoEnhanced has neither input nor output, so it would not use ELMo. Add a block [...input] or [...output]"
+            ' with @architectures = "spacy-elmo.ElmoListener.v1", or use spacy.Tok2Vec.v2 instead'
         )
     inputs = [layer for layer in (embed, input) if layer is not None]
     if not inputs:
         raise ValueError(
-            "ElmoEnhanced has neither embed nor input, and so nothing to encode: give it one of them"
+            "ElmoEnhanced has neither embed nor input, so encode has no input: add one of these blocks"
         )
     model: Model[list[Doc], list[Floats2d]] = chain(
         concatenate(*inputs), project_to_width(encode), encode
@@ -57,14 +60,15 @@ def ElmoEnhanced_v1(
 def project_to_width(
     encode: Model[list[Floats2d], list[Floats2d]],
 ) -> Model[list[Floats2d], list[Floats2d]]:
-    """Build a layer that projects vectors to the input width of an encoder, by the Maxout layer that ends spaCy's
+    """Build a layer that projects vectors to the input width of an encoder, with a Maxout layer as in spaCy's
     embeddings.
 
-    The width is the encoder's nI; if that is not set its nO, because spaCy's window encoders add their input to their
-    output. Vectors that already have this width pass unchanged, and so do all vectors if the encoder sets neither.
+    The width is the encoder's nI. If nI is not set, the width is its nO, because spaCy's window encoders add their
+    input to their output. Vectors that already have this width are not changed. If the encoder sets neither dim, no
+    vectors are changed.
     """
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
-    # dropout = 0.0 lets [training] dropout reach it; None would not.
+    # dropout = 0.0, not None, because [training] dropout changes only layers that have a dropout.
     maxout = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
     return Model(
         "elmo-project-to-width", forward, init=init, dims={"nO": width}, layers=[with_array(maxout)]
@@ -72,7 +76,7 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer if a sample has another width. A layer that is not needed has no weights."""
+    """Initialize the Maxout layer, unless the vectors of the sample already have the encoder's width."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 

@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoListener.v1`: the layer of a consumer that outputs the vectors of an elmo component."""
+"""`spacy-elmo.ElmoListener.v1`: a layer in a component's model that outputs the vectors of an `elmo` component."""
 
 import weakref
 from collections.abc import Callable
@@ -18,32 +18,32 @@ _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """State of a listener beside its parameters. None of it is saved with the model.
+    """State of a listener in addition to its parameters. It is not saved with the model.
 
-    A copy, such as the one that `nlp.rehearse` makes of a consumer's model, is linked to the same component. When a
-    whole pipeline is copied or unpickled, the copied component links its listeners again.
+    A copy of a listener is linked to the same `elmo` component; `nlp.rehearse` makes such copies. If a whole pipeline
+    is copied or unpickled, the copied `elmo` component links its listeners again.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
         self.upstream_name = upstream_name
         self.width = width
-        """The width that the config states."""
+        """The width in the config; None if the config sets no width."""
         self.docs_are_copies = False
-        """True if the consumer passes copies or excerpts of its Docs to its model: `EntityLinker` trains on copies and
+        """True if the consumer does not pass the pipeline's own Docs to its model: `EntityLinker` trains on copies and
         predicts on excerpts."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
     def linked_to(self) -> Any:
-        """The component that it is linked to; None: there is none, or it no longer exists."""
+        """The linked component; None if no component is linked, or if the component no longer exists."""
         return self._upstream() if self._upstream is not None else None
 
     @property
     def source(self) -> LayerSource:
-        """The layers of the component that it is linked to.
+        """The source of the layers of the linked component.
 
         Raises:
-            ValueError: there is none.
+            ValueError: no component is linked.
         """
         upstream = self.linked_to
         if upstream is None:
@@ -51,14 +51,14 @@ class ListenerState(ConfigOnly):
                 "an elmo component" if self.upstream_name == "*" else repr(self.upstream_name)
             )
             raise ValueError(
-                f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must"
-                " come before its component in the pipeline. To use a component without it, first give it"
-                " its own copy of the biLM with nlp.replace_listeners"
+                f"ElmoListener(upstream={self.upstream_name!r}) has no component to listen to: {expected} must come"
+                " before the component with this listener. To use that component without elmo, first give it a copy of"
+                " the biLM with nlp.replace_listeners"
             )
         return upstream.source
 
     def link(self, upstream: Any) -> None:
-        """Link to a component; None: unlink."""
+        """Link the listener to a component; None: unlink it."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -74,12 +74,13 @@ class ListenerState(ConfigOnly):
 def ElmoListener_v1(
     *, width: int | None = None, upstream: str = "*", options: MixOptions
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer that outputs the vectors of an elmo component earlier in the pipeline: (n_tokens, width) per Doc.
+    """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens, width) per Doc.
 
     Args:
-        width: width of the biLM's layers; null: taken from the component at `initialize`, later from the saved bytes.
-        upstream: the name of the component; "*": the nearest one before.
-        options: those of its mix (`scalar_mix.py`), such as `layers` and `dropout`; every field is an argument.
+        width: width of the biLM's layers; null: the width of the component at `initialize`, which is then saved.
+        upstream: the name of the component; "*": the nearest elmo component before this one.
+        options: the options of the scalar mix, such as `layers` and `dropout`; every field of `MixOptions` is an
+            argument.
     """
     return Model(
         "elmo-listener",
@@ -92,7 +93,7 @@ def ElmoListener_v1(
 
 
 def is_listener(model: Model) -> bool:
-    """Return True if a layer of a consumer is an `ElmoListener_v1`."""
+    """Return True if a layer is an `ElmoListener_v1`."""
     return _SENTINEL in model.attrs
 
 
@@ -102,7 +103,7 @@ def state_of(listener: Model) -> ListenerState:
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Set the shape to that of the linked biLM.
+    """Set the dims of the listener to the dims of the linked biLM.
 
     Raises:
         ValueError: no component is linked, or its width differs from the one in the config.
@@ -112,7 +113,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     if state.width not in (None, width):
         raise ValueError(
             f"ElmoListener(width={state.width}), but {state.source.name!r} has layers of width {width}."
-            " Leave width at null to use the width of the component"
+            " Set width = null to use the width of the component"
         )
     model.set_dim("nO", width)
     model.layers[0].initialize(X=[model.ops.alloc3f(layers, 0, width)])
@@ -122,7 +123,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs by the component that the listener is linked to."""
+    """Mix the layers that the linked component returns for Docs."""
     state = state_of(model)
     return mix_layers(state.source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
 
@@ -130,9 +131,9 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs, and drop out numbers of the mix in training.
+    """Mix the layers of Docs. In training, apply the dropout of the mix.
 
-    The backward pass returns the gradient of the layers to the source, if the biLM is trained.
+    If the biLM is trained, the backward pass passes the gradient of the layers to the source.
     """
     add_gradient = None
     if is_train:

@@ -1,6 +1,6 @@
-"""The mix of a biLM's layers that a task learns: its options, each in one place, and the thinc layer that applies them.
+"""The scalar mix, a weighted sum of a biLM's layers that a task learns: its options and its thinc layer.
 
-A listener has a mix, and so has `ElmoTok2Vec`.
+Each listener and each `ElmoTok2Vec` has its own mix.
 """
 
 import itertools
@@ -15,35 +15,36 @@ from ..config_only import ConfigOnly
 
 LayerChoice = Literal["mix", "average", "top"] | int
 
-_EPSILON = 1e-12  # bilm-tf's, under the root of the variance
+_EPSILON = 1e-12  # added to the variance, as in bilm-tf
 _NAME = "elmo-mix"
 _NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.initialize()"
 
 
 @dataclass(frozen=True)
 class MixOptions(ConfigOnly):
-    """Options of a mix, which combines the layers to one vector per token. They are not saved with the model,
-    because the config contains them, and an old value would override it.
+    """Options of a scalar mix, which combines the layers of a biLM to one vector per token. They are not saved with the
+    model, because a saved value would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
     """
 
     layers: LayerChoice = "mix"
-    """"mix": γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of one layer, 0 being the
-    context-free one."""
+    """Layers to combine: "mix", which is γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of
+    one layer, where 0 is the context-free layer."""
     grad_factor: float = 1.0
-    """Factor of the gradient that flows back into the biLM, not of those of s and γ. It weighs this listener against
-    the others of the same biLM; Adam cancels a factor that all gradients of a parameter share."""
+    """Factor of the gradient that flows back into the biLM; the gradients of s and γ are not changed. The factor weighs
+    this listener against other listeners of the same biLM. With Adam, the same factor for all listeners has no
+    effect."""
     dropout: float = 0.0
-    """Share of the output's numbers that the listener sets to zero in training. `[training] dropout` does not change
-    it."""
+    """Share of the numbers of the output that are set to zero in training. `[training] dropout` does not change it."""
     l2: float = 0.0
-    """The paper's λ: adds λ Σ s² to the loss of each batch, which draws the mix towards the average. The loss is a
-    mean in the paper but a sum over words in most components of spaCy, so that a λ of 1 has hardly any effect."""
+    """The regularization weight λ of the paper, which adds λ Σ s² to the loss of each batch and so draws the mix
+    towards the average. In the paper the loss is a mean, but in most spaCy components it is a sum over words, so λ = 1
+    has hardly any effect."""
     layer_norm: bool = False
-    """Normalize each token's vector in each layer over its width, without a learnt scale. bilm-tf and AllenNLP
-    take mean and variance over all words of the batch, which makes a vector depend on its batch mates."""
+    """Whether each vector of each layer is normalized over its width, without a learnt scale. bilm-tf and AllenNLP use
+    the mean and variance of all words of the batch instead, so their vectors depend on the other Docs of the batch."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -56,15 +57,15 @@ class MixOptions(ConfigOnly):
         if self.l2 < 0:
             problems.append(f"l2 = {self.l2} (must be 0 or more)")
         if problems:
-            raise ValueError("Impossible mix of layers: " + "; ".join(problems))
+            raise ValueError("Impossible options of a mix of layers: " + "; ".join(problems))
 
 
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
-    """Build the mix of the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
+    """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
 
     (layers, n, width) per Doc -> (n, width) per Doc. It is initialized as the average. γ is stored as 1 + "scale",
-    because spaCy's optimizer decays every parameter towards 0. The backward pass also returns the gradient with
-    respect to the layers, except with `inputs=False`: for a frozen biLM it would cost more than everything else.
+    because spaCy's optimizer decays every parameter towards 0. The backward pass returns the gradient with respect to
+    the layers. `inputs=False` skips this gradient. A frozen biLM does not need it, and it costs more than the rest.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -93,8 +94,8 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers in float32, also if they are stored as float16. Docs are concatenated, so that the cost in Python
-    does not grow with their number."""
+    """Mix the layers in float32, even if they are stored as float16. The layers of all Docs are concatenated, because
+    one large operation is faster than one per Doc."""
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
@@ -118,8 +119,8 @@ def forward(
 
 
 def _check_shapes(model: Model, X: list[Floats3d]) -> None:
-    """Compare the shape of layers with that of the mix, which without weights would accept the layers of any biLM, and
-    the consumer would fail with an error about something else.
+    """Check the shape of the layers. Without this check, a mix without weights would accept the layers of any biLM, and
+    the consumer would then fail with a misleading error.
 
     Raises:
         ValueError: the layers do not have the shape that the mix was initialized for.
@@ -130,9 +131,9 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
     for x in X:
         if (len(x), x.shape[2]) != (layers, width):
             raise ValueError(
-                f"The mix is for {layers} layers of width {width}, and a Doc has {len(x)} of width {x.shape[2]}."
-                " They come from another biLM: drop them (doc._.elmo_layers = None) and run the elmo component"
-                " again, or call nlp.initialize() if its weights have changed"
+                f"The mix is for {layers} layers of width {width}, but a Doc has {len(x)} layers of width {x.shape[2]}"
+                " from another biLM. Remove them (doc._.elmo_layers = None) and run the elmo component again. If the"
+                " weights of elmo have changed, call nlp.initialize()"
             )
 
 
@@ -142,10 +143,10 @@ def is_mix(model: Model) -> bool:
 
 
 def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """Return the weight of each layer in a mix, (layers,), which sum to 1, and γ.
+    """Return the weights of the layers in a scalar mix, (layers,), and γ. The sum of the weights is 1.
 
     Raises:
-        ValueError: the mix was not initialized yet.
+        ValueError: the mix is not initialized yet.
     """
     layers = mix.maybe_get_dim("nL")
     if layers is None:
@@ -174,7 +175,8 @@ def _chosen_layer(model: Model, layers: int) -> int | None:
         return None
     if not -layers <= choice < layers:
         raise ValueError(
-            f"layers = {choice}, but the biLM has {layers} layers, 0 to {layers - 1} (0: the context-free vectors)"
+            f"layers = {choice}, but the biLM has {layers} layers, 0 to {layers - 1} (0: the context-free vectors)."
+            " Choose one of these numbers"
         )
     return choice % layers
 
@@ -191,7 +193,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
             dh[chosen] = dy
             return dh
 
-        # A copy, because `h` may be an array of the cache or of a Doc, and the next layer may write into its input.
+        # Copied, because `h` may belong to the cache or to a Doc, and the next layer may write into its input.
         return h[chosen].copy(), backprop_chosen
     weights, gamma = _weights(model, layers)
     scalars = model.get_param("scalars") if "scalars" in model.param_names else None
@@ -210,7 +212,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return softmax(s) and γ; those of an average if none are learnt."""
+    """Return softmax(s) and γ of a mix. If they are not learnt, the weights are equal and γ is 1."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
     if not model.has_param("scalars"):
@@ -224,7 +226,7 @@ def _softmax(ops: Ops, scalars: Any) -> Floats1d:
 
 
 def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Normalize to mean 0 and variance 1 over the last axis. A row of zeros, as for whitespace, stays zeros."""
+    """Normalize to mean 0 and variance 1 over the last axis. The zeros of whitespace tokens stay zeros."""
     centered = x - x.mean(axis=-1, keepdims=True)
     inverse = 1 / ops.xp.sqrt((centered**2).mean(axis=-1, keepdims=True) + _EPSILON)
     normed = centered * inverse

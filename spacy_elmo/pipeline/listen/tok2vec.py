@@ -1,4 +1,4 @@
-"""`spacy-elmo.ElmoTok2Vec.v1`: a biLM and its mix inside one consumer, and the replacement of a listener by it."""
+"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and scalar mix, which can also replace a listener."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -27,15 +27,17 @@ def ElmoTok2Vec_v1(
     mix_options: MixOptions,
     cache_mb: float = 0,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer with a biLM of its own and a mix: (n_tokens, width) per Doc, from the Doc's words alone.
+    """Build a layer with its own biLM and scalar mix, which needs no `elmo` component. Output: (n_tokens, width) per
+    Doc.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        bilm_options: every field is an argument, as in the `elmo` component. `unfreeze_at` counts the consumer's steps;
-            a biLM that `replace_listeners` copies keeps its count until the pipeline is saved and loaded.
-        mix_options: every field is an argument, as in `ElmoListener_v1`.
-        cache_mb: megabytes for the layers of training Docs while the biLM is frozen, as in the `elmo` component; none
-            by default, because every replaced listener would have its own.
+        bilm_options: the options of the biLM; every field is an argument, as in the `elmo` component. `unfreeze_at`
+            counts the steps of the consumer. A biLM that `replace_listeners` copies keeps its count of steps until the
+            pipeline is saved and loaded.
+        mix_options: the options of the mix; every field is an argument, as in `ElmoListener_v1`.
+        cache_mb: megabytes for the layers of training Docs while the biLM is frozen, as in the `elmo` component. The
+            default is 0, because every replaced listener would have its own cache.
     """
     configure(bilm, bilm_options)
     return _chain(bilm, scalar_mix(mix_options), cache_mb)
@@ -53,7 +55,7 @@ def _chain(bilm: Model, mix: Model, cache_mb: float) -> Model[list[Doc], list[Fl
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM and set the shape to its shape."""
+    """Load the biLM and set the dims of the layer to the dims of the biLM."""
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)
@@ -65,34 +67,36 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the layers and mix them. The backward pass runs through the biLM at once, if it is trained."""
+    """Compute the layers and mix them. If the biLM is trained, the backward pass includes the biLM."""
     return mix_layers(_source(model), model.layers[1], docs, is_train)
 
 
 def _source(model: Model) -> LayerSource:
     source: LayerSource = model.attrs["source"]
-    source.model = model.layers[0]  # because thinc copies attributes apart from layers
+    source.model = model.layers[
+        0
+    ]  # thinc copies attributes and layers separately, so a copy must be joined again
     return source
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
-    """Build what replaces a listener (`model.attrs["replace_listener"]`): the copied biLM and the listener's mix."""
+    """Build the replacement of a listener: the copied biLM and the listener's mix."""
     return _chain(copied, listener.layers[0].copy(), cache_mb=0)
 
 
 @dataclass
 class ReplaceListenerConfig:
-    """The function that writes the config of a replaced listener (`model.attrs["replace_listener_cfg"]`).
+    """Function that writes the config of a replaced listener (`model.attrs["replace_listener_cfg"]`).
 
-    spaCy passes it the `model` blocks only, so the component's other options are stored in it.
+    spaCy passes only `model` blocks to this function, so it stores the other options of the component.
     """
 
     upstream: str
-    """The name of the component."""
+    """Name of the component whose listener is replaced."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of its biLM, as in the config."""
+    """Options of the component's biLM, as in the config."""
     any_upstream: bool = True
-    """True if a listener to "*" is linked to it. Otherwise those in a config belong to another elmo."""
+    """True if a listener to "*" is linked to the component. Otherwise, listeners to "*" belong to another component."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """Return the block of an `ElmoTok2Vec_v1` that replaces a listener.
@@ -100,8 +104,8 @@ class ReplaceListenerConfig:
         Args:
             bilm: the `model` block of the component.
             consumer: the block of the consumer that contains the listener, at any depth. spaCy does not say which
-                listener it replaces, so it must be the first one that is left. So paths must be given in the order of
-                the blocks; a warning says so if it makes a difference.
+                listener it replaces, so this function takes the first remaining listener. Users must give the paths in
+                the order of the config; if the listeners have different options, a warning says so.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())
@@ -112,9 +116,9 @@ class ReplaceListenerConfig:
         first, *others = mixes.values() or [defaults]
         if any(other != first for other in others):
             warnings.warn(
-                f"The listeners to {self.upstream!r} in a component have different options, and spaCy does not say"
-                " which one it replaces: they are taken in the order of the config. Check that the paths given to"
-                f" nlp.replace_listeners come in this order too: {', '.join(mixes)}",
+                f"A component has several listeners to {self.upstream!r} with different options, and spaCy does not say"
+                " which one it replaces. They are replaced in the order of the config. Pass the paths to"
+                f" nlp.replace_listeners in this order too: {', '.join(mixes)}",
                 UserWarning,
                 stacklevel=2,
             )

@@ -1,1 +1,1 @@
-"""Layers after they are computed: on Docs, in the cache of training, and in files."""
+"""Storage of computed layers: on Docs, in a cache for training, and in files."""

@@ -1,5 +1,7 @@
-"""A cache of the layers of Docs that a training run reads again and again, while the biLM does not change: in memory,
-and in a folder for what memory cannot hold and for other runs."""
+"""A cache of the layers of Docs, for training runs that use the same Docs in every epoch with a frozen biLM.
+
+The cache is in memory. A folder can store more layers, which other runs can use too.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,22 @@ from ..encode.encoder import shim_of
 from ..encode.spans import rule_spans, spans_of
 from ..factory_options import SpanGetter
 
-# Memory of an entry beside its layers, roughly.
+# Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
-# Largest number of predicted Docs whose keys are remembered: more than a dev part has, and no more than some megabytes.
-_MOST_ASKED = 100_000
+MOST_KEYS = 200_000
+"""Largest number of Docs whose keys are remembered. A dev set has fewer Docs. The keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A least-recently-used cache of layers, keyed by what determines them: a Doc's words, its spans and the weights.
+    """A cache of recently used layers. The key of an entry is the words and spans of a Doc and the weights.
 
-    The Docs themselves cannot keep their layers, because training gets new copies of them in every epoch. A copy or a
-    pickle is an empty cache of the same size and folder. Several threads may use it at once.
+    The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every epoch. A copied
+    or unpickled cache is empty, with the same size and folder. Several threads can use a cache at once.
 
     Args:
-        megabytes: bound on its memory; 0: it stores nothing in memory.
-        folder: folder that stores all entries as well; None: none.
+        megabytes: bound on the memory of the cache; 0: store no layers in memory.
+        folder: folder that also stores the layers, if the biLM is frozen; None: no folder.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -49,19 +51,19 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True from the first training Doc on, for the weights that it was computed with."""
+        """True if the current weights have computed the layers of a training Doc."""
         return self._entries.in_use
 
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
     ) -> list[Floats3d]:
-        """Return the layers of Docs, computing those that are not cached. The caller must not change the arrays, which
-        the next epoch uses too.
+        """Return the layers of Docs from the cache, and compute layers that are not cached. The caller must not change
+        the arrays, because the next epoch uses them too.
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers; otherwise only those of Docs that `mark_training` has marked, or that are
-                asked for a second time, as the Docs of the dev part are in every evaluation.
+            keep: store all computed layers. Otherwise, layers are only stored in free space, and only for Docs that
+                `mark_training` has marked or that are predicted for the second time.
 
         Raises:
             OSError: the folder cannot be written.
@@ -71,77 +73,77 @@ class LayerCache:
             return model.predict(list(docs))
         entries, keys = self._entries_of(model), keys_of(docs, model.attrs["options"].get_spans)
         entries.in_use = entries.in_use or keep
-        layers: list[Any] = [entries.find(key, model.ops) for key in keys]
+        layers: list[Any] = [entries.find(key, model.ops, evict=keep) for key in keys]
         missing = [row for row, array in enumerate(layers) if array is None]
         computed = model.predict([docs[row] for row in missing])
-        # Otherwise another thread has changed the weights meanwhile.
+        # False if another thread has changed the weights meanwhile.
         unchanged = entries.version == shim_of(model).version
         for row, array in zip(missing, computed, strict=True):
             layers[row] = array
-            if not unchanged:
-                continue
-            trained = keep or keys[row] in entries.training
-            if trained or keys[row] in entries.asked:
-                # The dev part takes only the space that training leaves.
-                entries.store(keys[row], array, evict=trained)
+            if unchanged and (keep or keys[row] in entries.asked):
+                entries.store(keys[row], array, evict=keep)
                 if entries.files is not None:
                     entries.files.write(keys[row], model.ops.to_numpy(array))
-            elif entries.in_use and len(entries.asked) < _MOST_ASKED:
-                entries.asked.add(keys[row])
+            elif entries.in_use:
+                entries.remember(keys[row : row + 1])
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
         """Mark Docs as training data, so that their layers are stored when they are next computed."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
-            entries.training.update(keys_of(docs, model.attrs["options"].get_spans))
+            entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
-        """Return the entries of the present weights, which are new ones if the weights have changed."""
+        """Return the entries of the current weights. If the weights have changed, they are new and empty."""
         shim = shim_of(model)
-        version = shim.version
         with self._lock:
-            if self._entries.version != version:
+            # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
+            if self._entries.version != (version := shim.version):
                 files = None
-                if self.folder is not None:
+                # The weights of a trained biLM change at each step, so its files would never be read again.
+                if self.folder is not None and shim.trainable is None:
                     kind = f"{model.attrs['options'].dtype}-{shim.checksum()}"
                     files = LayerFiles(self.folder, kind)
                 self._entries = _Entries(version, files, self.megabytes * 1e6)
             return self._entries
-
-    def __deepcopy__(self, memo: Any) -> LayerCache:
-        return LayerCache(self.megabytes, self.folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes, self.folder)
 
 
 class _Entries:
-    """The layers by one version of the weights. A thread that still computes with older weights writes into their
-    entries, which no other thread reads any more.
+    """The layers that one version of the weights has computed.
+
+    A thread that still computes with older weights stores its layers in the entries of the older weights, which no
+    other thread reads any more.
 
     Args:
         version: see `BiLMShim.version`.
-        files: where all entries are stored as well; None: nowhere.
-        capacity: bound on their memory in bytes.
+        files: files that also store all layers; None: no files.
+        capacity: bound on the memory of the layers, in bytes.
     """
 
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
-        self.training: set[bytes] = set()
-        """The keys of Docs that are training data."""
         self.asked: set[bytes] = set()
-        """The keys of other Docs that have been asked for once."""
+        """The keys of Docs that have been predicted once or marked as training data."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def find(self, key: bytes, ops: Ops) -> Floats3d | None:
-        """Return the layers of a Doc from memory, or else from the files."""
+    def remember(self, keys: Sequence[bytes]) -> None:
+        """Remember Docs, so their layers are stored the next time. Do nothing if `MOST_KEYS` are remembered."""
+        if len(self.asked) < MOST_KEYS:
+            self.asked.update(keys)
+
+    def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
+        """Return the layers of a Doc from memory or a file; None if not found. Layers from a file are stored in
+        memory."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -150,39 +152,40 @@ class _Entries:
         if array is None:
             return None
         layers = ops.asarray3f(array, dtype=array.dtype)
-        self.store(key, layers)
+        self.store(key, layers, evict=evict)
         return layers
 
-    def store(self, key: bytes, layers: Floats3d, *, evict: bool = True) -> None:
-        """Keep layers in memory. If there is no space, remove the least recently used ones, or keep nothing."""
-        size = _size(layers)
+    def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
+        """Store layers in memory. If there is no space, remove the least recently used layers, or, without `evict`, do
+        not store the new layers."""
+        size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
-            if size > self._capacity or not evict and self._bytes + size > self._capacity:
+            space = self._capacity if evict else self._capacity - self._bytes
+            if size > space or key in self._layers:
                 return
-            if key in self._layers:
-                self._bytes -= _size(self._layers.pop(key))
             self._layers[key] = layers
             self._bytes += size
             while self._bytes > self._capacity:
-                self._bytes -= _size(self._layers.popitem(last=False)[1])
+                self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
 
 
 class LayerFiles:
-    """The layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
+    """Files with the layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
 
-    They have a folder of their own, named by the version of this package and by their kind, so that no layers are read
-    that would be computed differently now. Several processes may use it: a file appears whole or not at all.
+    The files are in a subfolder whose name contains the version of this package and `kind`. So layers from another
+    version or other weights are never read. Several processes can use the folder, because each file is written
+    atomically.
 
     Args:
-        folder: contains such a folder for each biLM. It is created when a file is written.
-        kind: number type and weights of the layers; part of a file name.
+        folder: the folder with a subfolder for each biLM. It is created when the first file is written.
+        kind: number type and weights of the layers, as part of a file name.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """Return the array of a key; None: there is none, or its file is damaged."""
+        """Return the array of a key; None if it has no file, or if the file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -196,14 +199,15 @@ class LayerFiles:
         """Write the array of a key.
 
         Raises:
-            OSError: the disk is full, or not writable.
+            OSError: the disk is full or not writable.
         """
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.save(content, array)
         data = content.getvalue()
-        # Not durable, because flushing each small file is slow, and the digest detects what a crash leaves incomplete.
+        # Not durable, because flushing many small files is slow. If a crash leaves a file incomplete, its digest is
+        # wrong.
         atomic_write(path, data + Digest(data).digest(), durable=False)
 
     def _path(self, key: bytes) -> Path:
@@ -211,22 +215,18 @@ class LayerFiles:
 
 
 def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
-    """Return a digest of 16 bytes for each Doc, of everything but the weights that determines its layers.
+    """Return a digest of 16 bytes for each Doc. It covers everything that determines the layers except the weights.
 
     Raises:
         ValueError: see `spans_of`.
     """
-    # Hashes of words, which are equal for equal words in every vocabulary and every process.
+    # The hash of a word is the same in every vocabulary and every process.
     words = [doc.to_array(ORTH).tobytes() for doc in docs]
     if get_spans in (None, rule_spans):
-        return [Digest(orths).digest() for orths in words]  # it uses the words alone
+        return [Digest(orths).digest() for orths in words]  # these spans depend only on the words
     borders = [
         np.array([(span.start, span.end) for span in spans], dtype=np.int64).tobytes()
         for spans in spans_of(docs, get_spans)
     ]
     sizes = [len(orths).to_bytes(8, "little") for orths in words]
     return [Digest(b"".join(parts)).digest() for parts in zip(sizes, words, borders, strict=True)]
-
-
-def _size(layers: Floats3d) -> int:
-    return _ENTRY_BYTES + layers.nbytes

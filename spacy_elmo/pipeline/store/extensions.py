@@ -1,4 +1,4 @@
-"""`._.elmo` and `._.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
+"""The extension attributes `_.elmo` and `_.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats1d, Floats2d, Floats3d
 from thinc.util import is_xp_array
 
-# In the form of spaCy's keys of extension values, so that `as_doc` and `from_docs` drop it like those. No extension has
-# this name, because a user may have an extension `elmo_layers` of their own.
+# The key has the form of spaCy's keys for extension values, so `as_doc` and `from_docs` drop it too. It is not called
+# `elmo_layers`, because a user may have an extension of this name.
 _KEY: Any = ("._.", "elmo_layers_by_component", None, None)
 _USER = ""
-"""In place of the name of a component, for layers that a user has set."""
+"""The key of layers that a user has set. Other keys are names of components."""
 
 
 def install_extensions() -> None:
     """Register `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
-    A component does so when it is made. A process without one, such as a reader of a `DocBin` with vectors, calls this
-    function. Extensions of another package under these names stay as they are, with one warning.
+    The `elmo` component calls this function when it is created. Call it yourself in a process without an `elmo`
+    component, for example to read a `DocBin` with vectors. If these extensions exist already, they are kept, with one
+    warning.
     """
     _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
     _install(Span, "elmo_layers", _span_layers)
@@ -41,33 +42,32 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
         _warned.add((cls, name))
         owner = cls.__name__.lower()
         warnings.warn(
-            f"{owner}._.{name} is an extension of your own, or of another package, so it does not give the ELMo"
-            f" vectors. To have them there, rename it, or call {cls.__name__}.remove_extension({name!r}) before"
-            " the elmo component is made",
+            f"{owner}._.{name} is already an extension of your code or of another package, so it does not return the"
+            f" ELMo vectors. To get them there, rename your extension, or call"
+            f" {cls.__name__}.remove_extension({name!r}) before the elmo component is made",
             UserWarning,
             stacklevel=3,
         )
 
 
 class StoredLayers(dict[str, Any]):
-    """The arrays that components have stored on a Doc, by their names; the component that ran last is the last one.
+    """The arrays that components have stored on a Doc, by the name of the component, in the order in which they ran.
 
-    A Doc is saved with the arrays alone, and loaded with a plain dict of them: a version says nothing about the weights
-    of another process.
+    A saved Doc contains only a plain dict of the arrays, because versions have no meaning in another process.
     """
 
     def __init__(self, *arrays: Any) -> None:
         super().__init__(*arrays)
         self.versions: dict[str, str] = {}
-        """The version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
+        """Version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
 
 
 def store_layers(
     doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
 ) -> None:
-    """Store the layers that a component has computed for a Doc, or their average, beside those of other components.
+    """Store on a Doc the layers that a component has computed, or their average. Arrays of other components are kept.
 
-    They are plain arrays in `user_data`, so `to_bytes`, `DocBin` and `n_process` keep them.
+    The arrays are in `user_data`, so `to_bytes`, `DocBin` and `n_process` keep them.
     """
     stored = doc.user_data.get(_KEY)
     if not isinstance(stored, StoredLayers):
@@ -80,13 +80,13 @@ def store_layers(
 
 
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
-    """Return the layers that a component, or the user, has stored on a Doc, if they match its tokens.
+    """Return the layers that a component or the user has stored on a Doc; None if they do not match its tokens.
 
     Args:
         doc: a Doc.
         component: name of the component.
-        version: the version of the weights that must have computed them; None: any. It does not exclude layers that a
-            user has set.
+        version: the version of the weights that must have computed the layers; None: any version. Layers that a user
+            has set are returned in any case.
     """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
@@ -103,21 +103,23 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
 
     Args:
         doc: a Doc.
-        name: name of the component, if several have stored their layers; None: the one that ran last, as for
-            `doc._.elmo_layers`.
+        name: name of the component; None: the component that ran last, as for `doc._.elmo_layers`.
 
     Returns:
-        None if the component has stored no layers, or only their average.
+        The layers; None if the component has stored no layers, or only their average.
 
     Raises:
-        ValueError: the Doc was retokenized since the layers were computed.
+        ValueError: the Doc was retokenized after the layers were computed.
     """
     stored = _stored(doc, name)
     return stored if stored is not None and stored.ndim == 3 else None
 
 
 def _stored(doc: Doc, name: str | None = None) -> Any:
-    """Return what a component, by default the one that ran last, has stored: layers, or their average."""
+    """Return the array that a component has stored on a Doc: layers or their average.
+
+    If `name` is None, it is the array of the component that ran last.
+    """
     stored = doc.user_data.get(_KEY)
     if not stored or name not in (None, *stored):
         return None
@@ -125,8 +127,8 @@ def _stored(doc: Doc, name: str | None = None) -> Any:
     array = stored[component]
     if array.shape[-2] != len(doc):
         raise ValueError(
-            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {array.shape[-2]}: it was"
-            f" retokenized since. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
+            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {array.shape[-2]} tokens, before it"
+            f" was retokenized. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
         )
     return array
 
@@ -148,24 +150,26 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
         return
     if not is_xp_array(layers):
         raise ValueError(
-            f"doc._.elmo_layers must be an array of numpy or cupy, not a {type(layers).__name__}: convert it first"
+            f"doc._.elmo_layers must be an array of numpy or cupy, not a {type(layers).__name__}: convert it to one"
         )
     if layers.ndim != 3 or layers.shape[1] != len(doc):
         raise ValueError(
-            f"doc._.elmo_layers must be (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
+            f"doc._.elmo_layers must have the shape (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
         )
     copied: Any = layers.astype("float32")
     doc.user_data[_KEY] = {_USER: copied}
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers if the value is None, as `doc_cleaner` sets it.
+    """Remove the layers of a Doc. The value must be None, which `doc_cleaner` sets.
 
     Raises:
-        ValueError: the value is not None: the vectors are the average of the layers and cannot be set.
+        ValueError: the value is not None. The vectors are the average of the layers, so they cannot be set.
     """
     if value is not None:
-        raise ValueError("doc._.elmo is the average of doc._.elmo_layers: set doc._.elmo_layers")
+        raise ValueError(
+            "doc._.elmo cannot be set, because it is the average of the layers: set doc._.elmo_layers"
+        )
     _set_doc_layers(doc, None)
 
 
@@ -185,13 +189,16 @@ def _doc_vectors(doc: Doc) -> Floats2d | None:
 
 
 def token_vector(token: Token) -> Floats1d | None:
-    """Return the average of a token's layers, `token._.elmo`; None: there are no layers."""
+    """Return the average of a token's layers (`token._.elmo`); None if there are no layers."""
     layers = _layers_to_average(token.doc)
     return None if layers is None else layers[:, token.i].mean(axis=0, dtype="float32")
 
 
 def span_vector(span: Span) -> Floats1d | None:
-    """Return the mean vector of a span's tokens without whitespace, or zeros, `span._.elmo`; None: no layers."""
+    """Return the mean vector of a span's tokens without whitespace tokens (`span._.elmo`); None if there are no layers.
+
+    A span that has only whitespace tokens gets zeros.
+    """
     layers = _layers_to_average(span.doc)
     if layers is None:
         return None

@@ -1,4 +1,4 @@
-"""`doc.vector`, `span.similarity(...)` and the like from the ELMo vectors: the `hooks` option."""
+"""The `hooks` option, with which `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from .extensions import span_vector, token_vector
 
 
 def set_hooks(doc: Doc) -> None:
-    """Derive `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens from ELMo.
+    """Let `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens use ELMo vectors.
 
-    A Doc's vector is the mean over its tokens, like that of the span of all its tokens. Without layers on the Doc, as
-    after `as_doc`, the results are those of spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's
-    warning W008.
+    The vector of a Doc is the vector of the span of all its tokens. If a Doc has no layers, as after `as_doc`, the
+    results are the same as in spaCy without vectors: an empty vector, and a similarity of 0 with spaCy's warning W008.
 
-    Hooks are functions, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` drop them (spaCy warns: W109), but keep the
-    layers. Call this function again on such Docs.
+    Hooks are functions, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` drop them (spaCy's warning W109). The
+    layers are kept: call this function again on such Docs.
     """
     doc.user_hooks |= {"vector": _doc_vector, "vector_norm": _norm, **_COMMON}
-    # No norm for spans: spaCy computes it from the vector, for which it calls the "vector" hook.
+    # Spans have no hook for the norm: spaCy computes it from `span.vector`, which uses the "vector" hook.
     doc.user_span_hooks |= {"vector": _span_vector, **_COMMON}
     doc.user_token_hooks |= {"vector": _token_vector, "vector_norm": _norm, **_COMMON}
 
@@ -58,7 +57,7 @@ def _has_vector(thing: Any) -> bool:
 
 
 def _similarity(thing: Any, other: Any) -> float:
-    """Return the cosine. It is not 1 by definition for equal words, because their vectors depend on the context.
+    """Return the cosine of two vectors. Equal words need not have a cosine of 1: their vectors depend on the context.
 
     Raises:
         ValueError: the vectors have different widths.
@@ -69,8 +68,8 @@ def _similarity(thing: Any, other: Any) -> float:
         return 0.0
     if vector.shape != other_vector.shape:
         raise ValueError(
-            f"An ELMo vector of width {len(vector)} cannot be compared with one of width {len(other_vector)}: the other"
-            f" {type(other).__name__} has its vector from another source. Run the same elmo component on both"
+            f"An ELMo vector of width {len(vector)} cannot be compared with one of width {len(other_vector)}: the"
+            f" vector of the other {type(other).__name__} has another source. Run the same elmo component on both"
         )
     return float(vector @ other_vector) / (_norm(thing) * _norm(other))
 

@@ -1,4 +1,4 @@
-"""Arrays in anonymous memory maps, which return their memory to the system as soon as they are deleted."""
+"""Arrays in anonymous memory maps. If such an array is deleted, its memory returns to the system at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from thinc.api import get_array_module
 
-# Smaller arrays would waste more in partly used pages than a memory map saves.
+# For smaller arrays, partly used pages would waste more memory than a memory map saves.
 _LEAST_BYTES = 32 * 1024
 
 
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return an array of zeros that, on the CPU and unless it is small, is not allocated from the heap.
+    """Return an array of zeros. On the CPU, an array that is not small is allocated outside the heap.
 
-    Layers are deleted long before their Docs, and the gaps that they leave between Docs in the heap would stay with
-    the process: more memory than the Docs themselves need.
+    The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between Docs. The
+    gaps are larger than the Docs, and the process could not return them to the system.
 
     Args:
         xp: numpy or cupy.
@@ -30,16 +30,16 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
         if sys.platform == "win32":
             memory = mmap.mmap(-1, size)
         else:
-            # Private, because otherwise a forked process would write into its parent's Docs.
+            # Private, because a forked process would otherwise write into its parent's Docs.
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
-        # Linux allows 65,530 mappings, and there may be as many gaps between mappings that were deleted.
+        # Linux allows a process 65,530 mappings.
         return xp.zeros(shape, dtype=dtype)
     return np.ndarray(shape, dtype, buffer=memory)
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy in memory of `mapped_zeros`. A slice would keep the whole array alive."""
+    """Return a copy in memory from `mapped_zeros`. Copy a slice so: it would keep the memory of the whole array."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

@@ -1,1 +1,1 @@
-"""Prepared corpora: types, counts and memory-mapped ids, made from raw text."""
+"""Prepared corpora: distinct words with their counts, and memory-mapped word ids, made from raw text."""

@@ -1,4 +1,4 @@
-"""Batches of a prepared corpus: which sentences each has in an epoch, and these in the form that a biLM takes."""
+"""Batches of a prepared corpus: the sentences of each batch of an epoch, and their conversion to biLM inputs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .prepared import Sentences
 
 
 class Epoch:
-    """Batches of one pass over the corpus: sentences of similar length, in an order drawn from (seed, epoch).
+    """The batches of one pass over the corpus. Each batch has sentences of similar length.
 
-    Sentences are shuffled, divided into pools of a hundred batches, sorted by length within each pool and divided into
-    batches, which are shuffled again. Each batch can be computed from its number, so a number is a position in the
-    epoch.
+    The seed and the number of the epoch determine the batches. Sentences are shuffled and divided into pools of a
+    hundred batches. Each pool is sorted by length and divided into batches. Finally the batches are shuffled. Each
+    batch can be computed from its number, so a run can be resumed at any batch.
     """
 
     _BATCHES_PER_POOL = 100
@@ -52,25 +52,25 @@ class Epoch:
 
 @dataclass
 class TrainBatch:
-    """B sentences of N words in total, of which K are distinct."""
+    """A batch of B sentences, with N words in total and K distinct words."""
 
     token_ids: Tensor
-    """(K, ...) inputs of the token encoder."""
+    """Input of the token encoder for each distinct word, (K, ...)."""
     classes: np.ndarray
-    """(K + 2,) softmax row of each distinct word, then of `<S>` and `</S>`."""
+    """Softmax row of each distinct word, then of `<S>` and `</S>`, (K + 2,)."""
     words: np.ndarray
-    """(N,) index of the distinct word at each position."""
+    """Index of the distinct word at each position, (N,)."""
     lengths: np.ndarray
-    """(B,) number of words of each sentence."""
+    """Number of words of each sentence, (B,)."""
 
 
 class Batcher:
-    """Converter of sentences of type ids to batches, for a biLM and a softmax over a vocabulary.
+    """Converter from sentences, as word ids, to batches for a biLM and a softmax over a vocabulary.
 
     Args:
-        types: the word of each id.
+        types: the distinct words of the corpus; the id of a word is its index in this list.
         vocabulary: the words of the softmax, including `<S>`, `</S>` and `<UNK>`. Any other word is `<UNK>` as a
-            target; as input it remains itself.
+            target, but not as input.
     """
 
     def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:
@@ -84,8 +84,8 @@ class Batcher:
         """Build a batch.
 
         Args:
-            ids: (N,) types of the words of B sentences, one sentence after the other.
-            lengths: (B,) number of words of each.
+            ids: (N,) ids of the words of B sentences, one sentence after the other.
+            lengths: (B,) number of words of each sentence.
         """
         types, words = np.unique(ids, return_inverse=True)
         rows = types.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Preparation of text: it becomes a table of types with counts and memory-mapped arrays of ids."""
+"""Preparation of text: conversion to a table of distinct words with counts, and to memory-mapped word ids."""
 
 from __future__ import annotations
 
@@ -37,37 +37,41 @@ def prepare(
     *,
     force: bool = False,
 ) -> Corpus:
-    """Tokenize text and write a prepared corpus. The folder appears whole or not at all.
+    """Tokenize text and write a prepared corpus. The folder is written atomically.
 
-    Types are numbered by decreasing count in the training part, so a vocabulary of any size is the beginning of the
-    table. Words are spelled by the rule of the biLM that will be trained, `spelling`, so that its classes are spelled
-    words. The result depends on the text and the settings alone, not on the number of processes.
+    Types (distinct words) are numbered by decreasing count in the training part, so the first n types are the
+    vocabulary of size n. The spelling rule of the biLM that will be trained is applied to all words, so it also applies
+    to the softmax classes. The result depends only on the text and the settings, not on the number of processes.
 
-    Memory holds the types, some 40 bytes per sentence and per document (twice as much for a moment with `dedup`), and
-    per process its tokenizer and two batches of a million characters: 0.6 GB in all for 22 million words of English and
-    two processes. A single line, JSON record or `.spacy` file must fit as well; the whole text never has to.
+    Memory is needed for the types, and for each sentence and document about 40 bytes (twice as much for a short time
+    with `dedup`). Each process also needs memory for its tokenizer and two batches of a million characters. In total,
+    22 million words of English need 0.6 GB with two processes. Each line, JSON record or `.spacy` file must fit into
+    memory, but the whole text need not.
 
     Args:
-        paths: the raw text and, unless a part of it is to be held out, the held-out text.
+        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
+            out.
         settings: the section [prepare].
         out: folder of the corpus.
-        spelling: the rule of the biLM.
-        force: replace the corpus that is in `out`, once the new one is complete.
+        spelling: the spelling rule of the biLM.
+        force: replace the corpus in `out` when the new one is complete.
 
     Raises:
         BlockingIOError: another run is preparing this corpus.
-        FileExistsError: `out` exists, and `force` is false or it is something else than a prepared corpus.
+        FileExistsError: `out` exists, and `force` is false or `out` is no prepared corpus.
         FileNotFoundError: there is no text.
-        OSError: `out` cannot be written (it is named), for example on a full disk; or a process died.
-        ValueError: the text has no sentence, or too few to hold some out; a file or a line cannot be read; the language
-            has no tokenizer.
+        OSError: `out` cannot be written, for example on a full disk; or a process died.
+        ValueError: the text has no sentence, or too few sentences to hold some out; a file or a line cannot be read; or
+            the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists; to replace it, set force (`--force`)")
     if out.exists() and not (out / DESCRIPTION).is_file():
-        raise FileExistsError(f"{out} is no prepared corpus; choose another folder")
-    # Check everything that a typo can break before hours of tokenizing.
+        raise FileExistsError(
+            f"{out} is no prepared corpus, so it is not replaced; choose another folder"
+        )
+    # Check everything that may contain a typo, before hours of tokenizing.
     texts = paths.text_files()
     tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -91,17 +95,17 @@ def _write_corpus(
     index = WordIndex([BOS, EOS, UNK])
     train = _IndexedText(folder / "raw-train.bin", index)
     if not train.fill(texts[raw_text], tokenizer):
-        raise ValueError(f"No sentence in the text of {raw_text!r}")
+        raise ValueError(f"The text of paths.raw_text = {raw_text!r} has no sentence")
     dev = None
     if dev_text is not None:
         dev = _IndexedText(folder / "raw-dev.bin", index)
         if not dev.fill(texts[dev_text], tokenizer):
-            raise ValueError(f"No sentence in the held-out text of {dev_text!r}")
+            raise ValueError(f"The text of paths.dev_text = {dev_text!r} has no sentence")
     is_new = _first_occurrences(train, dev, settings.dedup)
     if not is_new.any():
         raise ValueError(
-            f"All of {raw_text!r} is also in {dev_text!r}, and prepare.dedup = {settings.dedup!r}"
-            " leaves nothing to train on"
+            f"No training text is left: all of {raw_text!r} is also in {dev_text!r}, and prepare.dedup ="
+            f" {settings.dedup!r} drops it. Choose other held-out text, or set prepare.dedup = 'none'"
         )
     parts = _split(train, dev, is_new, settings.seed)
     _write(parts, [*index], folder)
@@ -129,7 +133,7 @@ def tokenize_files(
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents that are large enough to be worth sending to another process."""
+    """Yield lists of documents. Each is large enough to make its transfer to another process worthwhile."""
     task: list[Document] = []
     characters = 0
     for document in texts:
@@ -153,7 +157,7 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
     for name, part in parts.items():
         np.save(folder / FILES[name].offsets, part.offsets)
         with (folder / FILES[name].ids).open("wb") as file:
-            # Written, not mapped: on a full disk a failed write raises an error, but a mapped page kills the process.
+            # Not memory-mapped: on a full disk a write raises an error, but access to a mapped page kills the process.
             header = {"descr": "<i4", "fortran_order": False, "shape": (int(part.offsets[-1]),)}
             np.lib.format.write_array_header_1_0(file, header)
             for ids in part.ids():
@@ -163,20 +167,20 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
 
 
 class _IndexedText:
-    """One text: the ids of its words on disk, a few numbers per sentence and document in memory."""
+    """One text, with the ids of its words on disk and a few numbers per sentence and document in memory."""
 
     def __init__(self, path: Path, index: WordIndex) -> None:
         self.path = path
         self.index = index
         self.words_per_sentence = array.array("i")
-        """(sentences,) the number of words of each sentence."""
+        """Number of words of each sentence, (sentences,)."""
         self.sentences_per_document = array.array("i")
-        """(documents,) the number of sentences of each document."""
+        """Number of sentences of each document, (documents,)."""
         self.document_digests = array.array("Q")
         self.sentence_digests = array.array("Q")
 
     def fill(self, files: list[Path], tokenizer: DocumentTokenizer) -> bool:
-        """Add the text of some files; return True if it has a sentence."""
+        """Add the text of some files. Return True if the whole text has a sentence."""
         chunks = tokenize_files(files, tokenizer)
         with contextlib.closing(chunks), self.path.open("wb") as file:
             for chunk in chunks:
@@ -190,10 +194,10 @@ class _IndexedText:
 
 
 class _Selection:
-    """Some sentences of a text.
+    """A selection of the sentences of a text.
 
     Args:
-        selected: (sentences,) bool.
+        selected: (sentences,) bool, true for the selected sentences.
     """
 
     def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
@@ -215,7 +219,7 @@ class _Selection:
 def _split(
     train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
 ) -> dict[str, _Selection]:
-    """Return the training part and the held-out part; without held-out text, a share of the documents is held out."""
+    """Return the training part and the held-out part. If `dev` is None, hold out a share of the documents."""
     if dev is not None:
         everything = np.ones(len(dev.words_per_sentence), dtype=bool)
         return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
@@ -227,8 +231,11 @@ def _split(
 
 
 def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
-    """Return (sentences,) bool, true for the training sentences that occur neither earlier in the training text nor in
-    the separate held-out text; with `dedup` = "documents", for the sentences of such documents."""
+    """Return a mask of the training sentences that `dedup` keeps, (sentences,) bool.
+
+    A sentence is kept if it occurs neither earlier in the training text nor in the separate held-out text. With `dedup`
+    = "documents", whole documents are compared instead of sentences.
+    """
     if dedup == "none":
         return np.ones(len(train.words_per_sentence), dtype=bool)
     level = "document_digests" if dedup == "documents" else "sentence_digests"
@@ -241,9 +248,9 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
 
 
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return (sentences,) bool, true for the sentences of the held-out documents.
+    """Return a mask of the sentences of the held-out documents, (sentences,) bool.
 
-    These are the documents with the smallest seeded hashes, until there are enough of them and enough sentences.
+    Documents are held out in the order of a seeded hash, until there are enough documents and enough sentences.
 
     Args:
         is_new: (sentences,) bool, true for the sentences that count towards the minimum.
@@ -267,9 +274,9 @@ def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
         sentences += sizes[number]
     if sentences < _MIN_HELD_OUT_SENTENCES or sentences > is_new.sum() // 2:
         raise ValueError(
-            f"The text has {is_new.sum()} sentences in {len(candidates)} documents (in plain text a document ends at a"
-            f" blank line or after {LINES_PER_DOCUMENT} lines): too few, or too few documents, to hold out"
-            f" {_MIN_HELD_OUT_SENTENCES} sentences and train on the rest."
-            " Give more text, or separate held-out text as paths.dev_text"
+            f"The text has {is_new.sum()} sentences in {len(candidates)} documents, too few to hold out"
+            f" {_MIN_HELD_OUT_SENTENCES} sentences in whole documents and train on the rest (in plain text a document"
+            f" ends at a blank line or after {LINES_PER_DOCUMENT} lines). Use more text, or set paths.dev_text to"
+            " separate held-out text"
         )
     return is_held_out[document_of_sentence]

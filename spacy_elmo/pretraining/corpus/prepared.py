@@ -17,7 +17,7 @@ from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
 DESCRIPTION = "corpus.json"
-"""The file with the settings of a prepared corpus, and the digests of itself and of the others."""
+"""Name of the file with the settings of a prepared corpus, and with digests of itself and of the other files."""
 TYPES, COUNTS = "types.txt", "counts.npy"
 _IDS_PER_READ = 1 << 22
 
@@ -31,37 +31,37 @@ class PartFiles(NamedTuple):
 
 FILES = {name: PartFiles(f"{name}-ids.npy", f"{name}-offsets.npy") for name in ("train", "dev")}
 DATA_FILES = (TYPES, COUNTS, *(file for part in FILES.values() for file in part))
-"""All files but the description."""
+"""Names of all files of a prepared corpus except the description."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences as ids of types, concatenated."""
+    """Sentences of a prepared corpus, concatenated to one array of word ids."""
 
     ids: np.ndarray
-    """(words,) int32, memory-mapped."""
+    """Word ids of all sentences, (words,) int32, memory-mapped."""
     offsets: np.ndarray
-    """(sentences + 1,) int64, the borders: sentence i is ids[offsets[i]:offsets[i + 1]]."""
+    """Borders of the sentences, (sentences + 1,) int64: sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """(sentences,) the number of words of each sentence."""
+        """Number of words of each sentence, (sentences,)."""
         return np.diff(self.offsets)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Yield all ids in order, in chunks, so that a corpus may be larger than memory."""
+        """Yield all ids in order, in chunks, because a corpus can be larger than memory."""
         for start in range(0, len(self.ids), _IDS_PER_READ):
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """Return the same words with longer sentences split into sentences of at most `max_length` words."""
+        """Return the same words, with long sentences split into sentences of at most `max_length` words."""
         splits = -(-self.lengths // max_length)
         starts = np.repeat(self.offsets[:-1], splits)
         number = np.arange(len(starts)) - np.repeat(np.cumsum(splits) - splits, splits)
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return the fewest first sentences that have at least `words` words together, or all sentences."""
+        """Return as many sentences from the start as are needed for `words` words, or all if there are fewer words."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
@@ -70,8 +70,8 @@ class Sentences:
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated words of the sentences with these indices, and (len(rows),) their lengths."""
-        # `self.lengths` would compute the differences of millions of offsets, for the hundred rows of a step.
+        """Return the word ids of the sentences `rows`, concatenated, and the length of each sentence, (len(rows),)."""
+        # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
         ends = np.cumsum(lengths)
@@ -91,9 +91,9 @@ class Corpus:
     """A prepared corpus, as `prepare` writes it."""
 
     types: list[str]
-    """`<S>`, `</S>`, `<UNK>`, then all types by falling count in the training part."""
+    """Distinct words: `<S>`, `</S>`, `<UNK>`, then all others by decreasing count in the training part."""
     counts: np.ndarray
-    """(types,) int64, the number of occurrences in the training part."""
+    """Number of occurrences of each distinct word in the training part, (types,) int64."""
     train: Sentences
     dev: Sentences
     lang: str
@@ -102,20 +102,20 @@ class Corpus:
     """Description of the tokenizer for the card of weights; see `Prepare.description`."""
     dropped: Dropped
     spelling: Spelling
-    """The rule by which the types are spelled."""
+    """The spelling rule that was applied to the words."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """Map a prepared corpus, after comparing its files with their digests.
+        """Open a prepared corpus, with its ids memory-mapped, and check the digests of its files.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
-            ValueError: the folder has another format, or is damaged.
+            ValueError: the folder has another format, or it is damaged.
         """
         folder = Path(folder)
         if not (folder / DESCRIPTION).is_file():
             raise FileNotFoundError(
-                f"No prepared corpus at {folder}: `python -m spacy elmo prepare` creates one"
+                f"There is no prepared corpus in {folder}: `python -m spacy elmo prepare` creates one"
             )
         try:
             return cls._read(folder)
@@ -123,7 +123,7 @@ class Corpus:
             raise
         except Exception as error:  # the parsers raise many kinds for a damaged file
             raise ValueError(
-                f"{folder}: damaged, or not a corpus of this version ({error}). Delete it and prepare it again"
+                f"{folder} is damaged, or is not a corpus of this version ({error}). Delete it and prepare it again"
             ) from error
 
     @classmethod
@@ -131,7 +131,7 @@ class Corpus:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf8"))
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise ValueError(
-                f"corpus.json: expected format {FORMAT!r}, but got {description!r:.100}"
+                f"corpus.json must have the format {FORMAT!r}, but is {description!r:.100}"
             )
         types = (folder / TYPES).read_bytes().decode("utf8", "surrogatepass").split("\n")
         counts = read_npy(folder / COUNTS, "int64")
@@ -152,7 +152,8 @@ class Corpus:
         return corpus
 
     def vocabulary(self, size: int) -> list[str]:
-        """Return the words of a softmax of `size` classes; fewer, if the training part has fewer types."""
+        """Return the words of a softmax of `size` classes, or of fewer if the training part has fewer distinct
+        words."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
 
@@ -170,7 +171,7 @@ def _part(folder: Path, name: str, types: int) -> Sentences:
             f"{name} has {len(part.ids)} words, but its offsets end at {part.offsets[-1]}"
         )
     if part.offsets[0] != 0 or (part.lengths < 0).any():
-        raise ValueError(f"{name} has offsets that are not ascending from 0")
+        raise ValueError(f"the offsets of {name} do not ascend from 0")
     for ids in part.chunks():
         smallest, largest = int(ids.min()), int(ids.max())
         if smallest < 0 or largest >= types:

@@ -23,11 +23,10 @@ _work: Callable[[Any], Any]
 def in_order(
     work: Callable[[_Task], _Result], tasks: Iterable[_Task], n_process: int
 ) -> Generator[_Result, None, None]:
-    """Yield `map(work, tasks)`, computed by `n_process` processes; if 1, by this process.
+    """Yield `map(work, tasks)`, computed by `n_process` new processes, or by this process if `n_process` is 1.
 
-    Memory is bounded: tasks are taken from the iterable only as needed, so that for each process one is running and one
-    is waiting. Processes start by Python's default method, as in spaCy's `nlp.pipe`, and end with this process, however
-    it ends.
+    Memory is bounded: for each process, only one running and one waiting task are taken from the iterable. Processes
+    start by Python's default method, as in spaCy's `nlp.pipe`. They end when this process ends, even if it is killed.
 
     Raises:
         ChildProcessError: a process died.
@@ -48,8 +47,8 @@ def in_order(
             yield result
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            f"One of {n_process} processes died: it ran out of memory, or could not start. Reduce prepare.n_process;"
-            " with 1, no other process is started"
+            f"One of {n_process} processes died: it ran out of memory, or could not start. Set prepare.n_process to a"
+            " smaller number; with 1, no process is started"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -58,7 +57,7 @@ def in_order(
 def _initialize(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
-    # Ctrl-C is sent to every process of the terminal; only the parent handles it.
+    # Ctrl-C reaches every process of the terminal, but only the parent should handle it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

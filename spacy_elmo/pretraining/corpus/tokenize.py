@@ -1,4 +1,4 @@
-"""Tokenization of documents into numbered words: the part of preparing that can run in several processes."""
+"""Tokenization of documents into word indices, the part of the preparation that can run in several processes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class TokenizedText:
     types: list[str]
     """The distinct words, in order of first occurrence."""
     words: np.ndarray
-    """(N,) int32, the index of each word in `types`."""
+    """Index of each word in `types`, (N,) int32."""
     lengths: np.ndarray
-    """(S,) int32, the number of words of each sentence."""
+    """Number of words of each sentence, (S,) int32."""
     documents: np.ndarray
-    """(D,) int32, the number of sentences of each document."""
+    """Number of sentences of each document, (D,) int32."""
     document_digests: np.ndarray
-    """(D,) uint64, equal for documents of equal sentences."""
+    """Digest of each document, (D,) uint64. Documents with the same sentences have the same digest."""
     sentence_digests: np.ndarray
-    """(S,) uint64, equal for sentences of equal words."""
+    """Digest of each sentence, (S,) uint64. Sentences with the same words have the same digest."""
 
 
 class DocumentTokenizer:
-    """Tokenizer and sentence splitter for documents, by the same rule as the component (`text/sentences.py`).
+    """Tokenizer and sentence splitter for documents, with the sentence rule of the component (`text/sentences.py`).
 
     Args:
-        spelling: the rule by which the words are spelled after tokenizing, as a biLM does.
+        spelling: the rule that changes the spelling of tokens, such as the spelling rule of a biLM.
 
     Raises:
         ValueError: spaCy has no tokenizer for `lang` or `tokenizer`.
@@ -56,7 +56,7 @@ class DocumentTokenizer:
         self._nlp = None if settings.tokenized else _blank(settings)
 
     def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare, Spelling]]:
-        # A new process creates its own tokenizer.
+        # Another process creates its own tokenizer.
         return DocumentTokenizer, (self.settings, self.spelling)
 
     def __call__(self, documents: Sequence[Document]) -> TokenizedText:
@@ -74,7 +74,7 @@ class DocumentTokenizer:
         is_space_type = type_kinds & SPACE > 0
         kinds, is_word = type_kinds[words], ~is_space_type[words]
         if self.settings.tokenized:
-            # A line is a sentence, so its words must not start another one. Kind 0 starts none.
+            # A line is a sentence, so no word may start another sentence within it. Kind 0 never starts one.
             is_lines = np.array([not document.is_tokenized for document in documents], dtype=bool)
             kinds[np.repeat(is_lines, sizes) & is_word] = 0
         starts = starts_of_kinds(kinds)
@@ -96,18 +96,18 @@ class DocumentTokenizer:
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context in which a vocabulary that is large enough forgets new words, so that it does not grow with
-        the text.
+        """Return a context in which a large spaCy vocabulary drops new words at the end, so it does not grow with the
+        text.
 
-        Below that size words are kept: in a memory zone the tokenizer's cache learns nothing, which makes it three
-        times slower.
+        A small vocabulary keeps new words. In a memory zone, the tokenizer would not cache new words, and would be
+        three times slower.
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
 
 
 class WordIndex(dict[str, int]):
-    """Index of each word, in order of first occurrence. Words given at construction have the first indices."""
+    """Mapping from words to indices, in order of first lookup. Words given at construction have the first indices."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         super().__init__((word, number) for number, word in enumerate(words))
@@ -120,7 +120,7 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, with a newline after each line, and (D,) the number per document."""
+    """Return the word indices of all documents, with a newline after each line, and their number per document, (D,)."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
@@ -137,7 +137,7 @@ def _index_words(
 
 
 def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
-    """Return a function from a line to the indices of its tokens. It looks up the text once per distinct token."""
+    """Return a function from a line to the indices of its tokens. It looks up each distinct token only once."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
@@ -171,7 +171,7 @@ def _with_digests(
 
 
 def _digests(texts: list[bytes]) -> np.ndarray:
-    """Return (texts,) uint64. With 64 bits, the chance that two of a million different texts collide is 3e-8."""
+    """Return a digest of each text, (texts,) uint64. The probability that two of a million texts collide is 3e-8."""
     return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
 
 
@@ -181,9 +181,12 @@ def _blank(settings: Prepare) -> Language:
     config = {} if settings.tokenizer is None else {"nlp": {"tokenizer": settings.tokenizer}}
     try:
         return spacy.blank(settings.lang, config=config)
-    except (ImportError, ValueError) as error:  # an ImportError also for an unknown language
+    except (
+        ImportError,
+        ValueError,
+    ) as error:  # spaCy raises an ImportError for an unknown language
         raise ValueError(
-            f"prepare.lang = {settings.lang!r}, tokenizer = {settings.tokenizer!r}: spaCy cannot create the tokenizer."
-            " Choose another one, install what it requires, or give tokenized text and set prepare.tokenized to true:\n"
-            + str(error).strip()
+            f"spaCy cannot create the tokenizer of prepare.lang = {settings.lang!r}, prepare.tokenizer ="
+            f" {settings.tokenizer!r}. Choose another tokenizer, install the packages that it needs, or use tokenized"
+            " text with prepare.tokenized = true:\n" + str(error).strip()
         ) from error

@@ -1,4 +1,4 @@
-"""Layout of a line chart in drawing coordinates; the template of the report renders it as SVG."""
+"""Layout of a line chart. The template of the report draws it as SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
 """Edges of the plot inside the drawing. The space above it shows the values at the pointer."""
 MAX_POINTS = 240
-"""Largest number of points of a curve; more would be less than two units apart."""
+"""Largest number of points of a curve. More points would be less than two units of the drawing apart."""
 _MAX_MARKED_POINTS = 40
 
 
@@ -25,13 +25,13 @@ class Tick:
 
 @dataclass(frozen=True)
 class Curve:
-    """A named line."""
+    """A named line of the chart, as SVG paths."""
 
     name: str
     path: str
     """Attribute `d` of an SVG path, with a gap where a value cannot be drawn."""
     dots: str
-    """Attribute `d` of a second path, which marks isolated points, or all points if they are few."""
+    """Attribute `d` of a second path, which marks isolated points, or all points if there are few."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class HoverStripe:
     left: float
     width: float
     at: float
-    """x of the point that the text describes."""
+    """The x position of the point that the text describes."""
     text: str
 
 
 @dataclass(frozen=True)
 class Chart:
-    """The parts of a drawing; without curves if no value can be drawn."""
+    """The parts of a line chart. It has no curves if no value can be drawn."""
 
     title: str
     unit: str
@@ -73,8 +73,8 @@ def line_chart(
 
     Args:
         x: ascending values.
-        curves: by name, as many values as `x` has.
-        describe: returns a description of the values at a point from its number.
+        curves: the y values of each curve by its name, one for each value of `x`.
+        describe: function from the number of a point to a description of its values.
         log: the y axis is logarithmic.
         from_zero: the y axis begins at 0.
     """
@@ -105,11 +105,13 @@ def line_chart(
 
 
 def thinned(values: Sequence[float], most: int) -> list[int]:
-    """Return the indices of at most `most` points that keep the shape of a line: the first, the last, and in each of
-    many equal intervals the lowest and the highest, so that a spike of one point remains.
+    """Return the indices of at most `most` points that keep the shape of a line.
+
+    The result contains the first and the last point, and the lowest and the highest point of many equal intervals. So a
+    spike of a single point is kept.
 
     Args:
-        values: values, in which NaN is neither low nor high.
+        values: values of the line. NaN is never the lowest or highest.
         most: at least 4.
     """
     if len(values) <= most:
@@ -133,7 +135,7 @@ def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
             ticks = [tick for tick in ticks if low <= tick <= high]
             if len(ticks) >= 3:
                 return ticks[:: math.ceil(len(ticks) / 8)]
-    # The step is 1, 2 or 5 times a power of ten, the first that leaves few enough.
+    # The step is the smallest that gives few enough ticks, and is 1, 2 or 5 times a power of ten.
     power = 10.0 ** math.floor(math.log10((high - low) / 8))
     step = next(power * digit for digit in (1, 2, 5, 10, 20) if (high - low) / (power * digit) <= 7)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -141,10 +143,10 @@ def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
 
 
 def short(value: float, beside: float | None = None) -> str:
-    """Return a number as an axis shows it: 0.003, 800, 25k, 1.5M.
+    """Return a number as the label of a tick, such as 0.003, 800, 25k or 1.5M.
 
     Args:
-        beside: the maximum of the axis, which fixes the unit: 0.5M beside 1.5M.
+        beside: the maximum of the axis, which determines the unit. For example, 500,000 becomes 0.5M if it is 1.5M.
     """
     largest = abs(value if beside is None else beside)
     for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
@@ -171,7 +173,7 @@ class _Axis:
 
     def ticks(self) -> list[Tick]:
         numbers = round_numbers(self._low, self._high, log=self._log)
-        # On a logarithmic axis the smallest would have too many zeros in the unit of the largest.
+        # On a logarithmic axis, the smallest number would have too many zeros in the unit of the largest.
         largest = None if self._log else max(map(abs, numbers))
         return [Tick(self(number), short(number, largest)) for number in numbers]
 
@@ -194,7 +196,7 @@ def _curve(name: str, x: Sequence[float], y: Sequence[float]) -> Curve:
 
 
 def _stripes(positions: Sequence[float], texts: Sequence[str]) -> list[HoverStripe]:
-    """Return stripes with borders half way between neighboring points."""
+    """Return one stripe per point, with borders halfway between neighboring points."""
     borders = [LEFT, *((a + b) / 2 for a, b in zip(positions, positions[1:], strict=False)), RIGHT]
     return [
         HoverStripe(left, right - left, at, text)

@@ -1,4 +1,4 @@
-"""Report of a run: `log.jsonl` and `config.cfg` as one HTML page, which requires no other files and no network."""
+"""Report of a run: `log.jsonl` and `config.cfg` as one HTML page, which needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MB = 1e6
 
 
 def write_report(out: Path) -> Path:
-    """Write `report.html` of the run in `out` up to the last row of its log. The page appears whole or not at all.
+    """Write `report.html` of the run in `out`, up to the last row of its log. The page is written atomically.
 
     Raises:
         OSError: the log or the config is missing, or the disk is full.
@@ -40,12 +40,12 @@ def write_report(out: Path) -> Path:
 
 
 def report(rows: Sequence[Row], config: PretrainConfig) -> str:
-    """Return the page: the values so far, curves over the words read, and the model card.
+    """Return the page, with the current values, the curves over the training words, and the model card.
 
     Args:
         rows: the rows of the log, at least one.
     """
-    # The content of a card or a path is text, never markup.
+    # Values of the card and paths may contain markup characters, so they are escaped.
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -62,7 +62,7 @@ def report(rows: Sequence[Row], config: PretrainConfig) -> str:
 
 
 def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Return rows of name, value and remark."""
+    """Return the current values of the run, each as (name, value, remark)."""
     last = rows[-1]
     of_steps = f" of {last['steps']:,}" if last["steps"] else ""
     figures = []
@@ -83,7 +83,7 @@ def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[
     return [
         *figures,
         (
-            "Words read",
+            "Training words",
             chart.short(last["tokens"]),
             f"{last['epoch']:.2f} epochs, {last['step']:,}{of_steps} steps",
         ),
@@ -182,5 +182,5 @@ def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
 
 
 def _shown(value: object) -> str:
-    """Return a value as in a `.cfg`, but text without quotation marks."""
+    """Return a setting as it is written in a `.cfg`, but strings without quotation marks."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

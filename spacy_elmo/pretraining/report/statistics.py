@@ -14,30 +14,30 @@ from ..training.initial_weights import run_vocabulary
 
 @dataclass(frozen=True)
 class Statistics:
-    """Shares of the words of the training part, except where another base is named."""
+    """Statistics of a corpus. A share refers to the words of the training part, unless its docstring says otherwise."""
 
     vocab_size: int
     """Number of softmax classes."""
     covered: float
-    """Share of words with a softmax class. The others are `<UNK>` as targets; as input they remain themselves."""
+    """Share of words with a softmax class. The other words are `<UNK>` as targets, but not as input."""
     held_out_covered: float
-    """Share of the words of the held-out part with a softmax class."""
+    """Share of the words in the held-out part that have a softmax class."""
     long_words: float
     """Share of words with more bytes than `model.max_characters` allows; their ends are ignored."""
     long_sentences: float
-    """Share of the training sentences with more than `training.max_length` words, which are split."""
+    """Share of the training sentences that are split because they have more than `training.max_length` words."""
 
 
 def statistics(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> Statistics:
     """Return the statistics of a corpus under the settings of a run.
 
     Args:
-        initial: the weights of `paths.init`; None: random ones.
+        initial: the weights of `paths.init`; None: random weights.
     """
     vocabulary = run_vocabulary(config, corpus, initial)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
-    known[:3] = False  # an <UNK> in the text itself is not known
+    known[:3] = False  # <S>, </S> and <UNK>, even if the text itself contains "<UNK>"
     max_bytes = config.bilm.max_characters - 2
     long = np.fromiter((len(word.encode()) > max_bytes for word in corpus.types), bool, len(known))
     words = max(len(corpus.train.ids), 1)

@@ -1,1 +1,1 @@
-"""Training loop and its parts: initial weights, gradients, optimizers, checkpoints, processes."""
+"""The parts of the training loop: initial weights, gradients, optimizers, checkpoints and processes."""

@@ -1,4 +1,4 @@
-"""Memory of a long training: freed buffers are reused by the next step, and few products keep buffers of their own."""
+"""Memory management for training: the next step reuses freed buffers, and the caches of matrix products are bounded."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ import os
 # Option numbers of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-"""The environment variables by which torch's interface to oneDNN, and oneDNN itself, bound their caches."""
+"""Environment variables that bound the caches of torch's interface to oneDNN and of oneDNN itself."""
 _CAPACITY = 128
-"""Number of products in each cache. A step has fewer shapes than this; a capacity of 32 makes training 7 % slower."""
+"""Largest number of matrix shapes in each cache. A step has fewer shapes. With 32, training is 7 % slower."""
 
 
 def reuse_memory() -> None:
-    """Let this process keep freed memory, and bound the memory that its matrix products keep, from now on.
+    """Let this process keep freed memory, and bound the memory of its caches of matrix products.
 
-    A step allocates and frees buffers of tens of megabytes. By default glibc returns these to the system at once, and
-    the first access to each of their pages in the next step is a page fault: a quarter of the time of a step.
+    A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the system at
+    once. In the next step, the first access to each of their pages is a page fault, which costs a quarter of the time
+    of a step.
 
-    Two caches keep a product of each shape, with a buffer of some megabytes: 1,024 of them by default, and every batch
-    has other shapes. The base size held 7 GB after an hour for that reason. Capacities that the user has set remain.
-    The bounds have an effect if the process has not computed any product yet.
+    Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes. Every
+    batch has other shapes, so the caches of a biLM of the base size would need 7 GB after an hour. Capacities that the
+    user has set are not changed. Call this function before the process computes its first matrix product; later the
+    bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, TypeError, AttributeError):
-        # Another C library than glibc
+        # This C library is not glibc.
         return
-    # Serve no allocation by mmap. Raising M_MMAP_THRESHOLD is not enough: glibc accepts at most 32 MB, and the
-    # activated gates of a batch of 4,096 words have more.
+    # Allocate nothing by mmap. A larger M_MMAP_THRESHOLD is not enough: glibc accepts at most 32 MB, but the gates of a
+    # batch of 4,096 words need more.
     mallopt(_MMAP_MAX, 0)
     mallopt(_TRIM_THRESHOLD, 2**31 - 1)

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk. Whenever the process is killed, a complete one remains."""
+"""Checkpoints: the state of a run on disk. Whenever the process is killed, a complete checkpoint remains."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CURRENT, _PREVIOUS = "current.pt", "previous.pt"
 
 
 def save(state: dict[str, Any], folder: Path) -> None:
-    """Write a checkpoint; the one before is kept beside it as `previous.pt`.
+    """Write a checkpoint. The previous checkpoint is kept as `previous.pt`.
 
     Raises:
-        OSError: the disk is full or not writable; the checkpoint before is unchanged.
+        OSError: the disk is full or not writable. The previous checkpoint is unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_partial(folder)
@@ -29,7 +29,7 @@ def save(state: dict[str, Any], folder: Path) -> None:
                 file.raise_error()
     except OSError as error:
         raise OSError(
-            f"Cannot write a checkpoint to {folder}, the one before it is kept: {error}"
+            f"Cannot write a checkpoint to {folder}, so the previous one is kept: {error}"
         ) from error
 
 
@@ -49,23 +49,26 @@ def load(folder: Path) -> dict[str, Any] | None:
         with file:
             try:
                 _check_members(file)
-                # To the CPU first: a run may be resumed on a machine with another GPU, or none.
+                # Loaded to the CPU, because the machine may have another GPU, or none, when a run is resumed.
                 return torch.load(file, map_location="cpu", weights_only=True)
-            # A damaged zip archive raises any of a dozen types, including OSError.
+            # A damaged zip archive can raise a dozen types of exceptions, including OSError.
             except Exception as error:
                 problems.append(f"{folder / name}: {error}")
     if problems:
-        raise ValueError("No readable checkpoint:\n  " + "\n  ".join(problems))
+        raise ValueError(
+            f"No checkpoint in {folder} can be read. Delete it to start again:\n  "
+            + "\n  ".join(problems)
+        )
     return None
 
 
 def _check_members(file: BinaryIO) -> None:
-    """Compare the members of the zip archive with their checksums, which `torch.load` does not.
+    """Check the checksums of the members of the zip archive. `torch.load` does not check them.
 
     Raises:
         ValueError: a member is damaged. The parser raises other errors for a damaged archive.
     """
     with zipfile.ZipFile(file) as archive:
         if (damaged := archive.testzip()) is not None:
-            raise ValueError(f"{damaged} does not fit its checksum")
+            raise ValueError(f"{damaged} does not match its checksum")
     file.seek(0)

@@ -16,32 +16,34 @@ from torch import Tensor, nn
 
 T = TypeVar("T")
 
-# The other processes wait while the first prepares the text. torchrun, not this timeout, notices a process that died.
+# Long, because the other processes wait while the first one prepares the text. torchrun notices processes that died.
 _TIMEOUT = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train together, as seen from one of them; by default there is only this one.
+    """The processes that train one model together, as seen by one process. By default there is only one process.
 
-    All have the same weights and optimizers, process different parts of the batch of each step, and take the same step
-    with the sum of all gradients. The sum is one explicit all-reduce and not `DistributedDataParallel`, which does not
-    support sparse gradients: with the sampled softmax a step changes some thousand rows of the head, and the other rows
-    would be transferred as zeros. Only the first process writes files.
+    All processes have the same weights and optimizers. In each step they process different parts of the batch, add up
+    all gradients and take the same step. Only the first process writes files.
+
+    The gradients are added by one explicit all-reduce, because `DistributedDataParallel` does not support sparse
+    gradients. With the sampled softmax, a step changes only some thousand rows of the head; dense gradients would
+    transfer all other rows as zeros.
     """
 
     rank: int = 0
-    """Number of this process."""
+    """Number of this process, counted from 0."""
     size: int = 1
     """Number of processes."""
 
     @property
     def first(self) -> bool:
-        """True in the process that writes and prints."""
+        """True in the first process, the one that writes files and prints."""
         return self.rank == 0
 
     def sum(self, value: float) -> float:
-        """Return the sum of the values of all processes, bit for bit the same in each."""
+        """Return the sum of the values of all processes. Every process gets the same bits."""
         if self.size == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)
@@ -52,7 +54,7 @@ class Ranks:
         """Replace each gradient by its sum over all processes; a missing gradient counts as zeros.
 
         Args:
-            sparse: the parameters with gradients that are sparse in the rows.
+            sparse: the parameters with sparse gradients, which contain only some rows.
         """
         if self.size == 1:
             return
@@ -74,7 +76,7 @@ class Ranks:
             )
 
     def broadcast(self, value: T) -> T:
-        """Return the value of the first process, in every process."""
+        """Return the `value` of the first process in every process."""
         if self.size == 1:
             return value
         box = [value]
@@ -85,7 +87,7 @@ class Ranks:
         """Call `work` in the first process while the others wait.
 
         Raises:
-            SystemExit: in the other processes, if `work` failed in the first, which raises its error.
+            SystemExit: `work` has failed in the first process. The first process raises the error of `work` itself.
         """
         done = False
         try:
@@ -99,7 +101,7 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Return the indices of the rows that have a gradient in any process, for each parameter, ascending."""
+    """Return the ascending indices of the rows of each parameter that have a gradient in some process."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -112,7 +114,7 @@ def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
-    """Return (len(indices), ...) the gradient of these rows; zeros for rows without one."""
+    """Return the gradient of the rows `indices`, (len(indices), ...), with zeros for rows without a gradient."""
     rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
         gradient = parameter.grad.coalesce()
@@ -121,7 +123,8 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 
 
 def device(gpu_id: int) -> torch.device:
-    """Return the CPU for -1, otherwise a GPU: the first process on a machine takes `gpu_id`, the second the next.
+    """Return the CPU for -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`, the second process the
+    next GPU.
 
     Raises:
         ValueError: torch has no such GPU.
@@ -130,13 +133,15 @@ def device(gpu_id: int) -> torch.device:
         return torch.device("cpu")
     number = gpu_id + int(os.environ.get("LOCAL_RANK", 0))
     if number >= torch.cuda.device_count():
-        raise ValueError(f"GPU {number} (`--gpu-id`): torch sees {torch.cuda.device_count()} GPUs")
+        raise ValueError(
+            f"There is no GPU {number} (`--gpu-id`): torch finds {torch.cuda.device_count()} GPUs"
+        )
     return torch.device(f"cuda:{number}")
 
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` has started; without torchrun, yield this process alone."""
+    """Join the processes that `torchrun` has started; without torchrun, there is only this process."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return
@@ -144,9 +149,9 @@ def join(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
         backend = "cpu:gloo,cuda:nccl"
-    # The functions of this module have the group of the moment of their import as a default. If torch imported it later
-    # (as `use_deterministic_algorithms` does), the group would outlive `destroy_process_group`, and a thread of it that
-    # frees a tensor while Python exits aborts the process.
+    # Import this module before the process group exists. Its functions keep the group that exists at the import as a
+    # default argument, and torch imports it later (in `use_deterministic_algorithms`). The group would then outlive
+    # `destroy_process_group`, and one of its threads could abort the process when it frees a tensor while Python exits.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group(backend, timeout=_TIMEOUT)
     try:

@@ -1,4 +1,4 @@
-"""Initial weights of a run: random ones, or those of a file."""
+"""Initial weights of a run: random weights, or the weights of a file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class InitialModel:
     bilm: BiLM
     head: Head
     vocabulary: list[str]
-    """Words of the rows of the head."""
+    """The word of each row of the softmax head."""
     card: dict[str, object]
-    """Origin of the weights, for the card of the trained weights; empty if they are random."""
+    """Origin of the weights, for the card of the trained weights; empty for random weights."""
 
 
 def read_initial_weights(
@@ -35,17 +35,17 @@ def read_initial_weights(
     """Read and check the weights of `paths.init`.
 
     Args:
-        resumed: folder of a run that is resumed. Its own weights have the shape, the vocabulary and the card of the
-            initial ones, so the file of `paths.init` may be gone.
+        resumed: folder of a run that is resumed. If the file of `paths.init` no longer exists, the run's own weights
+            are read instead: they have the network, the vocabulary and the card of the initial weights.
 
     Returns:
-        The config, in which an empty `[model]` is replaced by the network of the weights; and the weights, None if
-        `paths.init` is null.
+        The config, with the network of the weights if `[model]` was empty; and the weights, None if `paths.init` is
+        null.
 
     Raises:
         OSError: there is no such file or biLM, or the file cannot be read.
-        ValueError: it is not a weights file of this package, its network is not that of `[model]`, it is of another
-            language than `prepare.lang`, or it has no vocabulary although `training.vocab_size` is null.
+        ValueError: the file is no weights file of this package, its network differs from `[model]`, its language
+            differs from `prepare.lang`, or it has no vocabulary although `training.vocab_size` is null.
     """
     path = config.paths.init
     if path is None:
@@ -53,27 +53,23 @@ def read_initial_weights(
     initial = _read(path, resumed)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
-    expected, actual = vars(config.bilm), vars(initial.config)
-    mismatches = [
-        f"{name} = {expected[name]!r}, in the file {actual[name]!r}"
-        for name in expected
-        if expected[name] != actual[name]
-    ]
+    differences = config.bilm.differences(initial.config)
+    mismatches = [f"{name} = {ours!r}, but {its!r} in the file" for name, ours, its in differences]
     if mismatches:
         raise ValueError(
-            f"[model] is not the network of paths.init = {path}; set it to that of the file:\n  "
+            f"[model] differs from the network of paths.init = {path}. Use the values of the file:\n  "
             + "\n  ".join(mismatches)
         )
     languages = {config.prepare.lang, initial.card.get("language")} - {None, "xx"}
     if len(languages) > 1:
         raise ValueError(
-            f"paths.init = {path} was trained on text of the language {initial.card['language']!r}, and prepare.lang ="
-            f" {config.prepare.lang!r}: set it to {initial.card['language']!r} (`--prepare.lang`), or to 'xx' for a"
-            " tokenizer of any language"
+            f"paths.init = {path} was trained on text of the language {initial.card['language']!r}, but prepare.lang ="
+            f" {config.prepare.lang!r}. Set prepare.lang (`--prepare.lang`) to {initial.card['language']!r}, or to 'xx'"
+            " for a tokenizer of any language"
         )
     if config.training.vocab_size is None and not {BOS, EOS, UNK} <= set(initial.vocabulary):
         raise ValueError(
-            f"training.vocab_size = null: {path} has no head with a vocabulary to keep; set a number"
+            f"training.vocab_size = null keeps the vocabulary of {path}, which has none: set a number of words"
         )
     return config, initial
 
@@ -82,21 +78,20 @@ def _read(path: str, resumed: Path | None) -> Weights:
     try:
         return Weights.load(find_weights(path))
     except (OSError, ValueError):
-        # `model-best` is written before the first checkpoint, unless the perplexity of the initial weights is infinite.
+        # `model-best` exists before the first checkpoint, unless the perplexity of the initial weights is infinite.
         own = resumed / "model-best.safetensors" if resumed is not None else None
         if own is None or not own.exists():
             raise
         weights = Weights.load(own)
         card = weights.card.get("init")
-        if not isinstance(
-            card, dict
-        ):  # the run started without `paths.init`, or its own card has another "init"
+        # If not, the run started without `paths.init`, or the user's card has its own "init".
+        if not isinstance(card, dict):
             raise
         return dataclasses.replace(weights, card=card)
 
 
 def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:
-    """Return the words of the softmax: the most frequent ones of the corpus, or those of the initial weights."""
+    """Return the words of the softmax: the most frequent words of the corpus, or the words of the initial weights."""
     if config.training.vocab_size is not None:
         return corpus.vocabulary(config.training.vocab_size)
     assert initial is not None, "checked by PretrainConfig"
@@ -104,19 +99,19 @@ def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | No
 
 
 def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> InitialModel:
-    """Return a network with random weights from `training.seed`, or with those of `paths.init`.
+    """Return a network with the weights of `paths.init`, or with random weights from the seed `training.seed`.
 
-    A word in the vocabulary of `paths.init` keeps its row in the head; the row of any other word is random.
+    A word in the vocabulary of `paths.init` keeps its row of the head. The rows of other words are random.
 
     Args:
-        initial: the weights of `paths.init`; None: random ones.
+        initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        ValueError: the words of the corpus are spelled by another rule.
+        ValueError: the corpus was prepared with another spelling rule.
     """
     if corpus.spelling != config.bilm.spelling:
         raise ValueError(
-            f"The corpus was prepared with {_described(corpus.spelling)}, and the network is to be trained with"
+            f"The corpus was prepared with {_described(corpus.spelling)}, but [model] has"
             f" {_described(config.bilm.spelling)}. Prepare the text again, or change [model] unicode_form and replace"
         )
     vocabulary = run_vocabulary(config, corpus, initial)
@@ -137,7 +132,7 @@ def _described(spelling: Spelling) -> str:
 
 @torch.no_grad()
 def _copy_rows(source: Head, source_words: list[str], target: Head, words: list[str]) -> None:
-    """Copy the rows of the words that both heads have."""
+    """Copy from `source` to `target` the rows of the words that both heads have."""
     rows = {word: row for row, word in enumerate(source_words)}
     pairs = [(row, rows[word]) for row, word in enumerate(words) if word in rows]
     new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T

@@ -1,4 +1,4 @@
-"""The log of a run, `log.jsonl`: one row per report."""
+"""The log of a pretraining run, `log.jsonl`, and its rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..perplexity import Perplexity
 
 @dataclass(frozen=True)
 class Progress:
-    """One row of `log.jsonl`."""
+    """One row of `log.jsonl`: the progress of a run after a step."""
 
     step: int
     steps: int
-    """Steps of the whole run by the limits of steps, epochs and tokens (an estimate); 0 if only minutes limit it."""
+    """Estimated number of steps of the whole run, from its limits of steps, epochs and tokens; 0 if it has none."""
     epoch: float
-    """Passes over the corpus so far."""
+    """Number of passes over the corpus so far, including the fraction of the current pass."""
     tokens: int
-    """Training words processed so far."""
+    """Number of training words processed so far."""
     loss: float | None
-    """Mean training loss since the last row, in nats; that of the sampled softmax is not comparable with a held-out
+    """Mean training loss since the last row, in nats. The loss of a sampled softmax cannot be compared with a held-out
     perplexity. None at step 0."""
     learn_rate: float
     grad_norm: float
@@ -32,20 +32,20 @@ class Progress:
     minutes: float
     """Minutes spent in training steps, summed over all resumed parts of the run."""
     dev: Perplexity | None = None
-    """Held-out perplexity, at the steps where it was computed."""
+    """Held-out perplexity; None if it was not computed at this step."""
     best: bool = False
-    """True: `dev` is the best held-out perplexity so far."""
+    """True if `dev` is the best held-out perplexity so far."""
 
 
 def append_row(log: Path, progress: Progress) -> None:
     """Append a row to the log."""
-    # Not by srsly, which rounds to ten decimals and refuses the infinite perplexity of a run that has diverged.
+    # srsly would round to ten decimals and reject the infinite perplexity of a diverged run.
     with log.open("a", encoding="utf8") as file:
         file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
 
 
 def truncate(log: Path, step: int) -> None:
-    """Remove the rows after `step`, which the resumed run will write again, and any incomplete row."""
+    """Remove the rows after `step`, which a resumed run writes again, and an incomplete last row."""
     if not log.exists():
         return
     size = 0

@@ -1,5 +1,5 @@
-"""The loss of a step, and its gradient: in parts, by several processes, in a number type, with the same bits in every
-run."""
+"""The loss of a training step and its gradient, computed in parts and by several processes if necessary. Repeated runs
+compute the same bits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return (2, M) the class that each direction predicts at each packed row.
+    """Return the softmax class that each direction should predict at each packed row, (2, M).
 
-    It is that of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
+    It is the class of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
     """
     forward, backward = output.packing.positions
     return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
@@ -40,10 +40,10 @@ def loss_sum(
     negatives: Sequence[Negatives] | None,
     dropout: float,
 ) -> Tensor:
-    """Return the softmax loss in nats (bilm-tf `training.py`), summed over all targets of both directions.
+    """Return the softmax loss in nats, summed over all targets of both directions (bilm-tf `training.py`).
 
     Args:
-        negatives: one draw per direction for the sampled softmax; None: the full softmax.
+        negatives: one sample of negative words per direction, for the sampled softmax; None: the full softmax.
     """
     output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
@@ -55,7 +55,7 @@ def loss_sum(
 
 
 def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
-    # Logits are recomputed in the backward pass: keeping all of them would take gigabytes.
+    # The backward pass computes the logits again, because keeping all of them would take gigabytes.
     rows = head.rows_per_block
     losses = [
         checkpoint(head.full_loss, *pair, use_reentrant=False, preserve_rng_state=False)
@@ -67,9 +67,9 @@ def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
 class Gradient:
     """Computation of the gradients of a network and its head for one step.
 
-    A batch is divided into `accumulate_gradient` parts for each process, and all parts have the same negatives. Each
-    loss is divided by the number of targets of the whole batch, so the gradients of the parts add up to that of the
-    batch, however it is divided.
+    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negative words. The
+    loss of each part is divided by the number of targets of the whole batch, so the sum of the gradients does not
+    depend on the number of parts.
     """
 
     def __init__(
@@ -84,19 +84,20 @@ class Gradient:
         self._bilm, self._head, self._batcher = bilm, head, batcher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
         self.dtype = autocast_dtype(settings.precision, bilm.device)
-        """Number type of the matrix products, "float32" or "bfloat16". A resumed run keeps that of its checkpoint."""
+        """Number type of the matrix products, "float32" or "bfloat16". A resumed run has the type of its checkpoint."""
         self._dense, self._sparse = list(bilm.parameters()), list(head.parameters())
         if settings.negatives is None:
             self._dense, self._sparse = self._dense + self._sparse, []
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[float, float]:
-        """Fill the gradients by a forward and a backward pass. Random numbers depend on the seed and `step` alone.
+        """Compute the gradients by a forward and a backward pass. Random numbers depend only on the seed and `step`.
 
         Args:
             rows: indices of the sentences of the batch.
 
         Returns:
-            The mean loss per target in nats, and the norm of the gradient before clipping; both of the whole batch.
+            The mean loss per target in nats, and the norm of the gradient before clipping. Both refer to the whole
+                batch.
         """
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
@@ -119,7 +120,7 @@ class Gradient:
         return self._ranks.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
-        """Return one draw per direction, or None for the full softmax."""
+        """Return one sample of negative words per direction, or None for the full softmax."""
         if self._settings.negatives is None:
             return None
         size = len(self._head.weight)
@@ -127,10 +128,9 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return `"float32"` or `"bfloat16"`: the setting itself, or the faster type on this machine for `"auto"`.
+    """Return the number type that a setting names. For `"auto"`, it is the faster one of `"float32"` and `"bfloat16"`.
 
-    The faster one is bfloat16 where there are instructions for it, AVX512_BF16 or AMX on x86, BF16 on ARM, NVIDIA GPUs
-    since Ampere, and float32 elsewhere.
+    bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
     """
     if setting != "auto":
         return setting
@@ -139,19 +139,19 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make torch add in a fixed order within the block, and restore its settings and random state afterwards, because a
-    run may share the process with other work of its caller."""
+    """Create a context in which torch adds in a fixed order. At the end, it restores torch's settings and random state,
+    because the caller possibly uses torch for other work."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
     fill = _deterministic.fill_uninitialized_memory
-    # Some products have no deterministic algorithm on a GPU, so there it is a warning only.
+    # On a GPU, some operations have no deterministic algorithm, so torch should only warn.
     torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-    # It would write NaN into every buffer that is about to be overwritten.
+    # Otherwise torch would also fill each new buffer with NaN, which takes time.
     _deterministic.fill_uninitialized_memory = False
     try:
-        # Of this device only: otherwise torch would initialize, and warn about, every GPU of the machine.
+        # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             yield
     finally:

@@ -1,4 +1,4 @@
-"""Muon for the matrices of a biLM, several of which share one parameter."""
+"""The optimizer Muon for the matrices of a biLM, which can be blocks of a larger parameter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...bilm.lstm import LSTMLayer
-from ...bilm.words.character_cnn import Dense
+from ...bilm.words.dense import Dense
 from .newton_schulz import nearly_orthogonal
 
 _MIN_SIZE = 64
@@ -27,7 +27,7 @@ class MuonMatrix(NamedTuple):
 
     @property
     def values(self) -> Tensor:
-        """The matrix itself, in the memory of the parameter."""
+        """The matrix, as a view of the parameter."""
         return self.parameter.detach()[self.block]
 
 
@@ -36,8 +36,8 @@ def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
 
     They are the input and recurrent matrices of the LSTM for each direction and gate, its projections, the highway
     layers and the projection of the character CNN. `LSTMLayer` stacks directions and gates for speed, but each gate is
-    a linear map of its own, so each is orthogonalized alone. Embeddings, convolution filters and small matrices, of
-    which orthogonal steps are not known to help, belong to AdamW.
+    a separate linear map, so each is orthogonalized separately. AdamW updates embeddings, convolution filters and small
+    matrices, because orthogonal steps are not known to help them.
     """
     return [matrix for matrix in _matrices(bilm) if min(matrix.values.shape) >= _MIN_SIZE]
 
@@ -60,22 +60,22 @@ def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
 class Muon(Optimizer):
     """Muon for matrices inside parameters (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-    It replaces the momentum of the gradient by a nearly orthogonal matrix, so that all directions change at the same
-    rate. The step of an m x n matrix W with gradient G is
+    It replaces the momentum by a nearly orthogonal matrix, so all directions of a matrix change at the same rate. The
+    step of an m x n matrix W with gradient G is
 
         B = 0.95 B + 0.05 G
         U = nearly_orthogonal(0.95 B + 0.05 G)
         W = (1 - learn_rate weight_decay) W - 0.2 sqrt(max(m, n)) learn_rate U
 
-    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) gives steps of the size of
-    AdamW's, so that one learning rate is right for both. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the
-    same steps, rounding apart, in more time; a state dict of its is loaded as well.
+    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the steps as large as those
+    of AdamW, so both can have the same learning rate. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same
+    steps except for rounding, but needs more time. State dicts of torch's Muon can be loaded.
 
-    The optimizer holds a view of each matrix, which shares the memory of its parameter: its state dict has one momentum
-    buffer per matrix, and a step changes the parameters themselves. A step also clears their gradients.
+    The optimizer has a view of each matrix in the memory of its parameter. So its state dict has one momentum buffer
+    per matrix, and a step changes the parameters. A step also clears their gradients.
 
-    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so that a run that
-    goes on with another processor keeps it.
+    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so a run that
+    continues on another processor keeps it.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Muon(Optimizer):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a state; one of torch's own Muon has no number type, since it is always bfloat16."""
+        """Restore a state. The state of torch's Muon has no number type, because torch always uses bfloat16."""
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("dtype", torch.bfloat16)

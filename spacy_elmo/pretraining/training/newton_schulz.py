@@ -1,34 +1,34 @@
-"""Newton-Schulz iterations: a matrix with the singular vectors of another and singular values near 1."""
+"""Newton-Schulz iterations, which bring the singular values of a matrix near 1 and keep its singular vectors."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-# Of Jordan et al. 2024: an iteration maps each singular value s to a s + b s^3 + c s^5. The slope at 0 is as steep as
-# possible; values that have arrived stay between 0.7 and 1.2.
+# The coefficients of Jordan et al. 2024: an iteration maps each singular value s to a s + b s^3 + c s^5. The slope at 0
+# is as steep as possible, and values between 0.7 and 1.2 stay there.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
-# Iterations on Gram matrices between two products with a flat matrix itself. Rounding to bfloat16 makes small
-# eigenvalues of a Gram matrix negative, and these grow; after three iterations they are still small.
+# Numbers of iterations on Gram matrices before each product with the flat matrix itself. Rounding to bfloat16 makes
+# small eigenvalues of a Gram matrix negative, and these grow. After three iterations they are still small.
 _GRAM_ITERATIONS = (3, 2)
-# A flat matrix has at least so many columns per row; for others, Gram matrices save nothing.
+# Least ratio of columns to rows for the use of Gram matrices. With a smaller ratio they save nothing.
 _FLAT = 1.5
 
 
 def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return U S' V^T for a matrix U S V^T, where the diagonal of S' is between 0.7 and 1.2, but smaller for singular
-    values below about a thousandth of the norm.
+    """Return U S' V^T for a matrix U S V^T, with singular values S' between 0.7 and 1.2. Singular values of the matrix
+    below about a thousandth of its norm remain smaller.
 
     This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T.
 
-    For a flat matrix it computes the same polynomial with fewer operations. The factors a + b R + c R^2 of several
-    iterations are multiplied with each other, and R itself is updated, R <- (a + b R + c R^2)^2 R; all of these are
-    small symmetric matrices that commute.
+    For a flat matrix, the same polynomial is computed with fewer operations. The factors a + b R + c R^2 of several
+    iterations are multiplied with each other, and R is updated by R <- (a + b R + c R^2)^2 R. All of these are small
+    symmetric matrices that commute.
 
     Args:
         matrix: (m, n) of any float type.
-        dtype: number type of the products. bfloat16, that of torch, is exact enough.
+        dtype: number type of the products. bfloat16, the type that torch uses, is exact enough.
 
     Returns:
         (m, n) of `dtype`.

@@ -1,4 +1,4 @@
-"""Optimization: optimizers, the learning rate of a step, clipping."""
+"""Optimizers, the learning rate of a step, and gradient clipping."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _ADAGRAD_ACCUMULATOR = 1 / 20**2
 def optimizers(
     bilm: nn.Module, head: Head, settings: Training, dtype: torch.dtype
 ) -> list[Optimizer]:
-    """Return the optimizers of `settings`, which together have every parameter once.
+    """Return the optimizers that `settings` choose for a biLM and its head. Each parameter belongs to one optimizer.
 
     Args:
-        dtype: number type of the matrix products of the run, which are also those of Muon.
+        dtype: number type of the matrix products, which Muon uses too.
 
-    A step of the sampled softmax changes a few rows of the head. Adagrad leaves the other rows unchanged by its own
-    rule; with AdamW and Muon, `SparseAdam` updates the moments of these rows only. With the full softmax all rows
-    change, their gradient is dense, and the head is one more group of AdamW.
+    A step of the sampled softmax changes a few rows of the head. Adagrad does not change the other rows. With AdamW and
+    Muon, the head has the optimizer `SparseAdam`, which updates the moments of these rows only. With the full softmax,
+    all rows change, so the head is one more group of AdamW.
 
-    bilm-tf (`training.py`) gives Adagrad 20 times the gradient of the mean loss per target (20 is its number of
-    unrolled steps), clipped at 10, and initializes the accumulator with 1. The step w -= rate g / sqrt(a + sum g^2)
-    remains the same if g and the clip are divided by 20 and the initial a by 400. Here the gradient is that of the
-    mean, so the clip of the paper is a `grad_clip` of 0.5, and its learning rate remains 0.2.
+    bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, its number of unrolled steps,
+    clips it at 10 and initializes Adagrad's accumulator with 1. The step w -= rate g / sqrt(a + sum g^2) is the same if
+    g and the clip are divided by 20 and the initial a by 400. Here the gradient is not multiplied, so the clip of the
+    paper is `grad_clip` = 0.5, and its learning rate is still 0.2.
     """
     rate = settings.learn_rate
     if settings.optimizer == "adagrad":
@@ -49,7 +49,7 @@ def optimizers(
     rows = list(head.parameters())
     if settings.negatives is None:
         groups.append({"params": rows, "weight_decay": 0.0})
-    # Fused, a step reads and writes each number once, in a fifth of the time.
+    # A fused step reads and writes each number once, and takes a fifth of the time.
     optimizers.append(
         torch.optim.AdamW(groups, lr=rate, weight_decay=settings.weight_decay, fused=True)
     )
@@ -60,7 +60,8 @@ def optimizers(
 
 def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
     """Update the parameters with this learning rate, and clear their gradients."""
-    # torch's Adagrad creates sparse tensors and warns that they are not checked. Their rows are those of the gradient.
+    # torch's Adagrad warns that it creates sparse tensors without checks. They have the rows of the gradient, so they
+    # are valid.
     with torch.sparse.check_sparse_tensor_invariants(False):
         for optimizer in optimizers:
             for group in optimizer.param_groups:
@@ -70,10 +71,10 @@ def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
 
 
 def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[dict[str, Any]]:
-    """Return the parameter groups of AdamW: weight decay applies to matrices, never to biases.
+    """Return the parameter groups of AdamW. Weight decay applies to matrices, never to biases.
 
     Args:
-        without: parameters of another optimizer, which are left out.
+        without: parameters to leave out, because they have another optimizer.
     """
     others = {id(parameter) for parameter in without}
     named = [(name, p) for name, p in bilm.named_parameters() if id(p) not in others]
@@ -85,26 +86,26 @@ def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Return the learning rate of a step: linear warm-up, the peak, and in the last `cooldown` of the run a linear fall
-    to a hundredth of the peak.
+    """Return the learning rate of a step: a linear warm-up, a constant peak, and a linear cooldown to a hundredth of
+    the peak.
 
-    It is constant in between (Hägele et al. 2024), not a cosine, so that the end of a run can be postponed until its
-    cooldown begins.
+    The peak is constant (Hägele et al. 2024), so the end of a run can be postponed until the cooldown begins. A cosine
+    schedule would not allow this.
 
     Args:
-        steps: number of steps of the whole run; 0: it is not known, so there is no cooldown.
+        steps: number of steps of the whole run; 0 if it is unknown, so there is no cooldown.
     """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps
     if not steps or not settings.cooldown:
         return settings.learn_rate
-    # `steps` is an estimate if epochs or words end the run, which may take a few more.
+    # If a limit of epochs or words ends the run, `steps` is an estimate, and the run may take a few steps more.
     remaining = max(1 - step / steps, 0.0)
     return settings.learn_rate * (0.01 + 0.99 * min(remaining / settings.cooldown, 1.0))
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:
-    """Scale all gradients, dense and sparse, to a global norm of at most `limit`; return the norm before scaling."""
+    """Scale all gradients, dense and sparse, to a global norm of at most `limit`. Return the norm before scaling."""
     values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is None:

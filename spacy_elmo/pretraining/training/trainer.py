@@ -1,4 +1,4 @@
-"""State of a training run: a network, its optimizers, a position in the corpus and the limits that end the run."""
+"""State of a training run: the network, the optimizers, the position in the corpus, and the limits of the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .optimization import learn_rate, optimizers, take_step
 
 @dataclass
 class Position:
-    """Progress of a run, which a checkpoint contains."""
+    """Progress of a run, as it is stored in a checkpoint."""
 
     step: int = 0
     """Number of steps taken."""
@@ -45,10 +45,10 @@ class Position:
     best: float = math.inf
     """Best held-out perplexity."""
     best_step: int = 0
-    """Number of steps at which `best` was measured."""
+    """Number of steps taken when `best` was measured."""
 
     def is_at_end(self, settings: Training) -> bool:
-        """Return True if a limit (steps, epochs, tokens, minutes, patience) ends the run here."""
+        """Return True if the run has reached one of its limits (steps, epochs, tokens, minutes, patience)."""
         limits = (
             (settings.max_steps, self.step),
             (settings.max_epochs, self.epoch),
@@ -72,11 +72,11 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training. It writes nothing; `run.py` does.
+    """A network in training, with its optimizers and its position in the corpus. Only `loop.py` writes files.
 
     Args:
         ranks: the processes that train together.
-        initial: the weights of `paths.init`; None: random ones.
+        initial: the weights of `paths.init`; None: random weights.
 
     Raises:
         ValueError: see `initial_model`.
@@ -122,16 +122,17 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """True if a limit ends the run here."""
+        """True if the run has reached one of its limits."""
         return self.position.is_at_end(self._settings)
 
     def advance(self) -> Progress | None:
-        """Take one step, and return the row of the log if one is due, with a held-out perplexity if that is due."""
+        """Take one training step. Return a log row if one is due, with a held-out perplexity if an evaluation is
+        due."""
         started = time.monotonic()
         position, settings = self.position, self._settings
         with reproducible(self._bilm.device):
             rate = self._take_step()
-            # All processes must agree on when `max_minutes` are over.
+            # All processes use the mean of their times, because they must reach `max_minutes` in the same step.
             seconds = self._ranks.sum(time.monotonic() - started) / self._ranks.size
             position.seconds += seconds
             self._interval.seconds += seconds
@@ -141,13 +142,13 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights, which are the best until others have a lower perplexity."""
+        """Evaluate the initial weights. They are the best weights until a step reaches a lower perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
             return self._report(rate, self._held_out_perplexity())
 
     def _take_step(self) -> float:
-        """Take a step and return its learning rate."""
+        """Take one training step and return its learning rate."""
         position, interval = self.position, self._interval
         rows = self._batches[position.batch]
         loss, norm = self._gradient(rows, position.step)
@@ -170,13 +171,13 @@ class Trainer:
     def _raise_divergence(self, loss: float, norm: float) -> None:
         rate = self._settings.learn_rate
         raise ValueError(
-            f"Step {self.position.step + 1}: the loss is {loss} and the norm of its gradient {norm}. Resume from"
-            " the last checkpoint, which is from before this step: `--resume"
+            f"The run has diverged: in step {self.position.step + 1} the loss is {loss} and the norm of its gradient"
+            f" {norm}. Resume from the last checkpoint, before this step, with a lower learning rate: `--resume"
             f" --training.learn_rate {rate / 3:.2g}` (now {rate})"
         )
 
     def _held_out_perplexity(self) -> Perplexity:
-        """Return the perplexity, which the first process computes for all."""
+        """Return the held-out perplexity. The first process computes it for all processes."""
         result = None
         if self._ranks.first:
             sentences = self._corpus.dev.first(self._settings.eval_tokens)
@@ -206,7 +207,7 @@ class Trainer:
         return progress
 
     def weights(self, progress: Progress | None) -> Weights:
-        """Return a copy of the weights, with their origin and the last held-out perplexity in the card."""
+        """Return a copy of the weights. The card contains their origin and, if known, the held-out perplexity."""
         card = {
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
@@ -222,7 +223,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. It has no random state: random numbers depend on seed and step."""
+        """Return the state for a checkpoint, without a random state: random numbers depend only on the seed and
+        step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -236,13 +238,13 @@ class Trainer:
         }
 
     def load_state(self, state: dict[str, Any], folder: Path) -> None:
-        """Restore the state of a checkpoint; warn if the run will not end with the bits of an unbroken one.
+        """Restore the state of a checkpoint. Warn if the run will be rounded differently from an uninterrupted run.
 
         Args:
             folder: the folder of the checkpoint, for messages.
 
         Raises:
-            ValueError: it belongs to another corpus or vocabulary, or an entry is missing or invalid.
+            ValueError: the state belongs to another corpus or vocabulary, or an entry is missing or invalid.
         """
         try:
             _check_digests(state, self._digests, folder)
@@ -258,18 +260,18 @@ class Trainer:
             self._interval = LogInterval(**state["since"])
         except ValueError:
             raise
-        except Exception as error:  # torch raises many kinds for entries that do not fit
+        except Exception as error:  # torch raises many kinds of exceptions for wrong entries
             raise ValueError(
-                f"The checkpoint in {folder} is damaged, or not of this version: {error!r:.300}. Delete it to start"
-                " again"
+                f"The checkpoint in {folder} is damaged, or was written by another version: {error!r:.300}. Delete it"
+                " to start again"
             ) from error
         self._batches = self._epoch()
 
 
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
-    """Return the number of steps that the limits of steps, epochs and tokens allow, or 0 if there is none of them.
+    """Return the number of steps that the limits of steps, epochs and tokens allow, or 0 if none of them is set.
 
-    It is an estimate for epochs and tokens, because the number of batches differs a little between epochs.
+    For epochs and tokens it is an estimate, because the number of batches differs a little between epochs.
 
     Args:
         epoch_steps, epoch_tokens: number of batches and words of an epoch.
@@ -283,8 +285,8 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
 
 
 def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
-    """Return digests of what a checkpoint depends on: the ids of words, the order of sentences, and the words of the
-    rows of the head."""
+    """Return digests of the data that a checkpoint depends on: the ids of words, the lengths of the sentences, and the
+    words of the head's rows."""
     return {
         "corpus": _digest(corpus.types, corpus.train.offsets),
         "vocabulary": _digest(vocabulary),
@@ -292,29 +294,29 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
 
 
 def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Check that the state of a checkpoint has these digests.
+    """Check that the digests in the state of a checkpoint are the expected digests.
 
     Raises:
-        ValueError: it belongs to another corpus or vocabulary.
+        ValueError: the checkpoint belongs to another corpus or vocabulary.
     """
     for name, digest in expected.items():
         if state[name] != digest:
             raise ValueError(
-                f"The checkpoint in {checkpoint} belongs to another {name}, whose words have other ids. Give the run"
-                f" its former {name}, or start in another folder"
+                f"The checkpoint in {checkpoint} belongs to another {name}, in which words have other ids. Use the"
+                f" former {name}, or start a new run in another folder"
             )
 
 
 def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the run was saved with another number of threads or processes, so that sums are rounded differently."""
+    """Warn if the checkpoint is from another number of threads or processes, because sums then round differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
         ("ranks", ranks, "`torchrun --nproc-per-node`"),
     ):
         if state[name] != now:
             warnings.warn(
-                f"The run was saved with {state[name]} {name} and continues with {now}, so sums are rounded differently"
-                f" from those of an unbroken run. {remedy} sets the number",
+                f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
+                f" differently from those of an uninterrupted run. Set the number with {remedy}",
                 stacklevel=3,
             )
 

@@ -1,4 +1,4 @@
-"""Nearest occurrences, against loops."""
+"""The nearest occurrences are compared with loops."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_by_hand():
 
 
 def test_seen_from_the_centre():
-    """Relative to (1, 1), (2, 1) and (1, 2) are at a right angle, and (0, 1) is opposite to the first."""
+    """Relative to (1, 1), the vectors (2, 1) and (1, 2) are at a right angle, and (0, 1) is opposite to the first."""
     corpus = occurrences("ab", [[[1, 2], [0, 1]]], centre=1.0)
     queries = occurrences("x", [[[2, 1]]], centre=1.0)
     ((view,),) = nearest(queries, corpus, 2)

@@ -1,4 +1,4 @@
-"""The index of all occurrences, against a search for a word in the text."""
+"""The index of all occurrences is compared with a search for a word in the text."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_similar_spellings(nlp, tmp_path):
 
 
 def test_no_words(nlp, tmp_path):
-    with pytest.raises(ValueError, match="has no words"):
+    with pytest.raises(ValueError, match="contains no words"):
         indexed(nlp, tmp_path, ["", " "])
     assert not (tmp_path / "index").exists()
 
@@ -114,12 +114,12 @@ def test_an_index_without_digests_is_refused(nlp, tmp_path):
     settings = json.loads(path.read_text())
     del settings["digests"]
     path.write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match="index.json .* make it again"):
+    with pytest.raises(ValueError, match="index.json .* Make it again"):
         OccurrenceIndex(tmp_path / "index")
 
 
 def resealed(folder, name, value):
-    """Write a file of an index, an array or the rows of .jsonl, with its right digest."""
+    """Write a file of an index, an array or the rows of .jsonl, with the correct digest."""
     path = folder / name
     if name.endswith(".jsonl"):
         path.write_text("".join(json.dumps(row) + "\n" for row in value), encoding="utf8")

@@ -1,4 +1,4 @@
-"""The plane of a word's occurrences, by its geometry."""
+"""The plane of a word's occurrences is checked by its geometry."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.analysis.words import occurrences
 
 
 def none(views=1, width=2):
-    """No queries."""
+    """Return an empty set of queries."""
     return occurrences("", np.zeros((views, 0, width)))
 
 
@@ -30,7 +30,8 @@ def test_directions_of_a_plane_keep_their_distances():
 
 
 def test_shares_by_hand():
-    """Four directions along two axes: variances 2 and 2/3 of which nothing is left, of 8/3."""
+    """Four directions along two axes. Of the variance 8/3, the first axis has 2 and the second 2/3, so nothing is
+    left."""
     axes = np.eye(3)
     vectors = [axes[0], -axes[0], axes[0], -axes[0], axes[1], -axes[1]]
     (plane,) = project(occurrences("abcdef", [vectors]), none(width=3))
@@ -61,7 +62,7 @@ def test_order_does_not_matter():
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_one_direction_is_one_point(size):
-    """Context-free vectors differ by rounding, which is not to fill the plane."""
+    """Context-free vectors differ only by rounding, which must not fill the plane."""
     noise = 1e-7 * np.random.default_rng(0).normal(size=(1, size, 4))
     (plane,) = project(occurrences("w" * size, 1 + noise), none(width=4))
     assert np.array_equal(plane.points, np.zeros((size, 2)))
@@ -69,7 +70,7 @@ def test_one_direction_is_one_point(size):
 
 
 def test_planes_without_a_second_axis_are_not_drawn():
-    """Two spellings lie on a line, and one is a point."""
+    """Two spellings are on a line, and one spelling is a point."""
     vectors = np.random.default_rng(0).normal(size=(3, 4, 5))
     vectors[0] = vectors[0, :1]
     vectors[1, 2:], vectors[1, 1] = vectors[1, 0], vectors[1, 0]

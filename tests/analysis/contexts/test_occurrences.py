@@ -1,4 +1,4 @@
-"""Occurrences of a word, compared with vectors of the component; and the parts of a corpus that are processed."""
+"""Occurrences of a word have the vectors of the component, and only the necessary parts of a corpus are processed."""
 
 import json
 
@@ -224,7 +224,7 @@ def test_damaged_records_are_named(tmp_path):
     file = tmp_path / "a.jsonl"
     for text, problem in (
         ('{"tokens": ["a"], "sense": []}', "line 1: expected"),
-        ("[1", "line 1: not a JSON record"),
+        ("[1", "line 1 is not valid JSON"),
         ("[1]", "line 1: expected"),
     ):
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""Layer weights of the components of a pipeline, from their mixes."""
+"""The layer weights of components are those of their mixes."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def learn(mix, weights, gamma):
 
 
 def enhanced(weights, *sides, inline=False):
-    """A pipeline with an ElmoEnhanced in its tagger, and what its mixes should have learnt."""
+    """Return a pipeline with an ElmoEnhanced in its tagger, and the weights that its mixes should have learnt."""
     nlp = pipelines.blank(weights)
     elmo = pipelines.listener()
     if inline:

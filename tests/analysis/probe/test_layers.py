@@ -1,4 +1,4 @@
-"""Sentences read for the probes: their layers, in order."""
+"""Sentences for the probes have the layers of the network, in order."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The linear classifier: separable classes, and each step of its recipe."""
+"""The linear classifier separates classes, and each step of its recipe has an effect."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from spacy_elmo.analysis.probe.linear import LinearClassifier, fit_linear
 
 
 def clusters(rng, n, *, scale=1.0, shift=0.0):
-    """Return three classes in ten dimensions, of which three distinguish them."""
+    """Return three classes in ten dimensions. Three of the dimensions distinguish them."""
     classes = rng.integers(0, 3, n)
     x = rng.normal(size=(n, 10)) * 0.5
     x[np.arange(n), classes] += 2
@@ -47,7 +47,7 @@ def test_the_seed_decides():
 
 
 def test_the_best_epoch_on_dev_is_kept():
-    """The classes of `dev` are those of training reversed, so its accuracy is best before much is learnt."""
+    """The classes of `dev` are those of training in reverse, so the accuracy is best before much is learnt."""
     rng = np.random.default_rng(3)
     x, classes = clusters(rng, 2000)
     dev = (x[:200], (classes[:200] + 1) % 3)

@@ -1,4 +1,4 @@
-"""Parts of speech: the files, the baseline by hand, and layers of which one contains the tags."""
+"""Parts of speech: reading the files, the baseline by hand, and layers of which one contains the tags."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_files_are_read(tmp_path):
     "content, problem",
     [
         ("", "contains no words"),
-        ("1\tNo\n", "line 1: not a line of CoNLL-U"),
+        ("1\tNo\n", "line 1 is not CoNLL-U"),
         (CONLLU.replace("UH", "_"), "'No' has no tag in the column xpos"),
     ],
 )
@@ -43,8 +43,8 @@ def test_files_that_cannot_be_read(tmp_path, content, problem):
 
 
 class Known:
-    """A biLM whose layer 0 is noise; layer 1 has the tag, which is the word's last letter; layer 2 has it half of the
-    time."""
+    """A biLM with known layers. Layer 0 is noise, layer 1 has the tag, which is the last letter of the word, and layer
+    2 has it half of the time."""
 
     layers, width = 3, 8
 
@@ -86,7 +86,7 @@ def test_most_frequent_tag():
 
 
 class Spelt:
-    """One layer, of random vectors."""
+    """A biLM with one layer of random vectors."""
 
     layers, width = 1, 4
 

@@ -1,4 +1,4 @@
-"""Senses by nearest neighbor, against numbers by hand and a slow version of it."""
+"""Senses by nearest neighbor are compared with numbers by hand and with a slow implementation."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ RIVER, MONEY, SKY = "bank%1:17:01::", "bank%1:14:00::", "sky%1:17:00::"
 
 
 class Spelt:
-    """Reads words that spell their vectors: "1,0 0,1" has (1, 0) in layer 0 and (0, 1) in layer 1."""
+    """A biLM for words that spell their vectors: "1,0 0,1" has (1, 0) in layer 0 and (0, 1) in layer 1."""
 
     layers, width = 2, 2
 
@@ -25,7 +25,7 @@ class Spelt:
 
 
 def sentence(*words):
-    """From pairs of a spelt word and its senses."""
+    """Return a sentence from pairs of a word that spells its vectors and its senses."""
     instances = [
         SenseInstance(i, i + 1, (senses,) if isinstance(senses, str) else senses)
         for i, (_, senses) in enumerate(words)

@@ -25,7 +25,7 @@ _SANITIZERS = "address,undefined,float-cast-overflow"
 
 
 def pytest_configure() -> None:
-    """Let the tests use the library under test: this file is a plugin of pytest."""
+    """Let the tests use the library under test. This file is a plugin of pytest."""
     library = Path(os.environ[_LIBRARY])
     native.path = lambda: library
     if not native.library():
@@ -33,7 +33,7 @@ def pytest_configure() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Compile and test each kind, and return the exit code of the first that fails."""
+    """Compile and test each kind. Return the exit code of the first kind that fails."""
     names, _, options = " ".join(arguments).partition("--")
     if not Path(_of_compiler("libasan.so")).is_absolute():
         print("Not run: there is no gcc with its sanitizers")
@@ -93,7 +93,7 @@ def _tested(library: Path, kind: str, options: list[str]) -> int:
 
 
 def _of_compiler(library: str) -> str:
-    """Return the path of one of GCC's libraries; without GCC, or without the library, its name."""
+    """Return the path of one of GCC's libraries, or its name if GCC or the library is missing."""
     if shutil.which("gcc") is None:
         return library
     command = ["gcc", f"-print-file-name={library}"]

@@ -1,4 +1,4 @@
-"""The element-wise half of an LSTM step, by torch and by C, against the formulas in float64."""
+"""The element-wise part of an LSTM step, by torch and by C, is compared with the formulas in float64."""
 
 import math
 import shutil
@@ -26,7 +26,7 @@ def test_it_is_compiled_where_there_is_a_compiler():
 
 
 def formulas(inputs, recurrent, bias, clip, c):
-    """The docstring of `forward`, for any leaf tensors."""
+    """Compute the formulas in the docstring of `forward`, for any leaf tensors."""
     i, j, f, o = (inputs + recurrent + bias).chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * j.tanh()
     if clip is not None:
@@ -60,7 +60,7 @@ def test_forward(implementation, low, size, clip):
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
 @torch.no_grad()
 def test_gates_that_are_far_out(implementation, low):
-    """Beyond what e^x can hold, gates are open or shut, not infinite; what is not a number stays so and is seen."""
+    """Beyond the range of e^x, gates are open or closed, not infinite. NaN stays NaN."""
     inputs, recurrent, bias, c = arguments(2, 8, low)
     inputs[:, ::2], inputs[:, 1::2] = 1e30, -1e30
     hidden, _ = cell.forward(inputs, recurrent, bias, 3.0, c)

@@ -1,4 +1,4 @@
-"""The same bits by every kernel, compiled by GCC and by Clang, for x86 and for ARM."""
+"""Kernels compiled by GCC and by Clang, for x86 and for ARM, compute the same bits."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ def test_the_flags_are_those_of_the_package():
 
 @pytest.fixture(scope="module")
 def digests(tmp_path_factory):
-    """What a compiler's program says: for each kind of processor, a digest of each computation."""
+    """Return the output of a compiler's program: for each kind of processor, a digest of each computation."""
     known = {}
 
     def of(compiler: str) -> dict[str, list[str]]:

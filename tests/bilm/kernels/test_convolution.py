@@ -1,4 +1,4 @@
-"""The character CNN's kernel against convolutions by torch in float64."""
+"""The kernel of the character CNN is compared with torch's convolutions in float64."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def example(dim, filters, lengths):
 
 
 def expected_maxima(ids, lengths, characters, filters, biases):
-    """The maxima, and by how much each exceeds the feature at the next position."""
+    """Return the maxima, and how much each exceeds the feature at the next position."""
     words = []
     for word, length in zip(ids, lengths.tolist(), strict=True):
         x = torch.nn.functional.embedding(word[:length].long(), characters).t()[None]

@@ -1,4 +1,4 @@
-"""The fused LSTM kernel against the plain one, which other tests compare with autograd in float64."""
+"""The fused LSTM kernel is compared with the plain version, which other tests compare with autograd in float64."""
 
 import contextlib
 import math
@@ -38,7 +38,7 @@ def needs(dtype):
 
 
 def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
-    """Arguments of `plain` in `dtype`, batch sizes and clips. No width: no projection."""
+    """Return arguments of `plain` in `dtype`, batch sizes and clips. Without a width there is no projection."""
     random = torch.Generator().manual_seed(dim)
     lengths = sorted(lengths, reverse=True)
     batch_sizes = [sum(length > step for length in lengths) for step in range(lengths[0])]
@@ -60,7 +60,7 @@ def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
 
 
 def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compute_dtype):
-    """The plain version, with the arguments of `FusedLSTM`."""
+    """Run the plain version with the arguments of `FusedLSTM`."""
     matrices = [
         None if weight is None else PlainWeight(weight, compute_dtype)
         for weight in (input, recurrent, projection)
@@ -69,7 +69,7 @@ def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compu
 
 
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
-    """The outputs of the function, and the gradients of its arguments."""
+    """Return the outputs of a function and the gradients of its arguments."""
     leaves = [None if t is None else t.detach().clone().requires_grad_() for t in arguments]
     y, h, c = function(*leaves, batch_sizes, clips, compute_dtype)
     upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y.dtype)
@@ -141,7 +141,7 @@ def test_the_products_of_few_rows_have_the_same_bits(sizes, dtype, threads):
 @settings(deadline=None, max_examples=30)
 @given(sizes=sizes, dtype=st.sampled_from(DTYPES), block=st.sampled_from([1, 5, 512]))
 def test_inference_equals_training(sizes, dtype, block):
-    """Bit for bit, in blocks of any size."""
+    """The results are equal bit for bit, in blocks of any size."""
     needs(dtype)
     arguments, batch_sizes, clips = example(**sizes, dtype=torch.float32)
     expected, _ = with_gradients(FusedLSTM.apply, arguments, batch_sizes, clips, dtype)
@@ -154,7 +154,7 @@ def test_inference_equals_training(sizes, dtype, block):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sentence_does_not_depend_on_the_others(dtype):
-    """Bit for bit, whichever rows of a tile it takes."""
+    """The results are equal bit for bit, whichever rows of a tile a sentence has."""
     needs(dtype)
     lengths = [6] * 13 + [3] * 4
     (x, *weights, h, c), batch_sizes, clips = example(lengths, 48, 40, 3.0, 3.0, torch.float32)
@@ -206,7 +206,7 @@ def test_any_number_of_threads(dtype, threads):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gates_that_are_far_out(dtype):
-    """Gates beyond what e^x can hold are open or shut."""
+    """Beyond the range of e^x, gates are open or closed."""
     needs(dtype)
     (x, *weights, h, c), batch_sizes, clips = example([2, 1], 20, 18, None, None, torch.float32)
     weights[2][::2], weights[2][1::2] = 1e30, -1e30
@@ -220,7 +220,7 @@ def test_gates_that_are_far_out(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("value", [math.nan, -math.nan, math.inf])
 def test_what_is_not_a_number_stays_none(dtype, value):
-    """In the sentence that has it, and in the gradients of the weights; never in another sentence."""
+    """NaN spreads in its own sentence and in the gradients of the weights, but never to another sentence."""
     needs(dtype)
     arguments, *rest = example([4, 3, 2], 40, 24, 3.0, 3.0, torch.float32)
     arguments[0][1, 5] = value if math.isnan(value) else math.nan

@@ -1,4 +1,4 @@
-"""The instructions of a device, by what torch says of processors."""
+"""The instructions of a device are those that torch reports."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""8-bit rows, by torch and by C, against float64."""
+"""8-bit rows, by torch and by C, are compared with float64."""
 
 import numpy as np
 import pytest

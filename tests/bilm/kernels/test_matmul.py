@@ -1,4 +1,5 @@
-"""Products and their gradients against float64; in float32 by kernels, whose bits depend on no other row."""
+"""Products and their gradients are compared with float64. In float32, kernels compute bits that depend on no other
+row."""
 
 import pytest
 import torch
@@ -77,7 +78,7 @@ def test_backward_under_autocast_has_the_types_of_the_forward_pass():
 
 
 def in_order(x, w, bias):
-    """The sums by one fused multiply-add per number of the inner dimension, in ascending order."""
+    """Compute the sums by one fused multiply-add per number of the inner dimension, in ascending order."""
     sums = bias.double().expand(len(x), -1)
     for k in range(x.shape[1]):
         # The product is exact in float64, and of its sum only the last bit could be another one, which float32 lacks.

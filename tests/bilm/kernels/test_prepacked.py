@@ -1,4 +1,4 @@
-"""Products of matrices converted and prepacked for inference, against float64."""
+"""Products of matrices that are converted and prepacked for inference are compared with float64."""
 
 import pytest
 import torch
@@ -61,13 +61,13 @@ def test_what_a_cpu_does_not_do(precision, message):
 
 
 def test_what_a_gpu_does_not_do():
-    with pytest.raises(ValueError, match='on a GPU take "bfloat16"'):
+    with pytest.raises(ValueError, match='on a GPU use "bfloat16"'):
         prepack(torch.empty(2, 2, device="meta"), "int8")
     assert prepack(torch.empty(2, 2, device="meta"), "float16").dtype == torch.float16
 
 
 def test_int8_without_exact_sums(monkeypatch):
-    """Weights of 7 bits, so that no sum of two products leaves 16 bits."""
+    """Weights have 7 bits, so that no sum of two products exceeds 16 bits."""
     monkeypatch.setattr(int8, "sums_are_exact", lambda: False)
     weight, x = numbers(64, 32), numbers(9, 64, seed=1)
     matrix = Int8Weight(weight)

@@ -1,8 +1,7 @@
-"""The same package on other processors, and without a compiler: the same bits by every kernel, and nearly the same
-vectors without any.
+"""On other processors, all kernels compute the same bits; without a compiler, the vectors are nearly the same.
 
-Each is a process of its own, because torch looks at the processor when it is loaded. Other processors are simulated:
-ours by the variable that chooses among the kernels, oneDNN's by one of its own.
+Each test runs in its own process, because torch looks at the processor when it is loaded. Other processors are
+simulated: for our kernels by the variable that chooses them, for oneDNN by a variable of its own.
 """
 
 import json

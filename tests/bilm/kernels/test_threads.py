@@ -1,4 +1,5 @@
-"""Rows shared out among torch's threads: every row once, by the threads that were asked for, to the same numbers."""
+"""Rows are divided among torch's threads: every row is processed once, by the requested threads, with the same
+numbers."""
 
 import contextlib
 import ctypes
@@ -24,7 +25,7 @@ MANY = 2**20
 
 
 def shared(threads, rows, numbers_per_row=MANY):
-    """The parts that it makes, sorted, and how many threads did them."""
+    """Return the sorted parts, and the number of threads that processed them."""
     parts, done_by = [], set()
 
     @ROWS
@@ -55,7 +56,8 @@ def test_a_little_is_done_at_once():
 
 
 def test_torchs_threads_live_on():
-    """A team that is smaller than torch's makes GCC's OpenMP end threads, which torch's next operation starts again."""
+    """A team that is smaller than torch's would make GCC's OpenMP end threads, and torch's next operation would start
+    them again."""
     code = """
         import os, torch
         from tests.bilm.kernels.test_threads import shared

@@ -1,4 +1,4 @@
-"""Products of columns by columns against float64."""
+"""Products of columns by columns are compared with float64."""
 
 import pytest
 import torch

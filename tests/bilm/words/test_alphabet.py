@@ -1,4 +1,4 @@
-"""Code points as ids: the rule of ELMoForManyLangs, character by character."""
+"""Code points become ids by the rule of ELMoForManyLangs, character by character."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Character ids: exact rows, and a naive loop for everything else."""
+"""Character ids are compared with exact rows, and with a naive loop for all other words."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ LEXICON_ENCODER = tiny.bilm(tiny.lexicon_config()).encoder
 
 
 def counting(encoder, capacity):
-    """Return a cache, and the list of how many words were encoded in each call."""
+    """Return a cache, and a list of the number of words that each call has encoded."""
     cache, counts = TokenCache(encoder, capacity), []
     encode = encoder.forward
     cache.encoder.forward = lambda ids: (counts.append(len(ids)), encode(ids))[1]
@@ -95,7 +95,8 @@ def test_threads(capacity):
 
 
 def test_full_of_rows_that_another_thread_has_not_named_yet():
-    """Between the two steps of `add`, a full table has no key. A second thread finds it so, and replaces it."""
+    """Between the two steps of `add`, a full table has rows without keys. A second thread that finds such a table
+    replaces it."""
     store = token_cache._Store(2, torch.zeros(1, 3))
     names = store._rows
     store._rows = {}

@@ -101,19 +101,19 @@ def datasets(path):
 @pytest.mark.parametrize(
     "fields, words, problem",
     [
-        ({"n_words": 8, "word_dim": 3}, tiny.VOCABULARY, "of ELMoForManyLangs"),
-        ({"n_symbols": 9}, [], "of ELMoForManyLangs"),
-        ({"dim": 5, "square_projections": True}, [], "no projection between equal sizes"),
+        ({"n_words": 8, "word_dim": 3}, tiny.VOCABULARY, "in ELMoForManyLangs"),
+        ({"n_symbols": 9}, [], "in ELMoForManyLangs"),
+        ({"dim": 5, "square_projections": True}, [], "a projection between equal sizes"),
         (
             {"filters": ((1, 5),), "square_projections": True},
             [],
-            "no projection between equal sizes",
+            "a projection between equal sizes",
         ),
-        ({"n_words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"unlike \[' a'\]"),
+        ({"n_words": 8}, ["<S>", "</S>", "<UNK>", " a", "b", "c", "d", "e"], r"express: \[' a'\]"),
         (
             {"n_words": 8},
             ["<S>", "</S>", "<UNK>", "a\rb", "b", "c", "d", "e"],
-            r"unlike \['a\\rb'\]",
+            r"express: \['a\\rb'\]",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def weights():
 
 
 def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
-    """With `force`, no file of the earlier export remains, because its softmax would be taken for the new one."""
+    """With `force`, no file of the earlier export remains, because its softmax would be read as part of the new one."""
     head = Head(3, tiny.config().projection)
     export(
         Weights.from_bilm(tiny.bilm(tiny.config()), head, vocabulary=["<S>", "</S>", "<UNK>"]),
@@ -140,7 +140,7 @@ def test_earlier_export_is_kept_or_replaced(tmp_path, weights):
     (tmp_path / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == {*FILES, "notes.txt"}
-    with pytest.raises(FileExistsError, match="options.json, .*vocab.txt; .*--force"):
+    with pytest.raises(FileExistsError, match="options.json, .*vocab.txt.*--force"):
         export(weights, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     export(weights, tmp_path, force=True)
@@ -167,8 +167,8 @@ def test_all_or_nothing(tmp_path, weights, monkeypatch):
 
 def test_folder_that_cannot_be(tmp_path, weights):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(NotADirectoryError, match="file is a file; give a folder"):
+    with pytest.raises(NotADirectoryError, match="file is a file"):
         export(weights, tmp_path / "file", force=True)
-    with pytest.raises(FileNotFoundError, match="nowhere, .* does not exist"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         export(weights, tmp_path / "nowhere" / "out")
     assert (tmp_path / "file").read_text() == "mine"

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' numbers in our network, compared with an oracle; and tensors that do not fit."""
+"""Numbers of ELMoForManyLangs in our network are compared with an oracle; wrong tensors are rejected."""
 
 import os
 import pickle
@@ -81,7 +81,7 @@ def test_any_words(tmp_path_factory, sentences):
 
 
 def test_numbers_keep_their_values(tmp_path):
-    """Numbers that are easy to check by hand: gates i, f, g, o become i, j, f, o; matrices are transposed."""
+    """The numbers are easy to check by hand: gates i, f, g, o become i, j, f, o, and matrices are transposed."""
     options = foreign.options(dim=2, projection_dim=3)
     tokens, lstm = foreign.state_dicts(options)
     cell = "backward_layer_1."
@@ -116,7 +116,7 @@ def test_the_opening_mark_is_their_eow(tmp_path):
 
 
 def test_files_of_old_pytorch(tmp_path):
-    """Every published model has the file format of PyTorch before 1.6, which is no zip."""
+    """Every published model has the format of PyTorch before 1.6, which is no zip file."""
     foreign.write(tmp_path, OPTIONS, *STATES, old=True)
     assert_equals_oracle(convert(tmp_path).weights, OPTIONS, STATES, foreign.SENTENCES)
 
@@ -143,7 +143,7 @@ def test_what_is_reported(tmp_path):
     assert conversion.files == [tmp_path / name for name in names]
     assert conversion.notes == [
         "network: network.json",
-        "classifier.pkl, the softmax of the training, is left out",
+        "left out classifier.pkl, the softmax of the training",
     ]
     assert conversion.weights.card == {
         "converted_from": "encoder.pkl and token_embedder.pkl (ELMoForManyLangs)"

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' folders: the places of the files, and the content of configuration and dictionaries."""
+"""Folders of ELMoForManyLangs: the paths of the files, and the content of configuration and dictionaries."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def test_two_models(tmp_path):
         (tmp_path / name).mkdir()
         foreign.write(tmp_path / name, OPTIONS, *STATES)
     assert recognize(tmp_path) is None
-    with pytest.raises(ValueError, match="not one ELMoForManyLangs model"):
+    with pytest.raises(ValueError, match="exactly one ELMoForManyLangs model"):
         convert(tmp_path)
 
 
@@ -106,7 +106,7 @@ def test_the_network_that_the_program_ships(tmp_path):
     name_network(tmp_path, "/users/somebody/configs/cnn_50_100_512_4096_sample.json")
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
-    assert "do not fit cnn_50_100_512_4096_sample.json as ELMoForManyLangs ships it" in str(
+    assert "do not fit cnn_50_100_512_4096_sample.json, as shipped with ELMoForManyLangs" in str(
         error.value
     )
     # The sizes of the published models.
@@ -120,7 +120,7 @@ def test_damaged_config(tmp_path, config):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(
         ValueError,
-        match="config.json(: no .config_path|: expected a JSON object| is not valid JSON)",
+        match="config.json( has no .config_path| must contain a JSON object| is not valid JSON)",
     ):
         convert(tmp_path)
 
@@ -144,22 +144,22 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "fields, problem",
     [
-        ({"encoder__name": "lstm"}, "encoder.name = 'lstm' .known: 'elmo'"),
-        ({"token_embedder__name": "lstm"}, "token_embedder.name = 'lstm' .known: 'cnn'"),
+        ({"encoder__name": "lstm"}, "encoder.name = 'lstm' .must be 'elmo'"),
+        ({"token_embedder__name": "lstm"}, "token_embedder.name = 'lstm' .must be 'cnn'"),
         ({"encoder__name": ..., "encoder__dim": ...}, "encoder.name is missing; encoder.dim is missing"),
         ({"encoder__n_layers": 1.5}, "encoder.n_layers = 1.5"),
-        ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers, but the weights have only 28 arrays"),
+        ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers, but the weights contain only 28 arrays"),
         ({"encoder__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
         ({"encoder__dim": 10**400}, "dim = 10000.* .the limit is 1,000,000"),
-        ({"encoder__cell_clip": 10**400}, "cell_clip = 10000.* the limit is 10,000"),
+        ({"encoder__cell_clip": 10**400}, "cell_clip = 10000.* up to 10,000"),
         ({"encoder__cell_clip": -1}, "encoder.cell_clip = -1"),
         ({"token_embedder__activation": "gelu"}, "activation = 'gelu'"),
         ({"token_embedder__filters": 7}, "filters = 7"),
         ({"token_embedder__filters": [[11, 3]]}, "11, 3"),
         ({"token_embedder__max_characters_per_token": 6}, "at least 7: <bos> between two"),
-        ({"token_embedder__char_dim": 0, "token_embedder__word_dim": 0}, "are both 0: no input"),
+        ({"token_embedder__char_dim": 0, "token_embedder__word_dim": 0}, "are both 0"),
         ({"token_embedder__word_dim": "3"}, "token_embedder.word_dim = '3'"),
-        ({"encoder": []}, "expected the sections encoder and token_embedder"),
+        ({"encoder": []}, "must have the sections encoder and token_embedder"),
     ],
 )  # fmt: skip
 def test_impossible_network(tmp_path, fields, problem):
@@ -173,7 +173,7 @@ def test_impossible_network(tmp_path, fields, problem):
 def test_unknown_options_are_noted(tmp_path):
     foreign.write(tmp_path, OPTIONS, *STATES)
     (tmp_path / "network.json").write_text(json.dumps(changed(encoder__peepholes=True)))
-    assert convert(tmp_path).notes[1:] == ["ignored, unknown: encoder.peepholes"]
+    assert convert(tmp_path).notes[1:] == ["ignored unknown options: encoder.peepholes"]
 
 
 # The dictionaries.
@@ -214,7 +214,7 @@ def test_symbols_that_no_word_spells(tmp_path):
     with (tmp_path / "char.dic").open("a", encoding="utf8") as file:
         file.write(f"ab\t{len(tokens[name]) - 2}\n<num>\t{len(tokens[name]) - 1}\n")
     conversion = convert(tmp_path)
-    assert "char.dic: 2 symbols of several characters" in conversion.notes[-1]
+    assert "char.dic: left out 2 symbols of several characters" in conversion.notes[-1]
     assert torch.equal(layers(tmp_path), expected)
 
 
@@ -227,9 +227,9 @@ def test_symbols_that_no_word_spells(tmp_path):
         ("é\t-1", "expected a symbol, a tab and a row"),
         ("é\t²", "expected a symbol, a tab and a row"),
         ("é\t" + "9" * 10_000, "expected a symbol, a tab and a row"),
-        ("é\t22", "line 22, .*: row 22 of 22"),
-        ("é\t3", "a row or a symbol for the second time"),
-        ("c\t21", "a row or a symbol for the second time"),
+        ("é\t22", "line 22, .*: row 22, but there are only 22"),
+        ("é\t3", "the row or the symbol occurs twice"),
+        ("c\t21", "the row or the symbol occurs twice"),
     ],
 )
 def test_bad_line(tmp_path, line, problem):
@@ -252,7 +252,7 @@ def test_many_bad_lines(tmp_path):
 def test_no_text(tmp_path):
     foreign.write(tmp_path, OPTIONS, *STATES)
     (tmp_path / "char.dic").write_bytes(b"\xff\xfe\t1\n")
-    with pytest.raises(ValueError, match="char.dic: not a UTF-8 text file"):
+    with pytest.raises(ValueError, match="char.dic is not a UTF-8 text file"):
         convert(tmp_path)
 
 
@@ -263,5 +263,5 @@ def test_missing_marks(tmp_path):
     with pytest.raises(ValueError) as error:
         convert(tmp_path)
     first, second = str(error.value).splitlines()
-    assert first.endswith("word.dic: lacks <oov>")
-    assert second.endswith("char.dic: lacks <bos>, <eos>, <oov>, <eow>")
+    assert first.endswith("word.dic lacks the special symbols <oov>")
+    assert second.endswith("char.dic lacks the special symbols <bos>, <eos>, <oov>, <eow>")

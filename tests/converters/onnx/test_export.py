@@ -1,4 +1,4 @@
-"""The exported network under onnxruntime gives the layers of ours."""
+"""The exported network in onnxruntime computes the same layers as our network."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ SENTENCES = [["a", "cat", "sat", "naïve"], ["鳥"], [], ["extraordinarily", "ca
 
 
 def exported(model, path):
-    """Return an onnxruntime session of the exported file, after ONNX's own checker."""
+    """Return an onnxruntime session of the exported file, after a check by ONNX."""
     export(weights_of(model), path, force=True)
     onnx.checker.check_model(path, full_check=True)
     return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -40,7 +40,8 @@ def weights_of(model):
 
 
 def run(session, model, sentences, *, words=None, filler=0):
-    """Return layers (L+1, B, T, 2P), where T is `words` or the longest length; `filler` is the id beyond a sentence."""
+    """Return layers (L+1, B, T, 2P), where T is `words` or the longest length. `filler` is the id after the end of a
+    sentence."""
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     words = max(lengths) if words is None else words
     shape = (len(sentences), words, *model.token_ids([]).shape[1:])
@@ -107,7 +108,7 @@ def small(tmp_path_factory):
     st.integers(0, 260),
 )
 def test_any_batch(small, sentences, more, filler):
-    """Neither the ids beyond the end of a sentence nor their number matter."""
+    """Neither the ids after the end of a sentence nor their number matter."""
     session, model = small
     words = max(map(len, sentences)) + more
     layers = run(session, model, sentences, words=words, filler=filler)
@@ -138,7 +139,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "onnx.md"
 
 
 def test_documentation(tmp_path, monkeypatch):
-    """The documented program computes the layers of the bundled model."""
+    """The program in the documentation computes the layers of the bundled model."""
     weights = Weights.load(find_weights(DEFAULT_WEIGHTS))
     export(weights, tmp_path / "elmo.onnx")
     monkeypatch.chdir(tmp_path)
@@ -175,11 +176,11 @@ def test_without_onnx(tmp_path, weights, monkeypatch):
 
 def test_where_it_cannot_be_written(tmp_path, weights):
     (tmp_path / "elmo.onnx").write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="elmo.onnx exists; .*`--force`"):
+    with pytest.raises(FileExistsError, match="elmo.onnx already exists. .*`--force`"):
         export(weights, tmp_path / "elmo.onnx")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the .onnx file"):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
         export(weights, tmp_path, force=True)
-    with pytest.raises(FileNotFoundError, match="nowhere, .*elmo.onnx"):
+    with pytest.raises(FileNotFoundError, match="nowhere.elmo.onnx: .*nowhere does not exist"):
         export(weights, tmp_path / "nowhere" / "elmo.onnx")
     assert (tmp_path / "elmo.onnx").read_bytes() == b"mine"
 

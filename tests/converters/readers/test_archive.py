@@ -54,7 +54,7 @@ WRITERS = {
 
 @pytest.fixture(params=["m.zip", "m.tar.gz"])
 def write(request, tmp_path):
-    """Write an archive of each of the two programs."""
+    """Write an archive in both formats."""
     return lambda files: WRITERS[request.param](tmp_path / request.param, files)
 
 
@@ -99,7 +99,7 @@ def test_macos_leftovers_are_no_second_folder(tmp_path):
 
 def test_folders_inside_each_other(write):
     """1,500 folders exhaust Python's stack, and are hard to delete."""
-    refused(write({"a/" * 1500 + "x": b""}), "has more than 32 folders inside each other")
+    refused(write({"a/" * 1500 + "x": b""}), "has more than 32 nested folders")
 
 
 def test_members_without_a_name(tmp_path):
@@ -119,7 +119,7 @@ def test_zip_of_a_later_version(tmp_path):
     for signature, place in ((b"PK\3\4", 4), (b"PK\1\2", 6)):
         content[content.index(signature) + place] = 99  # the version needed to extract
     path.write_bytes(content)
-    refused(path, "not a readable archive, or truncated .zip file version 9.9")
+    refused(path, "is not a readable archive, .*zip file version 9.9")
 
 
 def test_folders_of_windows(tmp_path):
@@ -164,7 +164,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_leave_the_folder(write, tmp_path, name):
-    refused(write({"a": b"1", name: b"2"}), "leaves the archive's folder")
+    refused(write({"a": b"1", name: b"2"}), "leads outside the archive")
     assert not list(tmp_path.rglob("evil"))
     assert not os.path.exists("/evil")
 
@@ -208,12 +208,12 @@ def test_encrypted(tmp_path):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_rare_methods(tmp_path, method):
-    refused(write_zip(tmp_path / "m.zip", {"a": b"1"}, method), "'a' is packed by a rare method")
+    refused(write_zip(tmp_path / "m.zip", {"a": b"1"}, method), "'a' is compressed by the method")
 
 
 @pytest.mark.parametrize("name", ["m.zip", "m.tar.gz"])
 def test_bomb(tmp_path, monkeypatch, name):
-    """Zeros shrink to a thousandth. No more bytes than allowed are written before the error."""
+    """Zeros are compressed to a thousandth. Before the error, not more bytes are written than allowed."""
     monkeypatch.setattr(limits, "SMALL_BYTES", 1 << 20)
     monkeypatch.setattr(archive, "_CHUNK_BYTES", 1 << 16)
     path = WRITERS[name](tmp_path / name, {"small": b"1", "zeros": bytes(4 << 20)})
@@ -228,7 +228,7 @@ def test_bomb(tmp_path, monkeypatch, name):
             written.append(target.stat().st_size)
 
     monkeypatch.setattr(archive, "_write", watched)
-    refused(path, "contains more than 1,048,576 bytes")
+    refused(path, "unpacks to more than 1,048,576 bytes")
     assert sum(written) <= 1 << 20
 
 
@@ -239,11 +239,11 @@ def test_bomb_in_a_header(tmp_path, monkeypatch):
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 4 << 20
     with gzip.open(tmp_path / "m.tar.gz", "wb") as file:
         file.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20))
-    refused(tmp_path / "m.tar.gz", "contains more than 1,048,576 bytes")
+    refused(tmp_path / "m.tar.gz", "unpacks to more than 1,048,576 bytes")
 
 
 def test_ratio_grows_with_the_archive(tmp_path, monkeypatch):
-    """A vocabulary that shrinks to a fifth is accepted."""
+    """A vocabulary that is compressed to a fifth is accepted."""
     monkeypatch.setattr(limits, "SMALL_BYTES", 1)
     words = b"".join(b"%d\n" % (n * n) for n in range(40_000))
     path = write_zip(tmp_path / "m.zip", {"vocab.txt": words})
@@ -260,13 +260,13 @@ def test_too_many_files(write, monkeypatch):
 
 
 def test_size_that_lies(tmp_path):
-    """A zip whose header declares a smaller size than its content has."""
+    """The header of a zip file declares a smaller size than its content has."""
     path = write_zip(tmp_path / "m.zip", {"a": b"1" * 1000})
     data = bytearray(path.read_bytes())
     start = data.index(b"PK\x01\x02") + 24
     data[start : start + 4] = (10).to_bytes(4, "little")
     path.write_bytes(data)
-    refused(path, "not a readable archive, or truncated .*CRC")
+    refused(path, "is not a readable archive, .*CRC")
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.35, 0.65, 0.8])
@@ -274,10 +274,10 @@ def test_truncated(write, part):
     path = write({name: os.urandom(30_000) for name in "abc"})
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * part)])
-    refused(path, "not a readable archive, or truncated")
+    refused(path, "is not a readable archive")
 
 
 def test_other_content(write):
     path = write(FILES)
     path.write_bytes(b"Not found" * 100)
-    refused(path, "not a readable archive, or truncated")
+    refused(path, "is not a readable archive")

@@ -1,4 +1,4 @@
-"""The checksum, compared with the examples of the standard and with its definition, bit by bit."""
+"""The checksum is compared with the examples of the standard and with its definition, bit by bit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files of PyTorch before 1.6: their storages are no larger than the file, and finding out takes no memory."""
+"""Files of PyTorch before 1.6: no storage may be larger than the file, and checking this needs no memory."""
 
 import pickle
 import resource
@@ -31,7 +31,7 @@ def test_a_storage_larger_than_the_file(path):
         b"J" + (70_000).to_bytes(4, "little"), b"J" + ((1 << 31) - 1).to_bytes(4, "little")
     )
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"weights.pkl: 2,147,483,650 .* 28"):
+    with pytest.raises(ValueError, match=r"weights.pkl is damaged: .* 2,147,483,650 .* 28"):
         read_state_dict(path)
 
 
@@ -46,13 +46,13 @@ def test_a_storage_larger_than_the_file(path):
 def test_sizes_in_a_pickle(path, start):
     path.write_bytes(pickle.dumps(1) * 3 + start + path.read_bytes())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(ValueError, match="weights.pkl: "):
+    with pytest.raises(ValueError, match="weights.pkl is not"):
         read_state_dict(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 class Rebuilt:
-    """An object that a pickle makes by a call of a function."""
+    """An object that a pickle creates by calling a function."""
 
     def __init__(self, function, *arguments, state=None):
         self.call = (function, arguments, *([] if state is None else [state]))
@@ -90,7 +90,7 @@ def test_a_tensor_larger_than_its_storage(tmp_path, way, offset, shape, strides)
     path = tmp_path / "weights.pkl"
     tensor = rebuilt(way, torch.zeros(12).storage(), offset, shape, strides)
     torch.save({"x": tensor}, path, _use_new_zipfile_serialization=False)
-    with pytest.raises(ValueError, match=r"weights.pkl: .*strides .* 12 numbers"):
+    with pytest.raises(ValueError, match=r"weights.pkl is not .*strides .* 12 numbers"):
         read_state_dict(path)
 
 

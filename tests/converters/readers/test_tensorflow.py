@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints without TensorFlow: files written after the format's description, and damaged ones."""
+"""TensorFlow's checkpoints without TensorFlow: files written by the description of the format, and damaged files."""
 
 import struct
 
@@ -82,7 +82,7 @@ def test_round_trip(tmp_path, data, names, restart_interval, per_block, shards):
 
 
 def test_a_tensor_that_nobody_asks_for_is_not_read(prefix, tmp_path):
-    """Its file, its type and its checksum do not matter."""
+    """The file, type and checksum of a tensor that is not needed do not matter."""
     changed = {"steps": {"crc": 0}, "half": {"dtype": 7}, "none": {"shard": 1}}
     tensor_bundle.write(prefix, ARRAYS, changed=changed)
     checkpoint = Checkpoint(prefix)
@@ -136,9 +136,9 @@ def test_folder_without_a_checkpoint(tmp_path):
 
 
 def test_old_format(tmp_path):
-    """V1 is a table, too, but one file without a suffix that contains everything."""
+    """A V1 checkpoint is a table too, but in one file without a suffix that contains everything."""
     (tmp_path / "model.ckpt-1").write_bytes(tensor_bundle.table([(b"", b"anything")]))
-    with pytest.raises(ValueError, match=r"model.ckpt-1: .* V1.*SaverDef.V2"):
+    with pytest.raises(ValueError, match=r"model.ckpt-1 is .* V1.*SaverDef.V2"):
         Checkpoint(tmp_path / "model.ckpt-1")
 
 
@@ -192,16 +192,16 @@ HUGE = b"\xff" * 9 + b"\x01"  # 2^64 - 1
         (b"", "does not end in the format's footer"),
         (b"\0" * 100, "does not end in the format's footer"),
         (with_footer(b"")[-20:], "does not end in the format's footer"),
-        (with_footer(b"", b"\0\0", HUGE, b"\0"), "a block of 0 bytes at byte 18446744073709551615 of 48"),
+        (with_footer(b"", b"\0\0", HUGE, b"\0"), "at byte 18446744073709551615 exceeds the file of 48"),
         (with_footer(b"", b"\0\0", b"\0", HUGE), "a block of 18446744073709551615 bytes at byte 0"),
-        (with_footer(b"", b"\xff" * 20), "no number of 64 bits"),
-        (with_footer(b"", b"\0\0", b"\xff" * 9 + b"\x02"), "no number of 64 bits"),
+        (with_footer(b"", b"\xff" * 20), "a number of 64 bits"),
+        (with_footer(b"", b"\0\0", b"\xff" * 9 + b"\x02"), "a number of 64 bits"),
         (tensor_bundle.table([(b"", b"x")], compression=1), "is compressed, which is not supported"),
-        (tensor_bundle.table([]), "it has no header"),
-        (tensor_bundle.table([(b"name", b"x")]), "it has no header"),
-        (tensor_bundle.table([(b"b", b"x"), (b"a", b"x")]), "the key b'a' comes after b'b'"),
-        (tensor_bundle.table([(b"a", b"x"), (b"a", b"x")], per_block=1), "the key b'a' comes after b'a'"),
-        (tensor_bundle.table([(b"a" * 70_000, b"x")]), "a key of 70,000 bytes, the limit is 1,024"),
+        (tensor_bundle.table([]), "without the header"),
+        (tensor_bundle.table([(b"name", b"x")]), "without the header"),
+        (tensor_bundle.table([(b"b", b"x"), (b"a", b"x")]), "b'a' comes after b'b'"),
+        (tensor_bundle.table([(b"a", b"x"), (b"a", b"x")], per_block=1), "b'a' comes after b'a'"),
+        (tensor_bundle.table([(b"a" * 70_000, b"x")]), "a key has 70,000 bytes, the limit is 1,024"),
     ],
 )  # fmt: skip
 def test_index_that_is_none(tmp_path, content, problem):
@@ -228,12 +228,12 @@ def sealed_table(block):
     "block, problem",
     [
         (b"", "a block of 0 bytes"),
-        (b"\0\0\0\x01", "with 16777216 restarts"),
-        (b"\x05\x01\x00a" + bytes(8), "an impossible entry"),  # shares bytes with no predecessor
-        (b"\x00\x09\x00a" + bytes(8), "an impossible entry"),  # its key ends beyond the block
-        (b"\x00\x01" + HUGE + b"a" + bytes(8), "an impossible entry"),
-        (b"\x00" + HUGE + HUGE + b"a" + bytes(8), "an impossible entry"),
-        (b"\x80" + bytes(4), "an impossible entry"),  # the varint runs on into the restarts
+        (b"\0\0\0\x01", "cannot have 16777216 restarts"),
+        (b"\x05\x01\x00a" + bytes(8), "the entry before byte"),  # shares bytes with no predecessor
+        (b"\x00\x09\x00a" + bytes(8), "the entry before byte"),  # its key ends beyond the block
+        (b"\x00\x01" + HUGE + b"a" + bytes(8), "the entry before byte"),
+        (b"\x00" + HUGE + HUGE + b"a" + bytes(8), "the entry before byte"),
+        (b"\x80" + bytes(4), "the entry before byte"),  # the varint runs on into the restarts
     ],
 )
 def test_block_that_is_none(tmp_path, block, problem):
@@ -246,10 +246,10 @@ def test_block_that_is_none(tmp_path, block, problem):
     "header, problem",
     [
         ({"endianness": 1}, "a big-endian machine"),
-        ({"oldest_reader": 2}, "for readers of version 2 or newer"),
-        ({"shards": 0}, "a checkpoint of 0 data files"),
-        ({"shards": -1}, "a checkpoint of -1 data files"),
-        ({"shards": 10**6}, "a checkpoint of 1000000 data files"),
+        ({"oldest_reader": 2}, "a reader of version 2 or newer"),
+        ({"shards": 0}, "it claims 0 data files"),
+        ({"shards": -1}, "it claims -1 data files"),
+        ({"shards": 10**6}, "it claims 1000000 data files"),
     ],
 )
 def test_headers(tmp_path, header, problem):
@@ -264,12 +264,12 @@ def test_headers(tmp_path, header, problem):
 @pytest.mark.parametrize(
     "content, problem",
     [
-        (b"\x08", "no number of 64 bits"),
-        (b"\x3a\x05ab", "field 7 of 5 bytes, of which 2 are present"),
-        (b"\x35ab", "field 6 of 4 bytes, of which 2 are present"),
-        (b"\x0b", "field 1 of the unknown kind 3"),
-        (b"\x12\x02\x12\x05", "field 2 of 5 bytes"),  # in the shape
-        (b"\x3a" + HUGE, "field 7 of 18446744073709551615 bytes"),
+        (b"\x08", "a number of 64 bits"),
+        (b"\x3a\x05ab", "field 7 should have 5 bytes, but only 2"),
+        (b"\x35ab", "field 6 should have 4 bytes, but only 2"),
+        (b"\x0b", "field 1 has the unknown kind 3"),
+        (b"\x12\x02\x12\x05", "field 2 should have 5 bytes"),  # in the shape
+        (b"\x3a" + HUGE, "field 7 should have 18446744073709551615 bytes"),
     ],
 )
 def test_entry_that_is_none(tmp_path, content, problem):
@@ -285,24 +285,24 @@ SLICE = tensor_bundle.bytes_field(7, b"")
 @pytest.mark.parametrize(
     "changed, problem",
     [
-        ({"crc": 1}, "name does not fit its checksum"),
-        ({"dtype": 2}, "name is of type float64; supported are float32, float16, bfloat16, int32 and int64"),
-        ({"dtype": 14}, r"name of shape \[2, 3\] and uint16 has 24 bytes"),
-        ({"shape": (1,) * 9}, "a tensor of 9 axes, the limit is 8"),
-        ({"dtype": 7}, "name is of type string"),
-        ({"dtype": 99}, "name is of type number 99"),
-        ({"dtype": 9}, r"name of shape \[2, 3\] and int64 has 24 bytes"),
+        ({"crc": 1}, "name does not match its checksum"),
+        ({"dtype": 2}, "name has the type float64; supported are float32, float16, bfloat16, int32 and int64"),
+        ({"dtype": 14}, r"name has the shape \[2, 3\] and the type uint16, but 24 bytes"),
+        ({"shape": (1,) * 9}, "a tensor has 9 axes, the limit is 8"),
+        ({"dtype": 7}, "name has the type string"),
+        ({"dtype": 99}, "name has the type number 99"),
+        ({"dtype": 9}, r"name has the shape \[2, 3\] and the type int64, but 24 bytes"),
         ({"more": SLICE}, "name is stored in several slices"),
-        ({"shape": (2, 4)}, r"name of shape \[2, 4\] and float32 has 24 bytes"),
-        ({"shape": (2, -3)}, r"name of shape \[2, -3\]"),
-        ({"shape": (-2, -3)}, r"name of shape \[-2, -3\]"),
-        ({"shape": (1 << 62, 1 << 62)}, "name of shape"),
-        ({"size": 23}, "has 23 bytes"),
-        ({"shape": (1 << 60,), "size": 1 << 62}, "name is at bytes 0 to 4611686018427387904: truncated"),
-        ({"offset": 1}, "24 bytes, but name is at bytes 1 to 25: truncated"),
-        ({"offset": -8}, "name is at bytes -8 to 16"),
-        ({"shard": 1}, "name is in file 1 of 1"),
-        ({"shard": -1}, "name is in file -1 of 1"),
+        ({"shape": (2, 4)}, r"name has the shape \[2, 4\] and the type float32, but 24 bytes"),
+        ({"shape": (2, -3)}, r"name has the shape \[2, -3\]"),
+        ({"shape": (-2, -3)}, r"name has the shape \[-2, -3\]"),
+        ({"shape": (1 << 62, 1 << 62)}, "name has the shape"),
+        ({"size": 23}, "but 23 bytes"),
+        ({"shape": (1 << 60,), "size": 1 << 62}, "name should be at bytes 0 to 4611686018427387904"),
+        ({"offset": 1}, "24 bytes, but name should be at bytes 1 to 25"),
+        ({"offset": -8}, "name should be at bytes -8 to 16"),
+        ({"shard": 1}, "name is in data file 1, but there are only 1"),
+        ({"shard": -1}, "name is in data file -1, but there are only 1"),
     ],
 )  # fmt: skip
 def test_tensor_that_is_none(tmp_path, changed, problem):
@@ -325,10 +325,10 @@ def test_bfloat16(tmp_path):
 
 
 def test_keys_beyond_the_limits(tmp_path):
-    """A long key with slashes takes quadratic time, and keys that share a long prefix gigabytes."""
+    """A long key with slashes would take quadratic time, and keys with a long common prefix gigabytes."""
     header, entry = tensor_bundle.header(), tensor_bundle.entry(float32(1))
     for keys, problem in [
-        ([b"lm" + b"/" * 1023], "a key of 1,025 bytes, the limit is 1,024"),
+        ([b"lm" + b"/" * 1023], "a key has 1,025 bytes, the limit is 1,024"),
         ([b"%06d" % i for i in range(100_001)], "more than 100,000 keys"),
     ]:
         table = tensor_bundle.table([(b"", header), *((key, entry) for key in keys)])
@@ -338,13 +338,13 @@ def test_keys_beyond_the_limits(tmp_path):
 
 
 def test_tensors_in_the_same_place(tmp_path):
-    """A small file is not read many times."""
+    """Many tensors of a small file must not share the same bytes."""
     first, second = float32(6), float32(3)
     for offset, shares in [(0, True), (20, True), (24, False)]:
         arrays, changed = {"a": first, "b": second}, {"b": {"offset": offset}}
         tensor_bundle.write(tmp_path / "x", arrays, changed=changed)
         if shares:
-            with pytest.raises(ValueError, match="x.index: .*(a and b|b and a) overlap"):
+            with pytest.raises(ValueError, match="x.index is .*(a and b|b and a) overlap"):
                 Checkpoint(tmp_path / "x")
         else:
             assert_holds(tmp_path / "x", arrays)
@@ -363,7 +363,7 @@ def test_damaged_and_truncated_data(prefix):
         checkpoint.read("lm/char_embed")
     path.write_bytes(content[:-1])
     checkpoint.read("lm/char_embed")
-    with pytest.raises(ValueError, match="steps is at bytes .*: truncated"):
+    with pytest.raises(ValueError, match="steps should be at bytes"):
         checkpoint.read("steps")
 
 

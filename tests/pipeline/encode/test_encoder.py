@@ -1,4 +1,4 @@
-"""Docs -> layers: against the bare network, whatever the batch, and the gradient through it."""
+"""From Docs to layers: equal to the bare network, in whatever batch, and the gradient back through it."""
 
 import functools
 import mmap
@@ -94,7 +94,7 @@ def sentences_in_docs(docs):
 def test_a_doc_has_its_vectors_whatever_it_is_read_with(
     weights, texts, max_batch_tokens, get_spans, dtype, seed
 ):
-    """Most of these batches are smaller than the spans, and those smaller than a word's step."""
+    """Vectors depend neither on the batch size, which may be smaller than a span, nor on the order of the Docs."""
     plain = build(weights, get_spans=get_spans)
     docs = docs_of(texts)
     alone = [(plain.predict([doc])[0], averages(plain, [doc])[0]) for doc in docs]
@@ -130,7 +130,7 @@ def test_training_of_nothing(weights):
 
 
 def test_layers_are_owned_and_of_no_batch(model):
-    """Hazard 18: a slice of the batch keeps all of it alive for as long as one Doc."""
+    """A slice of the batch would keep the whole batch in memory as long as one Doc of it exists."""
     together = [*model.predict(docs_of()), *averages(model, docs_of())]
     for kept in [*together, *model.predict(docs_of()[:1]), *averages(model, docs_of()[:1])]:
         assert kept.base is None and kept.flags.c_contiguous and kept.flags.writeable
@@ -218,7 +218,7 @@ def test_a_span_in_training_is_read_whole(weights):
 
 
 def steps_of(model):
-    """A list that takes down what the network is asked to read: in each call, how many sentences at each step."""
+    """A list that records each call of the network: how many sentences it reads at each step."""
     steps: list[list[int]] = []
     shim = shim_of(model)
     for bilm in (shim.bilm, shim.bilm_for_inference()):
@@ -229,7 +229,7 @@ def steps_of(model):
 @pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
 @pytest.mark.parametrize("overlap", [False, True])
 def test_gradient_is_that_of_torch(weights, trainable, overlap):
-    """Against a graph over one sentence at a time."""
+    """torch computes it through a graph over one sentence at a time."""
     sentences = [["a", "cat", "sat"], ["cat", "here"]]
     doc = doc_of(*sentences[0], *sentences[1])
 
@@ -255,7 +255,7 @@ def test_gradient_is_that_of_torch(weights, trainable, overlap):
 
 
 def test_gradient_with_any_strides(weights):
-    """Hazard 19: torch ends the whole interpreter over an array with negative strides."""
+    """torch ends the process when it gets an array with negative strides."""
     model = build(weights, frozen=False)
     d_layers = np.random.default_rng(0).normal(size=(3, 4, 10)).astype("f")
     actual = []
@@ -269,7 +269,7 @@ def test_gradient_with_any_strides(weights):
 
 
 def test_training_sees_what_prediction_sees(weights):
-    """Layers are rounded before a listener gets them, and the gradient passes over that."""
+    """Layers are rounded before a listener gets them; the gradient is that of the unrounded layers."""
     model, exact = (build(weights, frozen=False, dtype=dtype) for dtype in ("float16", "float32"))
     doc = doc_of(*"abcd")
     layers, backprop = model.begin_update([doc])
@@ -310,7 +310,7 @@ def test_numbers_of_the_config(weights):
 
 
 def test_width_is_a_dim_of_the_model(weights):
-    """It is known as soon as the weights are loaded."""
+    """The width is known as soon as the weights are loaded."""
     model = build(weights)
     assert model.has_dim("nO") is None
     model.predict([doc_of("a")])
@@ -336,6 +336,6 @@ def test_impossible_options(weights):
 
 
 def test_data_validation(model):
-    """`spacy debug model` switches it on; it reads the annotations of `forward`."""
+    """`spacy debug model` switches data validation on, which reads the annotations of `forward`."""
     with data_validation(True):
         build(shim_of(model).options.weights).initialize(X=docs_of())

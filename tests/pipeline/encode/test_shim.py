@@ -1,6 +1,7 @@
 """Loading, copies, averages and bytes of the biLM inside a thinc model."""
 
 import copy
+import itertools
 import pickle
 import threading
 import time
@@ -70,6 +71,17 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
     shim.configure(BiLMOptions(weights=str(tmp_path / "absent.safetensors")))
     with pytest.raises(OSError, match="absent"):
         shim.bilm  # noqa: B018
+
+
+def test_loading_is_one_change(shim, monkeypatch):
+    """Of two threads that read the version after it, none gives the weights another one."""
+    numbers = itertools.count()
+    monkeypatch.setattr(module, "new_version", lambda: next(numbers))
+    versions = []
+    for load in (shim.ensure_loaded, shim.initialize, lambda: shim.from_bytes(shim.to_bytes())):
+        load()
+        versions.append(shim.version)
+    assert versions == [0, 1, 2]
 
 
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
@@ -169,7 +181,7 @@ def test_damaged_bytes(shim):
 )
 @pytest.mark.parametrize("loaded", [True, False])
 def test_copies_are_independent(shim, duplicate, loaded):
-    """Hazard 13: a copied `PyTorchShim` keeps its id, so both share the optimizer's moments."""
+    """A copied `PyTorchShim` keeps its id, so the copy and the original would share the optimizer's moments."""
     train(shim, "all")
     if loaded:
         shim.bilm  # noqa: B018
@@ -236,7 +248,8 @@ def test_optimizer_steps_are_those_of_torch(shim):
 
 
 def test_averages_reach_the_network(shim):
-    """Hazard 14: `PyTorchShim.use_params` looks for string keys, the optimizer writes tuples, nothing happens."""
+    """`PyTorchShim.use_params` looks for string keys, but the optimizer's keys are tuples, so it would change
+    nothing."""
     train(shim, "all")
     optimizer = Adam(0.1, use_averages=True)
     for value in (1.0, -3.0):
@@ -259,7 +272,7 @@ def test_averages_reach_the_network(shim):
 
 
 def test_module_stays_in_evaluation_mode(shim):
-    """Hazard 15: `PyTorchShim` leaves the module in training mode, and switches it under other threads' feet."""
+    """`PyTorchShim` leaves the module in training mode, and changes the mode while other threads compute."""
     train(shim, "all")
     modes = []
     networks = (shim.bilm, shim.bilm_for_inference())

@@ -1,4 +1,4 @@
-"""The getters of `get_spans`, ours and others', as a user names them in a config."""
+"""The getters of `get_spans`, those of spacy-elmo and others, named in a config as users name them."""
 
 import copy
 import pickle
@@ -41,7 +41,7 @@ def test_own_getters(weights):
 
 
 def test_windows():
-    """Every token is in one, and the last one goes no further than it must."""
+    """Every token is in a window, and no window is superfluous: only the last one reaches the end of the Doc."""
     vocab = spacy.blank("en").vocab
     for size in range(1, 6):
         for stride in range(1, size + 1):

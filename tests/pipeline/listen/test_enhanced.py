@@ -47,7 +47,7 @@ WIDE = {"@layers": "PyTorchLSTM.v1", "nO": WIDTH, "nI": X + ELMO, "bi": True}
 
 
 def config(*sides, **options):
-    """The block of an architecture that listens at these sides."""
+    """The config of an architecture that adds ELMo on these sides."""
     listeners = {side: pipelines.listener(**options) for side in sides}
     return {
         "@architectures": "spacy-elmo.ElmoEnhanced.v1",
@@ -58,7 +58,7 @@ def config(*sides, **options):
 
 
 def build(nlp, *sides, encode=ENCODE["maxout"], embed=EMBED):
-    """A model outside any component that listens to the pipeline's elmo, and its parts."""
+    """A model, outside any component, that listens to the elmo of the pipeline, and its parts."""
     blocks = {"encode": encode, "embed": embed, **{side: pipelines.listener() for side in sides}}
     parts = registry.resolve({name: block for name, block in blocks.items() if block})
     for side in sides:
@@ -80,7 +80,7 @@ def enhanced(nlp, *sides, **blocks):
 
 
 def tagging(weights, model, **elmo):
-    """Return an initialized pipeline with a tagger that has this model."""
+    """Return an initialized pipeline whose tagger has this model."""
     fix_random_seed(0)
     nlp = pipelines.blank(weights, **elmo)
     nlp.add_pipe("tagger", config={"model": {"tok2vec": model}})
@@ -89,7 +89,7 @@ def tagging(weights, model, **elmo):
 
 
 def inside(nlp, name):
-    """The model inside a component."""
+    """The model of a component."""
     (model,) = [node for node in nlp.get_pipe(name).model.walk() if "input" in node.ref_names]
     return model
 
@@ -112,7 +112,7 @@ def mixed(layer, doc):
 
 
 def maxout(model, x):
-    """The largest of three linear maps for each number; then a layer norm that has not learnt yet."""
+    """The largest of three linear maps for each number, then a layer norm with its initial parameters."""
     (layer,) = [
         node
         for projection in model.walk()
@@ -145,7 +145,8 @@ def test_values(nlp, encode, sides):
 
 @pytest.mark.parametrize("embed", [EMBED, None])
 def test_vectors_of_the_right_width_are_encoded_as_they_are(nlp, embed):
-    """Vectors have the input width of an LSTM; and without x, ELMo has the width of a residual encoder."""
+    """Without a linear layer before the encoder: the vectors have the input width of an LSTM, and ELMo alone has that
+    of a residual encoder."""
     encode = WIDE if embed else {**ENCODE["maxout"], "width": ELMO}
     model, parts = enhanced(nlp, "input", encode=encode, embed=embed)
     doc = nlp(TEXTS[1])
@@ -159,7 +160,7 @@ def test_vectors_of_the_right_width_are_encoded_as_they_are(nlp, embed):
 
 
 def test_embed_that_is_a_concatenation(nlp):
-    """`concatenate` takes other layers into one that it is given."""
+    """`concatenate` merges its layers with those of a concatenation that it is given."""
     both = {"@layers": "concatenate.v1", "*": {"a": EMBED, "b": {**EMBED, "attrs": ["SHAPE"]}}}
     encode = {**WIDE, "nI": 2 * X + ELMO}
     model, parts = enhanced(nlp, "input", encode=encode, embed=both)
@@ -177,7 +178,7 @@ def test_only_empty_docs(nlp):
 @pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("stated", [None, ELMO])
 def test_width(nlp, sides, stated):
-    """Known to whoever builds on it, wherever the config states it."""
+    """The width is known to the layers above, whatever place of the config states it."""
     parts = {"embed": EMBED, "encode": ENCODE["lstm"]}
     parts |= {side: pipelines.listener(width=stated) for side in sides}
     model = ElmoEnhanced_v1(**registry.resolve(parts))
@@ -192,7 +193,10 @@ def test_width(nlp, sides, stated):
 
 @pytest.mark.parametrize(
     "sides, embed, message",
-    [((), EMBED, "no ELMo.*spacy.Tok2Vec.v2"), (("output",), None, "nothing to encode")],
+    [
+        ((), EMBED, "neither input nor output.*spacy.Tok2Vec.v2"),
+        (("output",), None, "neither embed nor input"),
+    ],
 )
 def test_what_cannot_be(nlp, sides, embed, message):
     with pytest.raises(ValueError, match=message):
@@ -226,7 +230,8 @@ def test_gradients_by_finite_differences(nlp, encode):
 
 
 def differences(node, name, loss, step=5e-3):
-    """The gradient of a parameter. The step is a large one, because the numbers have single precision."""
+    """The gradient of a parameter by finite differences. The steps are large, because the numbers have single
+    precision."""
     start = node.get_param(name).copy()
     actual = np.empty_like(start)
     for place in range(start.size):
@@ -242,7 +247,7 @@ def differences(node, name, loss, step=5e-3):
 
 
 def test_bilm_learns_from_both_sides(weights):
-    """The gradient of both is the sum of those of each: what `grad_factor` = 0 holds back changes nothing else."""
+    """The biLM's gradient is the sum of the gradients of both sides; a side with `grad_factor` = 0 adds nothing."""
     actual = {}
     for sides in SIDES:
         model = config("input", "output")
@@ -264,9 +269,9 @@ def test_bilm_learns_from_both_sides(weights):
 
 # The entity linker reads sentences as Docs of their own, which carry no layers.
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
-@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "multi"])
+@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "treebank"])
 def test_consumers(weights, tmp_path, name):
-    """Shapes, learning and round trip, though the width is not known before `initialize`."""
+    """Shapes, learning, and saving and loading, though the width is not known before `initialize`."""
     shipped = consumers.config(name, weights, tmp_path)
     # The one that needs it: what it lays on the vectors takes them to be as wide as those of its knowledge base.
     width = ELMO if name == "entity_linker" else None
@@ -293,7 +298,7 @@ def test_consumers(weights, tmp_path, name):
     "encode, sides", [("maxout", ("input",)), ("lstm", ("output",)), ("mish", ("input", "output"))]
 )
 def test_learns_a_tiny_set(weights, encode, sides):
-    """By heart, three components on one elmo."""
+    """Three components on one elmo reproduce their training data."""
     fix_random_seed(0)
     nlp = pipelines.blank(weights)
     model = {"tok2vec": {**config(*sides), "encode": ENCODE[encode]}}
@@ -337,7 +342,7 @@ def test_replaced_listeners_say_the_same(weights, tmp_path, sides):
 
 
 def test_replaced_listeners_keep_their_options(weights):
-    """The paths in the order of the config: each gets what stood in its place."""
+    """The paths are in the order of the config, so each copy gets the options of the listener that it replaces."""
     model = config("input", "output")
     model["input"]["dropout"], model["output"]["dropout"] = 0.5, 0.25
     nlp = tagging(weights, model)

@@ -18,7 +18,7 @@ from tests.pipelines import TEXTS, assert_same
 
 @pytest.fixture
 def tagged(weights):
-    """A pipeline whose tagger listens, and the listener."""
+    """A pipeline whose tagger listens, and its listener."""
     nlp = pipelines.blank(weights)
     pipelines.add_tagger(nlp)
     pipelines.trained(nlp, 3)
@@ -160,8 +160,8 @@ def test_beside_another_embedding(weights):
 
 @pytest.mark.parametrize("part", ["as_doc", "from_docs", "retokenized", "fresh"])
 def test_docs_without_layers_are_supplied(tagged, part):
-    """Hazards 8 and 17: `as_doc`, `from_docs` and the retokenizer lose the vectors; a naive listener reads zeros
-    or the vectors of other tokens. EntityLinker predicts on `as_doc` alone."""
+    """`as_doc`, `from_docs` and the retokenizer lose the vectors; a naive listener would read zeros or the vectors of
+    other tokens. The EntityLinker predicts on results of `as_doc` only."""
     nlp, listener = tagged
     whole = nlp("Anna met Bob in Paris.")
     if part == "as_doc":
@@ -197,7 +197,7 @@ def test_next_listener_does_not_compute_again(tagged, monkeypatch):
 
 
 def test_disabled_upstream(tagged):
-    """Hazard 9: a naive listener predicts from zeros, without a word."""
+    """A naive listener would predict from zeros without a warning."""
     nlp, _ = tagged
     expected = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
     with nlp.select_pipes(disable="elmo"), pytest.warns(UserWarning, match="did not run"):
@@ -206,7 +206,7 @@ def test_disabled_upstream(tagged):
 
 
 def test_stored_layers_are_read_where_the_upstream_is_disabled(tagged, monkeypatch):
-    """Without computing anything, and so without a warning."""
+    """The layers on the Docs are used, so nothing is computed, and there is no warning."""
     nlp, _ = tagged
     expected = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
     with nlp.select_pipes(enable="elmo"):
@@ -253,7 +253,8 @@ def test_upstream_of_another_name(weights):
 
 
 def test_no_other_component_takes_it_for_its_own(weights):
-    """Hazard 11: a subclass of `Tok2VecListener` is claimed by a tok2vec, and `debug model` looks at names."""
+    """A tok2vec component claims every instance of a subclass of `Tok2VecListener`, and `debug model` every layer of
+    certain names."""
     nlp = pipelines.blank(weights)
     tok2vec = nlp.add_pipe("tok2vec")
     pipelines.add_tagger(nlp)
@@ -264,7 +265,8 @@ def test_no_other_component_takes_it_for_its_own(weights):
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: model.copy()])
 def test_a_copied_layer_still_listens(tagged, duplicate):
-    """Hazard 12: `Model.copy` makes a plain `Model` of a subclass, which loses what its forward needs."""
+    """`Model.copy` makes a plain `Model` from an instance of a subclass, and so loses attributes that the forward pass
+    needs."""
     nlp, listener = tagged
     copied = duplicate(listener)
     assert is_listener(copied) and state_of(copied) is not state_of(listener)
@@ -283,7 +285,7 @@ def test_shallow_copy_of_the_component_takes_no_listener(tagged):
 
 
 def test_pipeline_dropout_leaves_it_alone(tagged):
-    """Hazard 23: `set_dropout_rate` overwrites every attribute called dropout_rate."""
+    """`set_dropout_rate` overwrites every attribute with the name dropout_rate."""
     _, listener = tagged
     assert not any("dropout_rate" in node.attrs for node in listener.walk())
 
@@ -302,7 +304,7 @@ def test_data_validation(tagged):
 
 
 def test_initialize_computes_nothing(weights, monkeypatch):
-    """The layers around the listener predict the sample again and again, but for the shape alone."""
+    """The layers around the listener predict the sample repeatedly, but need only its shape."""
     nlp = pipelines.blank(weights)
     pipelines.add_ner(nlp)
     model = nlp.get_pipe("elmo").model

@@ -1,4 +1,4 @@
-"""The mix by numbers that a person can check, and its gradient by finite differences."""
+"""The scalar mix, by numbers that can be checked by hand, and its gradient, by finite differences."""
 
 import numpy as np
 import pytest
@@ -180,7 +180,7 @@ def test_layers_of_another_bilm(layers):
     mix = build(layers=layers)
     for other in (ONES[:2], ONES[:, :, :1]):
         n_layers, _, width = other.shape
-        expected = f"3 layers of width 2, and a Doc has {n_layers} of width {width}.*elmo component"
+        expected = f"3 layers of width 2.*{n_layers} layers of width {width}.*elmo component"
         with pytest.raises(ValueError, match=expected):
             mix.predict([ONES, other])
 
@@ -188,7 +188,7 @@ def test_layers_of_another_bilm(layers):
 @pytest.mark.parametrize("layers", ["mix", "average", "top", 0])
 @pytest.mark.parametrize("layer_norm", [True, False])
 def test_output_is_no_view_of_the_layers(layers, layer_norm):
-    """The next layer may write into the output, and the layers may belong to a Doc or to the cache."""
+    """The next layer may write into the output, while the layers may belong to a Doc or to the cache."""
     (y,) = build(layers=layers, layer_norm=layer_norm).predict([ONES])
     assert not np.shares_memory(y, ONES)
 

@@ -58,7 +58,8 @@ def test_inline_is_the_listener_without_the_component(weights):
 
 @pytest.mark.parametrize("options", [{}, {"get_spans": {"@misc": "spacy-elmo.sents.v1"}}])
 def test_inline_vectors_of_the_docs_of_initialize(weights, options):
-    """There, they are zeros of the right shape, since the Docs have no sentences yet; afterwards they are real."""
+    """During `initialize` the vectors are zeros of the right shape, since the Docs have no sentences yet; afterwards
+    they are computed."""
     nlp, examples = inline(weights, **options), []
     examples += pipelines.examples(nlp)
     nlp.initialize(lambda: examples)
@@ -99,7 +100,7 @@ def test_inline_gradient_is_that_through_a_listener(weights):
 
 @pytest.mark.parametrize("cache_mb, words", [(0, [19, 19, 19]), (1, [19, 0, 0])])
 def test_inline_cache(weights, monkeypatch, cache_mb, words):
-    """Words that the biLM computes in each epoch; the cache is off by default."""
+    """The number of words that the biLM computes in each epoch; the cache is off by default."""
     nlp = inline(weights, **({"cache_mb": cache_mb} if cache_mb else {}))
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     (bilm,) = [node for node in nlp.get_pipe("tagger").model.walk() if node.name == "elmo-bilm"]
@@ -137,8 +138,8 @@ def test_inline_round_trip_without_the_file(weights, tmp_path):
     ],
 )
 def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, dtype):
-    """Also under other spans and another dtype than the default, and after saving, without the component or the
-    weights file."""
+    """Predictions are equal, also with other spans and another dtype than the default, and after saving, without the
+    component or the weights file."""
     if get_spans and "@span_getters" in get_spans:
         pytest.importorskip("spacy_transformers")
     path = tmp_path / "w.safetensors"
@@ -181,7 +182,7 @@ def test_replaced_listener_says_the_same(weights, tmp_path, get_spans, frozen, d
 
 
 def test_replaced_listener_learns_on_its_own(weights):
-    """Hazard 13: the copy and the original have one id in spaCy, and so one set of moments."""
+    """In spaCy the copy and the original have the same id, so they would share the optimizer's moments."""
     nlp = pipelines.blank(weights, frozen=False)
     pipelines.add_tagger(nlp, "one")
     pipelines.add_tagger(nlp, "two")
@@ -207,7 +208,7 @@ def two_listeners(nlp):
 
 
 def test_two_listeners_in_one_component(weights):
-    """Hazard 4: spaCy walks over the list from which `remove_listener` takes, and leaves one behind."""
+    """spaCy iterates over the list from which `remove_listener` removes, so it would skip one listener."""
     nlp = pipelines.blank(weights)
     paths = two_listeners(nlp)
     pipelines.trained(nlp, 3)
@@ -226,7 +227,8 @@ def test_two_listeners_in_one_component(weights):
 
 
 def test_listener_to_another_elmo_in_the_same_component(weights, other_weights):
-    """Its options are not taken for those of the one that is replaced, although "*" would match and it comes first."""
+    """Its options are not used for the listener that is replaced, although its upstream "*" would match and it comes
+    first."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     both = {

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import threading
 import warnings
 from dataclasses import replace
@@ -15,6 +16,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
+from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
@@ -28,7 +30,7 @@ ENTRY_MB = (3 * 5 * 10 * 4 + 200) / 1e6
 
 @pytest.fixture
 def read(nlp, monkeypatch):
-    """A model, and the list of how many Docs it computes at a time."""
+    """A model, and a list that records how many Docs it computes at a time."""
     model = nlp.get_pipe("elmo").model
     return model, counted(model, monkeypatch)
 
@@ -88,7 +90,7 @@ def test_layers_of_other_weights_are_forgotten(nlp, read):
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_path, reads):
-    """Another thread trains, and may read, before the layers of the old weights are there to be stored."""
+    """Another thread trains the weights, and may read the cache, before the layers of the old weights are stored."""
     model, cache, (doc, other) = (
         nlp.get_pipe("elmo").model,
         LayerCache(1, str(tmp_path)),
@@ -111,6 +113,34 @@ def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_pat
     assert np.abs(new - old).max() > 0.01
     for one in (cache, LayerCache(1, str(tmp_path))):
         assert_array_equal(*one.get_or_compute(model, [doc], keep=True), new)
+
+
+def test_weights_that_change_while_their_version_is_read(nlp, read, monkeypatch):
+    """What another thread stores for the new weights meanwhile stays."""
+    model, computed = read
+    cache, (doc, other) = LayerCache(1), docs(nlp)[:2]
+    version = BiLMShim.version
+
+    def train():
+        with torch.no_grad():
+            shim_of(model).bilm.lstm[1].bias += 1
+        cache.get_or_compute(model, [doc], keep=True)
+
+    thread = threading.Thread(target=train)
+
+    def read_slowly(shim):
+        found = version.__get__(shim)
+        monkeypatch.setattr(BiLMShim, "version", version)
+        thread.start()
+        thread.join(timeout=1)  # it cannot end if it waits for this one
+        return found
+
+    monkeypatch.setattr(BiLMShim, "version", property(read_slowly))
+    cache.get_or_compute(model, [other], keep=True)
+    thread.join()
+    before = len(computed)
+    cache.get_or_compute(model, [doc], keep=True)
+    assert computed[before:] == [0]
 
 
 def test_keys_tell_words_and_spans_apart(nlp):
@@ -149,7 +179,7 @@ def test_copies_are_empty(nlp, duplicate):
 
 
 def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
-    """Docs come as new copies in each epoch, as the readers of `spacy train` give them."""
+    """As from the readers of `spacy train`, the Docs of each epoch are new copies."""
     trained = {}
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
@@ -163,7 +193,8 @@ def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
 
 
 def test_layers_on_demand_come_from_the_cache(nlp, read):
-    """With elmo among the frozen_components. What a Doc gets is its own: changing it must not reach the next epoch."""
+    """elmo is in frozen_components. A Doc gets its own copy of the layers: changing it must not change those of the
+    next epoch."""
     elmo, (_, computed) = nlp.get_pipe("elmo"), read
     expected = nlp("A cat.")._.elmo_layers
     with pytest.warns(UserWarning, match="did not run"):
@@ -177,8 +208,8 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
-    """Nothing tells `pipe` that it runs in training; the listener that trains on its Docs does, for the next time. So
-    the third epoch is the first to read nothing."""
+    """`pipe` cannot know that it runs in training; the listener that trains on its Docs tells the cache, for the next
+    time. So the third epoch is the first one that computes nothing."""
     nlp = pipelines.listening(weights, frozen=frozen)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     elmo = nlp.get_pipe("elmo")
@@ -188,10 +219,22 @@ def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
         assert sum(computed) == 3 * min(epoch + 1, 2)
 
 
+def test_only_so_many_docs_are_remembered(weights, monkeypatch):
+    """Here one; the others are computed in every epoch."""
+    monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
+    nlp = pipelines.listening(weights, frozen=True)
+    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
+    computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+    for expected in (3, 6, 8, 10):
+        for example in pipelines.examples(nlp):
+            pipelines.step(nlp, optimizer, [example], annotates=["elmo"])
+        assert sum(computed) == expected
+
+
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, cache_mb):
-    """Memory need not have space for them. A run computes its first epoch, in which it does not know yet that the Docs
-    are training data, and the first run its second one, which the folder then has."""
+    """Memory need not have space for the layers. Each run computes its first epoch, in which it does not know yet that
+    the Docs are training data; the first run also computes its second epoch, and writes it to the folder."""
     for epochs_computed in (2, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb, cache_dir=str(tmp_path))
         optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
@@ -203,7 +246,8 @@ def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, c
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
 def test_prediction_while_training(weights, monkeypatch, disabled):
-    """It takes what is there, and computes a new Doc twice: a third time is an evaluation of the same dev part."""
+    """Prediction takes what is in the cache, and computes a new Doc twice; if it comes a third time, it is part of an
+    evaluation of the same dev part."""
     nlp = pipelines.listening(weights, frozen=True)
     pipelines.trained(nlp)
     elmo = nlp.get_pipe("elmo")
@@ -233,7 +277,7 @@ def test_prediction_without_training_is_not_cached(weights, monkeypatch):
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
 def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatch, cache_mb):
-    """Training keeps its place in memory, and the folder has both."""
+    """Layers of training Docs keep their place in memory, and the folder has both parts."""
     nlp, elmo = in_training(weights, tmp_path, cache_mb=cache_mb)
     pipelines.training_layers(nlp, docs(nlp)[:2])
     computed = counted(elmo.model, monkeypatch)
@@ -247,7 +291,7 @@ def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatc
 
 
 def test_evaluation_scores_the_same_from_the_cache(weights):
-    """Every evaluation of a training run on other sentences, with cached layers and with computed ones."""
+    """Each evaluation of a training run has the same scores with cached layers as with computed ones."""
     scores = {}
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
@@ -278,7 +322,7 @@ def files(folder):
 
 
 def in_training(weights, folder, **config):
-    """The elmo of a new pipeline whose memory holds two Docs of `WORDS`."""
+    """The elmo of a new pipeline whose memory has room for two Docs of `WORDS`."""
     config = {"cache_mb": 2.5 * ENTRY_MB, "cache_dir": str(folder), **config}
     nlp = pipelines.blank(weights, **config)
     return nlp, nlp.get_pipe("elmo")
@@ -290,7 +334,7 @@ def train_on(nlp, elmo):
 
 @pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
 def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
-    """And what another run has computed with the same weights, bit for bit."""
+    """The folder also has what another run has computed with the same weights, bit for bit."""
     nlp, elmo = in_training(weights, folder, cache_mb=cache_mb)
     first = train_on(nlp, elmo)
     assert [path.suffix for path in files(folder)] == [".npy"] * 4
@@ -299,6 +343,18 @@ def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
         for layers, expected in zip(train_on(*run), first, strict=True):
             assert_array_equal(layers, expected)
         assert sum(computed) == 0
+
+
+def test_the_dev_part_from_disk_takes_the_space_that_is_left(weights, folder, monkeypatch):
+    """Memory keeps the training Docs, which a folder without their files shows."""
+    train_on(*in_training(weights, folder))
+    nlp, elmo = in_training(weights, folder)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    elmo.predict(docs(nlp)[2:])
+    shutil.rmtree(folder)
+    computed = counted(elmo.model, monkeypatch)
+    pipelines.training_layers(nlp, docs(nlp)[:2])
+    assert sum(computed) == 0
 
 
 @pytest.mark.parametrize("other", ["weights", "dtype"])
@@ -332,6 +388,24 @@ def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
     assert sum(read) == 0
 
 
+@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
+def test_only_a_frozen_bilm_writes_files(weights, folder):
+    """One that is trained has other weights after each step, and `rehearse` and the dev part read it in between."""
+    nlp = pipelines.listening(weights, unfreeze_at=1, cache_dir=str(folder))
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    pipelines.awaken(nlp, "tagger")
+    optimizer = nlp.resume_training()
+    raw = [Example.from_dict(nlp.make_doc(text), {}) for text in TEXTS]
+    written = []
+    for _ in range(4):
+        pipelines.step(nlp, optimizer)
+        nlp.rehearse(raw, sgd=optimizer)
+        for _ in range(2):
+            list(nlp.pipe(TEXTS))
+        written.append(len({path.parent for path in files(folder)}))
+    assert written == [1, 1, 1, 1]
+
+
 def test_several_at_once(weights, folder):
     """Several writers share the folder: no reader gets a partial file, and no other files remain."""
     runs = [in_training(weights, folder, cache_mb=0) for _ in range(4)]
@@ -357,7 +431,8 @@ def test_several_at_once(weights, folder):
 
 
 def test_folder_that_cannot_be_written(weights, tmp_path):
-    """A wrong folder in the config is an error when training begins; a prediction before it does not use the folder."""
+    """A wrong folder in the config is an error when training begins; a prediction before training does not use the
+    folder."""
     (tmp_path / "file").write_text("")
     nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
     assert nlp(TEXTS[0])._.elmo is not None

@@ -92,7 +92,7 @@ def test_two_components_never_read_each_other(doc):
 
 
 def test_retokenized_doc(doc):
-    """Hazard 17: the retokenizer ignores extensions, so a naive getter returns the vectors of other tokens."""
+    """The retokenizer does not change extension data, so a naive getter would return the vectors of other tokens."""
     store_layers(doc, "elmo", LAYERS)
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
@@ -108,7 +108,7 @@ def test_retokenized_doc(doc):
 
 
 def test_bytes_and_doc_bin(doc):
-    """Hazard 17: torch tensors and classes of one's own cannot be serialized."""
+    """torch tensors and objects of custom classes on a Doc cannot be serialized."""
     store_layers(doc, "elmo", LAYERS)
     loaded = Doc(NLP.vocab).from_bytes(doc.to_bytes())
     assert_array_equal(loaded._.elmo_layers, LAYERS)
@@ -121,7 +121,7 @@ def test_bytes_and_doc_bin(doc):
 
 @pytest.mark.parametrize("copy_user_data", [True, False])
 def test_parts_and_wholes_start_without(doc, copy_user_data):
-    """Hazard 8: layers of the whole must not be taken for those of the part."""
+    """Layers of a Doc must be used neither for a part of it nor for a Doc that contains it."""
     store_layers(doc, "elmo", LAYERS)
     assert doc[1:3].as_doc(copy_user_data=copy_user_data)._.elmo is None
     with pytest.warns(UserWarning, match="W101"):
@@ -131,7 +131,7 @@ def test_parts_and_wholes_start_without(doc, copy_user_data):
 @pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
 @pytest.mark.parametrize("owner", [Doc, Span, Token])
 def test_other_peoples_extensions_stay(monkeypatch, owner, name):
-    """The extensions of the other classes are still ours, and so are the layers."""
+    """Those of the other classes are those of spacy-elmo, and the Doc still has its layers."""
     monkeypatch.setattr(extensions, "_warned", set())
     install_extensions()
     kept = {cls: cls.remove_extension(name) for cls in (Doc, Span, Token)}

@@ -1,4 +1,4 @@
-"""`doc.vector` and its like out of the ELMo vectors."""
+"""`doc.vector`, `similarity` and the like, computed from the ELMo vectors."""
 
 import pickle
 
@@ -52,7 +52,7 @@ def test_similarity_of_all_kinds(doc):
 
 
 def test_equal_words_in_other_places_are_not_the_same(weights):
-    """spaCy answers 1 for equal words before it looks at any vector."""
+    """Without a hook, spaCy returns 1 for equal words without looking at vectors."""
     doc = pipelines.blank(weights, hooks=True)("a bank by the river, a bank for money")
     one, other = (token for token in doc if token.text == "bank")
     assert one.similarity(other) < 1 - 1e-4
@@ -60,7 +60,7 @@ def test_equal_words_in_other_places_are_not_the_same(weights):
 
 
 def test_norm_follows_the_vectors(doc):
-    """spaCy keeps the norm of a Doc, and would divide new vectors by it."""
+    """spaCy stores the norm of a Doc, and would divide later vectors by it."""
     before = doc.vector_norm
     doc._.elmo_layers = doc._.elmo_layers * 2
     assert doc.vector_norm == pytest.approx(2 * before, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Arrays outside the heap: equal to any other, private to a process, and gone when they are."""
+"""Arrays outside the heap: they equal other arrays, belong to one process, and free their memory at once."""
 
 import copy
 import multiprocessing
@@ -29,7 +29,7 @@ def test_arrays_like_any_other(shape, dtype):
 
 
 def test_no_mapping_is_left(monkeypatch):
-    """Linux allows 65,530 of them, and memory may be plenty."""
+    """Linux allows 65,530 mappings in a process, a limit that is reached before memory is full."""
 
     def refuse(*args, **kwargs):
         raise OSError(12, "Cannot allocate memory")
@@ -56,7 +56,8 @@ def test_a_forked_process_writes_into_its_own():
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux counts its pages there")
 def test_memory_goes_back_although_younger_things_stay():
-    """Layers of one Doc are 150 kB; a heap keeps those below the first thing that stays."""
+    """Layers of one Doc have 150 kB; a heap cannot return memory that lies below a later object that is still in
+    use."""
 
     def pages():
         return int(Path("/proc/self/statm").read_text().split()[1])

@@ -56,7 +56,7 @@ def test_an_error_of_the_function_is_raised_here():
 
 
 def test_a_process_that_dies_is_an_error():
-    """A `multiprocessing.Pool` would wait forever."""
+    """A `multiprocessing.Pool` would wait for it forever."""
     with pytest.raises(ChildProcessError, match="One of 2 processes died"):
         list(in_order(work, [(1, 0), (99, 0), (2, 0)], 2))
 

@@ -1,4 +1,4 @@
-"""The report of a run draws the values of the log, and the page requires no other file and runs no script."""
+"""The report of a run draws the values of the log; its page needs no other file and runs no script."""
 
 import json
 import math
@@ -22,8 +22,8 @@ from spacy_elmo.pretraining.report.chart import (  # fmt: skip
     thinned,
 )
 from spacy_elmo.pretraining.report.report import report, write_report
-from spacy_elmo.pretraining.run import train
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
+from spacy_elmo.pretraining.training.loop import train
 
 
 def row(step, **fields):
@@ -170,7 +170,7 @@ def test_figures_are_those_of_the_best_model():
     text = Page(report(rows, config(name="mini", licence="CC0 1.0"))).text
     assert "Held-out perplexity 200.0 forward 199.0, backward 201.0" in text
     assert "Without <UNK> targets 210.0 25.0% of 1,234 targets are <UNK>" in text
-    assert "Words read 3,000 3.00 epochs, 30 of 40 steps" in text
+    assert "Training words 3,000 3.00 epochs, 30 of 40 steps" in text
     assert "Minutes 0.1 of training steps, 1,000 words/s" in text
     assert "licence CC0 1.0" in text
     # By hand: bytes 261 x 4; convolutions 4 x 4 + 4 and 4 x 12 + 4; highway 2 x (8 x 8 + 8); projection 8 x 4 + 4;
@@ -209,7 +209,7 @@ def test_any_run_has_a_page(rows):
 
 
 def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_file):
-    """It is written from the files alone, so after a resumption it is the page of an unbroken run."""
+    """The page is written from the files only, so that of a resumed run equals that of an uninterrupted one."""
     settings = make_config()
     settings = settings.model_copy(
         update={"paths": settings.paths.model_copy(update={"raw_text": str(text_file)})}

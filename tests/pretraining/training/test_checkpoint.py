@@ -24,7 +24,7 @@ def test_the_newest_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("left", [0, 1, 100, 0.3, 0.7, -1000, -20, -1, None])
 def test_the_previous_one_stands_in(tmp_path, left):
-    """A machine that dies may leave a half-written or a not yet renamed newest file."""
+    """If a machine crashes, the newest file may be incomplete or still have its temporary name."""
     checkpoint.save(state(1), tmp_path)
     checkpoint.save(state(2), tmp_path)
     newest = tmp_path / "current.pt"
@@ -38,7 +38,7 @@ def test_the_previous_one_stands_in(tmp_path, left):
 
 def test_no_readable_checkpoint_is_an_error_and_not_a_new_start(tmp_path):
     (tmp_path / "current.pt").write_bytes(b"PK not really")
-    with pytest.raises(ValueError, match=r"No readable checkpoint(?s:.*)current\.pt"):
+    with pytest.raises(ValueError, match=r"No checkpoint(?s:.*)current\.pt"):
         checkpoint.load(tmp_path)
 
 

@@ -14,9 +14,9 @@ from confection import Config
 from torch import nn
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining import run
 from spacy_elmo.pretraining.training import checkpoint, loss
 from spacy_elmo.pretraining.training import distributed as ranks
+from spacy_elmo.pretraining.training.loop import train
 from tests.processes import command, start, start_together, torchrun_variables
 
 DEADLINE = 120
@@ -101,7 +101,8 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
     os.kill(pair[1].pid, signal.SIGTERM)
     finish(*pair, code=143)
     step = checkpoint.load(newest.parent)["step"]
-    assert f"another process: Stopped after step {step}" in (tmp_path / "broken.txt.0").read_text()
+    message = " ".join((tmp_path / "broken.txt.0").read_text().split())
+    assert f"step {step}" in message and "another process" in message
     end = ["--training.max_steps", str(step + 10)]
     finish(*start_together(command, [*args, *end], tmp_path / "broken.txt"))
     unbroken = [*arguments("unbroken", **endless), *end]
@@ -135,7 +136,7 @@ def with_a_loss_that_is_not_finite(args: list[str], output: Path) -> None:
 def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
     pair = start_together(with_a_loss_that_is_not_finite, arguments("run"), tmp_path / "said")
     finish(*pair, code=1)
-    assert "Step 7: the loss is nan" in (tmp_path / "said.0").read_text()
+    assert "step 7 the loss is nan" in (tmp_path / "said.0").read_text()
     assert (tmp_path / "said.1").read_text() == ""
     assert checkpoint.load(tmp_path / "run" / "checkpoint")["step"] == 5
 
@@ -171,7 +172,7 @@ def test_sums_of_dense_and_sparse_gradients():
 
 @pytest.mark.slow
 def test_nothing_of_the_group_is_left_when_the_process_exits():
-    """In a new interpreter, because the module that would keep the group is imported once."""
+    """Run in a new interpreter, because the module that could keep the group is imported only once."""
     program = """
 import weakref, torch
 from spacy_elmo.pretraining.training import distributed
@@ -188,13 +189,13 @@ print(group())
 
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
-    next(run.train(make_config(), corpus, tmp_path / "run"))
+    next(train(make_config(), corpus, tmp_path / "run"))
     saved = checkpoint.load(tmp_path / "run" / "checkpoint")
     checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
     with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
-        next(run.train(make_config(), corpus, tmp_path / "run", resume=True))
+        next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch sees"):
+    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch finds"):
         ranks.device(17)

@@ -16,7 +16,7 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.report.report import write_report
 from spacy_elmo.pretraining.report.statistics import statistics
-from spacy_elmo.pretraining.run import CorpusReady, pretrain, train
+from spacy_elmo.pretraining.run import CorpusReady, pretrain
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training.initial_weights import (
     InitialModel,
@@ -24,6 +24,7 @@ from spacy_elmo.pretraining.training.initial_weights import (
     read_initial_weights,
 )
 from spacy_elmo.pretraining.training.log import Progress
+from spacy_elmo.pretraining.training.loop import train
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
 
@@ -98,7 +99,7 @@ def test_weights_without_a_head(make_config, corpus, given):
     )
     assert torch.equal(actual.head.weight, fresh.head.weight)
     assert not torch.equal(actual.bilm.lstm[0].input, fresh.bilm.lstm[0].input)
-    with pytest.raises(ValueError, match=r"vocab_size = null: .*given\.safetensors"):
+    with pytest.raises(ValueError, match=r"vocab_size = null .*given\.safetensors"):
         model(make_config(vocab_size=None), corpus)
 
 
@@ -106,7 +107,7 @@ def test_another_network_is_refused_with_every_difference(make_config, corpus, g
     config = make_config()
     other = config.model_copy(update={"model": {**config.model, "dim": 6, "skip": False}})
     with pytest.raises(
-        ValueError, match=r"dim = 6, in the file 8\n  skip = False, in the file True$"
+        ValueError, match=r"dim = 6, but 8 in the file\n  skip = False, but True in the file$"
     ) as error:
         model(other, corpus)
     assert "paths.init" in str(error.value)
@@ -114,7 +115,7 @@ def test_another_network_is_refused_with_every_difference(make_config, corpus, g
 
 @pytest.mark.parametrize(("card", "prepared"), [("la", "en"), ("la", "xx"), (None, "en")])
 def test_weights_of_another_language_are_refused(make_config, corpus, given, card, prepared):
-    """The trained weights would be called those of `prepare.lang`."""
+    """The card of the trained weights would name `prepare.lang`, which would be wrong."""
     weights = Weights.load(given)
     weights.card["language"] = card
     weights.save(given)
@@ -125,7 +126,7 @@ def test_weights_of_another_language_are_refused(make_config, corpus, given, car
     if (card, prepared) != ("la", "en"):
         model(config, corpus)
         return
-    with pytest.raises(ValueError, match="language 'la', and prepare.lang = 'en'.*--prepare.lang"):
+    with pytest.raises(ValueError, match="language 'la', but prepare.lang = 'en'.*--prepare.lang"):
         model(config, corpus)
 
 
@@ -165,7 +166,7 @@ def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
 
 
 def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp_path):
-    """Their shape, vocabulary and card come from the folder of the run."""
+    """Their shape, vocabulary and card are read from the folder of the run."""
     config = make_config(vocab_size=None).model_copy(update={"model": {}})
     list(pretrain(config, tmp_path / "unbroken"))
     broken = pretrain(config, tmp_path / "broken")

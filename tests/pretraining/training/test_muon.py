@@ -11,7 +11,7 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig, Training
-from spacy_elmo.pretraining.run import train
+from spacy_elmo.pretraining.training.loop import train
 from spacy_elmo.pretraining.training.muon import Muon, muon_matrices
 from spacy_elmo.pretraining.training.optimization import optimizers, take_step
 from tests import tiny
@@ -105,7 +105,7 @@ def test_steps_are_those_of_torch_on_separate_matrices(bilm):
 
 @needs_torch_muon
 def test_a_run_that_began_with_the_muon_of_torch_goes_on(bilm):
-    """Its state dict has the same momentum buffers, and settings that are not ours."""
+    """The state dict of torch's Muon has the same momentum buffers, and settings that ours does not have."""
     values = [nn.Parameter(matrix.values.clone()) for matrix in muon_matrices(bilm)]
     theirs = torch.optim.Muon(values, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
     for parameter in values:
@@ -146,7 +146,7 @@ def test_a_run_keeps_its_number_type_on_another_processor(bilm):
 
 @pytest.mark.parametrize("negatives", [4, None])
 def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
-    """AdamW has the rest, and one step changes every number."""
+    """AdamW updates what Muon does not, and one step changes every number."""
     head = Head(6, 64)
     settings = Training(optimizer="muon", negatives=negatives, learn_rate=0.01)
     actual = optimizers(bilm, head, settings, torch.bfloat16)

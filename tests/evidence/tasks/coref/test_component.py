@@ -122,7 +122,7 @@ def test_new_clusters_stand_in_place_of_old_ones(trained):
 
 
 def ranking(scores):
-    """Four spans of one token, each with all antecedents before it."""
+    """Return four spans of one token, each with all antecedents before it."""
     antecedents = np.array([[0, 1, 2]] * 4)
     scores = np.array(scores, dtype="f")
     return Ranking(np.arange(4), np.arange(1, 5), antecedents, scores)
@@ -138,7 +138,7 @@ SCORES = [
 
 
 def test_loss_by_hand(trained):
-    """Spans 0, 1 and 3 are of one cluster. 0 and 2 have no right antecedent, so that none is right; 3 has two."""
+    """Spans 0, 1 and 3 are in one cluster. 0 and 2 have no correct antecedent, so "none" is correct; 3 has two."""
     doc = Doc(trained.vocab, words=list("abcd"))
     reference = given(doc)
     set_clusters(reference, [[(0, 1), (1, 2), (3, 4)]])
@@ -175,7 +175,7 @@ def test_loss_is_the_mean_over_all_spans(trained):
 
 
 def test_right_antecedents_of_other_tokens(trained):
-    """The labelled Doc may be cut into words in another way: what fits no tokens is left out."""
+    """The labelled Doc may have other tokens. Mentions that match no tokens are left out."""
     vocab = trained.vocab
     reference = Doc(vocab, words=["Anna", "can", "not", "leave", "her"])
     set_clusters(reference, [[(0, 1), (1, 2), (4, 5)]])
@@ -184,7 +184,7 @@ def test_right_antecedents_of_other_tokens(trained):
 
 
 def test_links_make_clusters():
-    """0 <- 2, 1 <- 3; then 3 to none, whose score is not below that of any other."""
+    """The links are 0 <- 2 and 1 <- 3. The score of no antecedent is the best one for the others."""
     scores = np.array(SCORES)
     scores[3] = [0, -1, 3, 1]
     assert linked(ranking(scores)) == [[(0, 1), (2, 3)], [(1, 2), (3, 4)]]
@@ -227,14 +227,14 @@ def test_files_keep_clusters_and_the_reader_cuts_them(tmp_path):
 
 
 def test_the_reader_of_a_config_without_paths():
-    """It can be made, as `spacy debug config` does, and says what it lacks once it is read."""
+    """The reader can be created, as `spacy debug config` does. It reports the missing path when it is read."""
     reader = coref_pieces(None, 100)
     with pytest.raises(ValueError, match="--paths.train"):
         next(reader(spacy.blank("en")))
 
 
 def test_scores_of_a_whole_set():
-    """Sums over Docs, not means: the second one has more to find."""
+    """Counts are summed over Docs, not averaged: the second Doc has more mentions."""
     nlp = spacy.blank("en")
     pair = examples(nlp)[:2]
     set_clusters(pair[0].predicted, [DOCUMENTS[0][1][0]])

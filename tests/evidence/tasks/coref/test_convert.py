@@ -45,24 +45,24 @@ def changed(*mentions):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'sentences'", ": not a JSON record"),
+        ("{'sentences'", " is not valid JSON"),
         ("[]", ": expected {.*TypeError"),
         ({"sentences": [["a"]]}, ": expected {.*KeyError: 'clusters'"),
         (changed([0, 0], [1, 0, 1]), ": expected {.*TypeError"),
         (
             changed([0, 0, 4], [1, 0, 1]),
-            r": a mention is \[0, 4\) in sentence 0, which is of 3 tok",
+            r": a mention is \[0, 4\) in sentence 0, which has 3 tok",
         ),
         (
             changed([0, 1, 1], [1, 0, 1]),
-            r": a mention is \[1, 1\) in sentence 0, which is of 3 tok",
+            r": a mention is \[1, 1\) in sentence 0, which has 3 tok",
         ),
         (
             changed([2, 0, 1], [1, 0, 1]),
-            r": a mention is \[0, 1\) in sentence 2, which is not there",
+            r": a mention is \[0, 1\) in sentence 2, which is missing",
         ),
-        (changed([0, 0, 1]), ": .* is a cluster of 1; write it under singletons"),
-        (changed([0, 0, 1], [0, 0, 1]), r": the mention at tokens \[0, 1\) .* stands twice"),
+        (changed([0, 0, 1]), ": .* is a cluster of 1 mentions"),
+        (changed([0, 0, 1], [0, 0, 1]), r": the mention at tokens \[0, 1\) .* occurs twice"),
     ],
 )
 def test_bad_lines(tmp_path, line, message):
@@ -73,7 +73,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no document in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no document"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

@@ -1,4 +1,4 @@
-"""MUC, B-cubed and CEAF-e give the numbers that the papers which brought them, or compared them, work out by hand."""
+"""MUC, B-cubed and CEAF-e give the numbers that papers have computed by hand."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from tasks.coref.metrics import b_cubed, ceaf_e, muc
 
 
 def named(*clusters):
-    """Clusters of letters as clusters of mentions."""
+    """Return clusters of letters as clusters of mentions."""
     return [[(ord(letter), ord(letter) + 1) for letter in cluster] for cluster in clusters]
 
 
@@ -35,7 +35,7 @@ def test_partitions_of_predicted_mentions(metric, recall, precision):
 
 
 def test_model_theoretic_scoring():
-    """Vilain et al. (1995): one chain of four, found as two of two."""
+    """An example of Vilain et al. (1995): one chain of four mentions is found as two chains of two."""
     key, response = named("abcd"), named("ab", "cd")
     assert muc(key, response) == (2, 3)
     assert muc(response, key) == (2, 2)
@@ -45,7 +45,7 @@ def test_model_theoretic_scoring():
     "response, expected", [(named("12345", "6789ABC"), 0.76), (named("1234589ABC", "67"), 0.58)]
 )
 def test_why_b_cubed(response, expected):
-    """Bagga and Baldwin (1998): two errors that MUC finds equal. To join two large chains is the worse one."""
+    """An example of Bagga and Baldwin (1998): two errors have the same MUC, but joining two large chains is worse."""
     key = named("12345", "67", "89ABC")
     actual, total = b_cubed(response, key)
     assert actual / total == pytest.approx(expected, abs=0.005)

@@ -1,4 +1,4 @@
-"""The span ranker against the formulas of its papers, span by span and pair by pair."""
+"""The span ranker is compared with the formulas of its papers, span by span and pair by pair."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def test_candidates_are_all_short_spans_of_a_sentence(lengths, longest):
 
 
 def slow_ranking(ranker, sentences):
-    """{span: (mention score, vector)} and a function that scores a pair."""
+    """Return {span: (mention score, vector)}, and a function that scores a pair."""
     tokens = torch.cat([x + ranker.read(x[None], torch.tensor([len(x)]))[0] for x in sentences])
     spans, before = {}, 0
     for sentence in sentences:

@@ -1,4 +1,4 @@
-"""Pairs become Docs with a line break between the two, and bad lines are named."""
+"""Pairs become Docs with a line break between both texts, and invalid lines are named."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def test_pairs(tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'premise'", ": not a JSON record"),
+        ("{'premise'", " is not valid JSON"),
         ("[]", ": expected {.*premise is None"),
         ({**NO, "hypothesis": " "}, ": expected {.*hypothesis is ' '"),
         ({**NO, "label": 1}, ": expected {.*label is 1"),
@@ -50,7 +50,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no pair in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no pair"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

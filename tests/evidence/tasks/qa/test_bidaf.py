@@ -1,4 +1,4 @@
-"""BiDAF against its formulas, token by token."""
+"""BiDAF is compared with its formulas, token by token."""
 
 import pytest
 import torch

@@ -105,7 +105,8 @@ def test_listener_is_trained():
 
 
 def test_loss_by_hand(trained):
-    """Logits that are all the same: log(n) for the start and log(n) for the end, the mean over the questions."""
+    """If all logits are equal, the loss is log(n) for the start plus log(n) for the end, as a mean over the
+    questions."""
     component, batch = trained.get_pipe("qa"), examples(trained)[:3:2]
     loss, (first, second) = component.get_loss(batch, [np.zeros((5, 2)), np.zeros((6, 2))])
     assert loss == pytest.approx((2 * np.log(5) + 2 * np.log(6)) / 2)

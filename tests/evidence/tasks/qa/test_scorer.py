@@ -1,4 +1,4 @@
-"""Exact match and F1 are those of SQuAD 1.1's own program."""
+"""Exact match and F1 are the same as in the program of SQuAD 1.1."""
 
 import pytest
 import spacy

@@ -1,4 +1,4 @@
-"""Tags encode arguments, and the best path is the best of all allowed ones."""
+"""Tags encode arguments, and the best path is the best of all allowed paths."""
 
 import itertools
 
@@ -14,7 +14,7 @@ LABELS = ("ARG0", "ARG1", "ARGM-TMP")
 
 @st.composite
 def sentences(draw):
-    """Arguments that do not overlap, and the length of their sentence."""
+    """Return arguments that do not overlap, and the length of their sentence."""
     borders = sorted(draw(st.sets(st.integers(0, 12), min_size=2)))
     spans = [
         Argument(start, end, draw(st.sampled_from(LABELS)))
@@ -60,7 +60,7 @@ def test_best_path_against_all_paths(seed):
 
 
 def test_argument_begins_where_it_must():
-    """Token by token, tag 2 would win twice; it cannot begin, and as a beginning tag 3 loses to tag 1."""
+    """For single tokens tag 2 would win twice, but it cannot begin an argument, and as a begin tag 3 loses to tag 1."""
     scores = np.log(np.array([[0.1, 0.2, 0.6, 0.1, 0.0], [0.2, 0.0, 0.5, 0.3, 0.0]]) + 1e-30)
     assert best_path(scores) == [1, 2]
     assert best_path(scores[:1]) == [1]

@@ -1,4 +1,5 @@
-"""The srl component learns roles that depend on the predicate, and is the same after saving, copying and pickling."""
+"""The srl component learns roles that depend on the predicate, and predicts the same after saving, copying and
+pickling."""
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_same_seed_same_weights():
 
 
 def test_loss_is_the_mean_over_tokens_of_all_predicates():
-    """Before the first step every tag is as likely as any other, whatever the number of Docs."""
+    """Before the first step all tags are equally likely, whatever the number of Docs."""
     nlp = pipeline()
     for batch in (examples(nlp), examples(nlp)[1:2]):
         srl = nlp.get_pipe("srl")
@@ -146,7 +147,7 @@ def test_without_predicates_nothing_happens(trained):
 
 
 def test_gradient_of_the_view_by_differences():
-    """The gradient equals the slope of a weighted sum of the output."""
+    """The gradient equals finite differences of a weighted sum of the output."""
     nlp = spacy.blank("en")
     docs = [given(gold(nlp.vocab, *sentence)) for sentence in SENTENCES[:2]]
     random = np.random.default_rng(0)
@@ -200,7 +201,7 @@ def test_files_keep_roles_and_the_reader_hands_on_predicates(tmp_path):
 
 
 def test_a_reader_without_a_file_says_what_to_give():
-    with pytest.raises(ValueError, match=r"--paths.train and --paths.dev, .*tasks\.srl\.convert"):
+    with pytest.raises(ValueError, match=r"--paths.train and --paths.dev .*tasks\.srl\.convert"):
         list(predicate_corpus(None)(spacy.blank("en")))
 
 

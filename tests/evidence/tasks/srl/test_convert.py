@@ -43,13 +43,13 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("{'tokens'", ": not a JSON record"),
+        ("{'tokens'", " is not valid JSON"),
         ("[]", ": expected {.*TypeError"),
         ({"tokens": ["a"]}, ": expected {.*KeyError: 'predicates'"),
         (changed(args=[[0, 1]]), ": expected {.*TypeError"),
-        (changed(index=4), ": 'rain.01' is at token 4 of 4"),
-        (changed(args=[[3, 5, "ARG1"]]), r": ARG1 of 'rain.01' is \[3, 5\) of 4 tokens"),
-        (changed(args=[[1, 1, "ARG1"]]), r": ARG1 of 'rain.01' is \[1, 1\) of 4 tokens"),
+        (changed(index=4), ": 'rain.01' is at token 4, .* 4 tokens"),
+        (changed(args=[[3, 5, "ARG1"]]), r": ARG1 of 'rain.01' is \[3, 5\), .* 4 tokens"),
+        (changed(args=[[1, 1, "ARG1"]]), r": ARG1 of 'rain.01' is \[1, 1\), .* 4 tokens"),
         (
             changed(args=[[0, 2, "ARG1"], [1, 2, "ARG0"]]),
             r": ARG0 .* at \[1, 2\) overlaps another",
@@ -64,7 +64,7 @@ def test_bad_lines(tmp_path, line, message):
 
 
 def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="no sentence in it"):
+    with pytest.raises(ValueError, match="a.jsonl has no sentence"):
         convert(write(tmp_path / "a.jsonl", ""), tmp_path / "a.spacy")
 
 

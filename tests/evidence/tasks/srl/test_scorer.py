@@ -1,4 +1,4 @@
-"""Arguments are counted as CoNLL-2005 counts them: counts made by hand."""
+"""Arguments are counted as in CoNLL-2005; the expected counts were made by hand."""
 
 import pytest
 import spacy

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining import run
-from spacy_elmo.pretraining.run import PretrainingStopped, train
-from spacy_elmo.pretraining.training import checkpoint, loss, trainer
+from spacy_elmo.pretraining.training import checkpoint, loop, loss, trainer
+from spacy_elmo.pretraining.training.loop import PretrainingStopped, train
 
 
 def tensors(path) -> dict[str, torch.Tensor]:
@@ -100,7 +99,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
     next(run)
     loss_sum = loss.loss_sum
     monkeypatch.setattr(loss, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
-    with pytest.raises(ValueError, match="Step 6: .*nan.*--training.learn_rate 0.001"):
+    with pytest.raises(ValueError, match="step 6 .*nan.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -145,7 +144,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
-                run.log.json,
+                loop.log.json,
                 "dumps",
                 stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
             )
@@ -155,10 +154,10 @@ def test_a_stop_between_any_two_writes_loses_nothing(
         else:
             name = f"model-{moment}.safetensors"
             write = stopping(
-                run._write_weights,
+                loop._write_weights,
                 lambda trainer, path, _: trainer.position.step == 20 and path.name == name,
             )
-            patch.setattr(run, "_write_weights", write)
+            patch.setattr(loop, "_write_weights", write)
         with pytest.raises(Stop):
             list(train(make_config(), corpus, tmp_path / "broken"))
     list(train(make_config(), corpus, tmp_path / "broken", resume=True))
@@ -169,7 +168,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
 
 
 def test_gradients_are_the_same_with_several_threads(corpus, make_config, tmp_path):
-    """Adding up the gradients of repeated words races between threads unless the order is fixed."""
+    """The gradients of repeated words must be added in a fixed order, not in that in which the threads finish."""
     config = make_config(max_steps=1, batch_tokens=2000)
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -189,7 +188,7 @@ def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
     run = train(make_config(), corpus, tmp_path / "run")
     next(run)
     monkeypatch.setattr(loss, "clip_gradients", lambda *_: float("inf"))
-    with pytest.raises(ValueError, match="Step 6.* inf.*--training.learn_rate 0.001"):
+    with pytest.raises(ValueError, match="step 6.* inf.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -222,7 +221,7 @@ def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
 
 
 def test_other_gpus_are_left_alone(corpus, make_config, tmp_path, monkeypatch):
-    """On a machine with several, torch would otherwise ask each of them for its random state."""
+    """On a machine with several GPUs, torch would otherwise read the random state of each."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail(f"asked {device}"))
     list(train(make_config(max_steps=1), corpus, tmp_path / "run"))
@@ -241,7 +240,7 @@ def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     "settings", [{}, {"negatives": None}, {"batch_tokens": 10, "optimizer": "adagrad"}], ids=str
 )
 def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, settings):
-    """There may be more parts than sentences."""
+    """A batch may have fewer sentences than parts."""
     rows = []
     for parts in (1, 5):
         config = make_config(precision="float32", accumulate_gradient=parts, **settings)
@@ -266,7 +265,7 @@ def test_other_objectives_and_optimizers_learn(corpus, make_config, tmp_path, se
 
 
 def test_patience(corpus, make_config, tmp_path, monkeypatch):
-    """The run ends after that many steps without an improvement, and can be resumed with more patience."""
+    """The run ends after that many steps without an improvement, and can be resumed with a higher patience."""
     figures = iter([9.0, 8.0, 8.5, 8.0, 7.0, 7.5, 7.5, 7.5])
 
     def perplexity(*args):

@@ -1,0 +1,65 @@
+"""Dense layers, and their prepacked form, which can only predict."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..kernels.matmul import matmul
+from ..kernels.panels import Panels
+from ..kernels.prepacked import PackedWeight, prepack
+from ..matmul_precision import Precision
+
+
+class Dense(nn.Module):
+    """A dense layer, x W + b. W has TensorFlow's layout, so imported matrices need not be transposed.
+
+    *Shape:* (K, inputs) -> (K, outputs).
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialize the parameters as bilm-tf does: W is normal with variance 1 / inputs, b is 0."""
+        nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return matmul(x, self.weight, self.bias)
+
+
+class PrepackedDense(nn.Module):
+    """A dense layer that can only predict. Its matrix is converted to the number type of the products and prepacked."""
+
+    def __init__(self, dense: Dense, precision: Precision) -> None:
+        super().__init__()
+        self.bias = dense.bias.detach()
+        self._weight = prepack(dense.weight.detach(), precision)
+
+    @property
+    def panels(self) -> Panels | None:
+        """The packed matrix, if it is float32 and there are kernels; otherwise None."""
+        return self._weight.panels if isinstance(self._weight, PackedWeight) else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if isinstance(self._weight, PackedWeight):
+            return self._weight(x, self.bias)
+        return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
+
+
+def prepack_dense(module: Any, precision: Precision) -> Any:
+    """Return a copy of a module with prepacked dense layers. All other parameters are shared with the module."""
+    if isinstance(module, Dense):
+        return PrepackedDense(module, precision)
+    other = copy.copy(module)
+    other._modules = {
+        name: child and prepack_dense(child, precision) for name, child in module._modules.items()
+    }
+    return other

@@ -1,0 +1,93 @@
+"""The training loop, and the files that it writes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from ...bilm.weights import Weights
+from ..config import PretrainConfig
+from ..corpus.prepared import Corpus
+from . import checkpoint, log
+from .distributed import Ranks
+from .log import Progress
+from .trainer import Trainer
+
+_CPU = torch.device("cpu")
+_ALONE = Ranks()
+_CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
+
+
+class PretrainingStopped(Exception):
+    """Signal that a run was stopped on request. The checkpoint contains its last step, so nothing is lost."""
+
+
+def train(
+    config: PretrainConfig,
+    corpus: Corpus,
+    out: Path,
+    *,
+    initial: Weights | None = None,
+    resume: bool = False,
+    device: torch.device = _CPU,
+    ranks: Ranks = _ALONE,
+    stop: threading.Event | None = None,
+) -> Iterator[Progress]:
+    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
+
+    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the number of the
+    step. So a run that was killed and resumed ends with the same weights as an uninterrupted run, bit for bit, on the
+    same machine with the same number of threads and processes.
+
+    Initial weights are evaluated first, so `model-best` is never worse than the initial weights.
+
+    Args:
+        initial: the weights of `paths.init`; None: random weights.
+        ranks: the processes that train together. Each calls this function with the same folder.
+        resume, stop: see `pretrain`, also for the errors. No error changes the last checkpoint.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    trainer = Trainer(config, corpus, device, ranks, initial)
+    state = checkpoint.load(out / _CHECKPOINT) if resume else None
+    if state is not None:
+        trainer.load_state(state, out / _CHECKPOINT)
+    is_start, is_given = state is None, initial is not None
+    del initial, state  # each is as large as the model
+    if ranks.first:
+        log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
+    if is_start and is_given:
+        progress = trainer.evaluate_start()
+        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
+        yield progress
+    while not trainer.is_finished:
+        row = trainer.advance()
+        step, is_finished = trainer.position.step, trainer.is_finished
+        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
+        save = is_stopped or is_finished or step % config.training.save_every == 0
+        if save or row is not None:
+            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
+        if row is not None:
+            yield row
+        if is_stopped:
+            raise PretrainingStopped(f"Stopped after step {step:,}, and saved a checkpoint of it")
+
+
+def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
+    """Write the files that are due after a step, with the checkpoint last. If the process is killed before that, the
+    resumed run repeats the step and writes all files."""
+    if progress is not None:
+        if progress.best:
+            _write_weights(trainer, out / "model-best.safetensors", progress)
+        log.append_row(out / _LOG, progress)
+    if trainer.is_finished:
+        _write_weights(trainer, out / "model-last.safetensors", progress)
+    if save:
+        checkpoint.save(trainer.state(), out / _CHECKPOINT)
+
+
+def _write_weights(trainer: Trainer, path: Path, progress: Progress | None) -> None:
+    trainer.weights(progress).save(path)

@@ -1,0 +1,58 @@
+"""Components of two pipelines on one biLM."""
+
+import sys
+
+import numpy as np
+import pytest
+import spacy
+
+from projects.treebank import join_pipelines
+from spacy_elmo.bilm.weights import Weights
+from tests import consumers, tiny
+
+
+def bilm(path, seed):
+    """Write the weights of a random biLM, and return their path."""
+    Weights.from_bilm(tiny.bilm(tiny.config(), seed), card={"language": "en"}).save(path)
+    return path
+
+
+def saved(folder, weights, name):
+    """Write an untrained pipeline of a shipped config, and return its folder."""
+    nlp = consumers.pipeline(consumers.config(name, weights, folder))
+    nlp.initialize(lambda: consumers.examples(nlp))
+    nlp.to_disk(folder / name)
+    return folder / name
+
+
+def join(monkeypatch, out, *pipelines):
+    monkeypatch.setattr(sys, "argv", ["join_pipelines", *map(str, [out, *pipelines])])
+    join_pipelines.main()
+
+
+def test_all_components_read_one_bilm_and_predict_as_before(tmp_path, monkeypatch):
+    weights = bilm(tmp_path / "weights.safetensors", 0)
+    tagger, ner = saved(tmp_path, weights, "tagger"), saved(tmp_path, weights, "ner")
+    join(monkeypatch, tmp_path / "joined", tagger, ner)
+    joined = spacy.load(tmp_path / "joined")
+    assert joined.pipe_names == ["elmo", "tagger", "ner"]
+    assert joined.get_pipe("elmo").listening_components == ["tagger", "ner"]
+    doc, tagged, named = (
+        nlp(consumers.TEXTS[0]) for nlp in (joined, spacy.load(tagger), spacy.load(ner))
+    )
+    np.testing.assert_array_equal(doc._.elmo_layers, tagged._.elmo_layers)
+    assert [token.tag_ for token in doc] == [token.tag_ for token in tagged]
+    assert doc.ents and [span.label_ for span in doc.ents] == [span.label_ for span in named.ents]
+
+
+def test_another_bilm_is_an_error(tmp_path, monkeypatch):
+    first, second = (bilm(tmp_path / f"{seed}.safetensors", seed) for seed in (0, 1))
+    pipelines = saved(tmp_path, first, "tagger"), saved(tmp_path, second, "ner")
+    with pytest.raises(SystemExit, match=f"{pipelines[1]} has another biLM than {pipelines[0]}"):
+        join(monkeypatch, tmp_path / "joined", *pipelines)
+    assert not (tmp_path / "joined").exists()
+
+
+def test_a_missing_pipeline_is_one_message(tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="model-best"):
+        join(monkeypatch, tmp_path / "joined", tmp_path / "model-best")
