@@ -17,11 +17,12 @@ def join(paths: list[Path]) -> Language:
         ValueError: a pipeline has another biLM than the first, or a component of the same name.
     """
     joined, *others = map(spacy.load, paths)
-    checksum = _checksum(joined)
+    expected = _bilm(joined)
     for path, other in zip(paths[1:], others, strict=True):
-        if _checksum(other) != checksum:
+        if (found := _bilm(other)) != expected:
             raise ValueError(
-                f"{path} has another biLM than {paths[0]}. Train both with the same weights"
+                f"{path} has another biLM than {paths[0]}. Train both with the same weights and dtype"
+                f" (digest and dtype: {found}, {expected})"
             )
         for name in other.pipe_names:
             if name != "elmo":
@@ -29,9 +30,10 @@ def join(paths: list[Path]) -> Language:
     return joined
 
 
-def _checksum(nlp: Language) -> str:
-    """Return a digest of the weights of the biLM in a pipeline."""
-    return nlp.get_pipe("elmo").model.shims[0].checksum()
+def _bilm(nlp: Language) -> tuple[str, str]:
+    """Return a digest of the weights of the biLM in a pipeline, and the number type of its layers."""
+    model = nlp.get_pipe("elmo").model
+    return model.shims[0].checksum(), model.attrs["options"].dtype
 
 
 def main() -> None:
