@@ -24,9 +24,11 @@ def join(paths: list[Path]) -> Language:
                 f"{path} has another biLM than {paths[0]}. Train both with the same weights and dtype"
                 f" (digest and dtype: {found}, {expected})"
             )
-        for name in other.pipe_names:
+        # Directly after elmo: behind a parser, named entities could not cross the sentence borders that it sets.
+        position = joined.pipe_names.index("elmo") + 1
+        for name in reversed(other.pipe_names):
             if name != "elmo":
-                joined.add_pipe(name, source=other)
+                joined.add_pipe(name, source=other, before=joined.pipe_names[position])
     return joined
 
 

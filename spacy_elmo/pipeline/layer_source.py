@@ -208,8 +208,9 @@ class LayerSource(ConfigOnly):
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
         """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute them."""
-        if copies and self._batch is not None:
-            docs = self._batch.originals(docs)
+        batch = self._batch  # another thread can end the batch meanwhile
+        if copies and batch is not None:
+            docs = batch.originals(docs)
         on_demand = partial(self._on_demand, compute, copies)
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 

@@ -86,13 +86,15 @@ def test_treebank(repository, tmp_path):
     test, names = (
         srsly.read_json(folder / f"training/{name}.json") for name in ("test", "names-test")
     )
-    assert scores["dep_las"] == test["dep_las"] and scores["ents_f"] == names["ents_f"] > 0.5
+    assert scores["dep_las"] == test["dep_las"] and scores["ents_f"] == names["ents_f"] > 0.4
     # The grammar of the sample is learned at once: what is lower is broken.
     assert min(scores[name] for name in ("tag_acc", "morph_acc", "lemma_acc", "dep_las")) > 0.9
     nlp = spacy.load(package)
     doc = nlp("The sailors see a bridge.")
     assert [token.tag_ for token in doc][1:3] == ["NNS", "VBP"] and doc[1].head == doc[2]
-    assert nlp.get_pipe("elmo").listening_components[-1] == "ner"
+    assert (
+        nlp.pipe_names[:2] == ["elmo", "ner"] and "ner" in nlp.get_pipe("elmo").listening_components
+    )
     # Without names: nothing is trained again.
     assert "Skipping 'train'" in run(folder, "all", **variables)
     meta = srsly.read_json(path)
