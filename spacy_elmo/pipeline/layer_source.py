@@ -85,6 +85,7 @@ class LayerSource(ConfigOnly):
 
         `initialize` is over when other Docs are read, when training begins, or when spaCy links the pipeline. spaCy
         does not link an `ElmoTok2Vec`, so for its source a new list of the same Docs also counts as other Docs.
+        An open batch ends here without its gradient, because `initialize` reads the weights again.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]

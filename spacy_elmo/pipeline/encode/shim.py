@@ -44,7 +44,7 @@ class BiLMShim(PyTorchShim):
     """A thinc shim with a biLM, which is loaded at its first use. Its inputs are the arguments of `write_layers` except
     the first, the network.
 
-    It differs from a plain `PyTorchShim` in three points. A copy gets a new id, so it does not share the optimizer's
+    It differs from a plain `PyTorchShim` in these points. A copy gets a new id, so it does not share the optimizer's
     moments with the original. `use_params` looks up averages under the keys that the optimizer writes. The module
     always stays in evaluation mode, so other threads can use it during training; no layer of a biLM behaves differently
     in training.

@@ -28,7 +28,7 @@ from ..factory_options import SpanGetter
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of Docs whose keys are remembered. A dev set has fewer Docs. The keys need about 20 megabytes."""
+"""Largest number of Docs whose keys are remembered. The keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
@@ -62,8 +62,8 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise, layers are only stored in free space, and only for Docs that
-                `mark_training` has marked or that are predicted for the second time.
+            keep: store all computed layers. Otherwise, only layers of Docs that `mark_training` has marked, or that are
+                predicted for the second time, are stored; in memory, only in free space.
 
         Raises:
             OSError: the folder cannot be written.

@@ -39,7 +39,7 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy in memory from `mapped_zeros`. Copy a slice so: it would keep the memory of the whole array."""
+    """Return a copy in memory from `mapped_zeros`. Use it for a slice, which keeps the whole array in memory."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied
