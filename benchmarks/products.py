@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 import torch
 
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.bilm.kernels.matmul import multiply
-from spacy_elmo.bilm.kernels.panels import Panels, pack
+from spacy_elmo.bilm.kernels.abi import ABI
+from spacy_elmo.bilm.kernels.panels import pack, rows_apart
 
 SHAPES = {
     "mini": [(256, 2048), (512, 128)],
@@ -64,20 +64,24 @@ def multiply_adds(folder: Path) -> tuple[Callable[[], object], int]:
 
 
 def product(rows: int, inner: int, columns: int) -> tuple[Callable[[], object], int]:
-    """Return a function that multiplies (rows, inner) and a prepacked (inner, columns) some times, and its number of
-    operations."""
-    left, right, sums = (
-        torch.randn(rows, inner),
-        torch.randn(inner, columns),
-        torch.empty(rows, columns),
-    )
-    panels = Panels(pack([right[:, None]], torch.float32), columns)
+    """Return some products of (rows, inner) and a prepacked (inner, columns), and their number of operations.
+
+    The C function is called with arguments that are ready, because the network calls it from C.
+    """
+    left, right = rows_apart((rows, inner), torch.float32).normal_(), torch.randn(inner, columns)
+    panels, sums = pack([right[:, None]], torch.float32), torch.empty(rows, columns)
     operations = 2 * rows * inner * columns
     repeats = max(1, 10**9 // operations)
+    function = native.library()[f"product_float32_{native.processor()}_{ABI}"]
+    fields = (
+        1, rows, inner, columns, left.data_ptr(), left.stride(0), panels.data_ptr(), 0, 0, 0, 0,
+        sums.data_ptr(), columns,
+    )  # fmt: skip
+    arguments = (ctypes.c_int64 * len(fields))(*fields)
 
-    def run() -> None:
+    def run(_kept: object = (left, panels, sums)) -> None:
         for _ in range(repeats):
-            multiply(left, panels, None, sums)
+            function(arguments)
 
     return run, operations * repeats
 
