@@ -25,6 +25,7 @@ from measuring.sentences import SAMPLE
 from speed import limits, run, table, targets
 
 from spacy_elmo.bilm.kernels.native import active_kernels
+from spacy_elmo.bilm.kernels.native import processor as kernels
 
 RESULTS = Path(__file__).parent / "results"
 BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
@@ -35,7 +36,7 @@ ON_TWO_THREADS = [
 
 
 def main() -> None:
-    """Run all measurements, print tables, and write PROCESSOR.json and PROCESSOR.png."""
+    """Run all measurements, print tables, and write PROCESSOR-KERNELS.json and a picture with the same name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
@@ -102,7 +103,7 @@ def main() -> None:
     ):
         print(json.dumps(report[name], indent=2), flush=True)
     args.folder.mkdir(parents=True, exist_ok=True)
-    path = args.folder / f"{file_name(processor())}.json"
+    path = args.folder / f"{file_name(processor())}-{kernels() or 'torch'}.json"
     path.write_text(json.dumps(report, indent=2) + "\n", "utf8")
     draw(results, path.with_suffix(".png"))
     print(f"{path}\n{path.with_suffix('.png')}")

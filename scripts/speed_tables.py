@@ -78,7 +78,7 @@ def part(path: Path) -> str:
     file = f"../{path.relative_to(ROOT).as_posix()}"
     return "\n\n".join(
         [
-            f"### {processor['name']}, family {processor['family']}",
+            f"### {processor['name']}, family {processor['family']}: {report['kernels'].split(';')[0]}",
             f"{report['date']}, torch {report['torch']}; {', '.join(processor['instructions'])}; {report['kernels']}"
             f" ([all figures]({file}), [picture]({file.removesuffix('json')}png)).",
             table(training_rows(report)),

@@ -14,15 +14,20 @@ from pathlib import Path
 from spacy.tokens import DocBin
 from spacy.training.converters import conll_ner_to_docs
 
+TAG = re.compile(r"O|[BILU]-\S+")
+
 
 def convert(path: Path, out: Path) -> DocBin:
     """Write the Docs of a file, and return them.
 
     Raises:
-        ValueError: the file is not UTF-8, a line has only one column, or there is no sentence.
+        ValueError: the file is not UTF-8, has no sentence, or has a line that does not end with a tag.
     """
     try:
         text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf8"), flags=re.MULTILINE)
+        for number, line in enumerate(text.split("\n"), 1):
+            if line and not TAG.fullmatch(tag := line.split()[-1]):
+                raise ValueError(f"line {number} ends with {tag!r}. Expected: O, B-LABEL or I-LABEL")
         docs = DocBin(docs=conll_ner_to_docs(text, n_sents=1, no_print=True))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

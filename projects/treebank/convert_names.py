@@ -14,17 +14,24 @@ from pathlib import Path
 from spacy.tokens import DocBin, Span
 from spacy.training.converters import conll_ner_to_docs
 
+TAG = re.compile(r"O|[BILU]-\S+")
+
 
 def convert(paths: list[Path], labels: dict[str, str]) -> tuple[DocBin, set[str]]:
     """Return the Docs of some files, one for each sentence, with their labels mapped, and the labels that no name has.
 
+    The Docs have no part-of-speech tags, so `spacy evaluate` does not score tags with them.
+
     Raises:
-        ValueError: a file is not UTF-8, has no sentence or has a line of one column.
+        ValueError: a file is not UTF-8, has no sentence, or has a line that does not end with a tag.
     """
     docs, unused = DocBin(), set(labels)
     for path in paths:
         try:
             text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf8"), flags=re.MULTILINE)
+            for number, line in enumerate(text.split("\n"), 1):
+                if line and not TAG.fullmatch(tag := line.split()[-1]):
+                    raise ValueError(f"line {number} ends with {tag!r}. Expected: O, B-LABEL or I-LABEL")
             found = list(conll_ner_to_docs(text, n_sents=1, no_print=True))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
@@ -34,6 +41,9 @@ def convert(paths: list[Path], labels: dict[str, str]) -> tuple[DocBin, set[str]
             )
         for doc in found:
             unused -= {span.label_ for span in doc.ents}
+            # spaCy's converter sets the tag "-" on every token.
+            for token in doc:
+                token.tag = 0
             doc.ents = [
                 Span(doc, span.start, span.end, labels.get(span.label_, span.label_))
                 for span in doc.ents
@@ -55,7 +65,10 @@ def main() -> None:
     args = parser.parse_args()
     paths = [args.folder / f"{name}-{args.part}.tsv" for name in args.sets.split(",")]
     try:
-        labels = dict(pair.split("=") for pair in args.labels.split(",") if pair)
+        pairs = [pair.partition("=") for pair in args.labels.split(",") if pair]
+        if wrong := [old for old, _, new in pairs if not new]:
+            raise ValueError(f"--labels: {wrong[0]!r} has no new label. Write {wrong[0]}=NEW")
+        labels = {old: new for old, _, new in pairs}
         docs, unused = convert(paths, labels)
         # A small dev or test set can lack a label.
         if unused and args.part == "train":

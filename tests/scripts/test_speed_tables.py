@@ -16,7 +16,7 @@ REPORT = {
     "processor": {"name": "A Processor", "family": "26", "model": "2", "instructions": ["avx2", "fma"]},
     "torch": "2.13.0",
     "date": "2026-01-31",
-    "kernels": "native, AVX2",
+    "kernels": "C for avx2; exact",
     "inference": [
         {
             "threads": 1,
@@ -64,7 +64,7 @@ def test_figures_are_those_of_the_file(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(REPORT))
     lines = part(path).splitlines()
-    assert lines[0] == "### A Processor, family 26"
+    assert lines[0] == "### A Processor, family 26: C for avx2"
     assert "[all figures](../benchmarks/results/a-processor.json)" in lines[2]
     assert "| mini, training | 100 | 700 | 900 | 7.0 | 9.0 |" in lines
     # The batch of 32 alone.
