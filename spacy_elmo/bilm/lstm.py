@@ -59,7 +59,7 @@ class LSTMLayer(nn.Module):
             x: (2, M, P) input of each direction.
             batch_sizes: number of sequences at each step; the sum is M.
             h, c: (2, B, P) and (2, B, C), the state before the first step, in the order of ranks (see
-                `Packing`). Both tensors are not changed.
+                `Packing`). The tensors are not changed.
 
         Returns:
             The outputs, (2, M, P), and the state h and c after the last step of each sequence. No gradient

@@ -1,6 +1,6 @@
 """Element-wise operations of an LSTM step, for cases in which `fused_lstm` has no kernel.
 
-Such cases are int8, and installations without C kernels.
+Examples are int8, and installations without C kernels.
 """
 
 from __future__ import annotations

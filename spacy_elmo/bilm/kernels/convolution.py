@@ -1,4 +1,5 @@
-"""Kernel for the convolutions of the character CNN and the maximum of each convolution over positions."""
+"""Kernel for the convolutions of the character CNN and the maximum of each convolution over positions. The
+kernel does not copy windows of characters."""
 
 from __future__ import annotations
 

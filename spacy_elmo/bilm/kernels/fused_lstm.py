@@ -34,7 +34,7 @@ class Forward(NamedTuple):
     """Results of a forward pass over M packed rows, which the backward pass needs."""
 
     xh: Tensor
-    """The input x of each row and the output h before its step, concatenated: [x ; h], (M, 2P')."""
+    """For each row, the input x and the output h of the previous step, concatenated: [x ; h], (M, 2P')."""
     hiddens: Tensor
     """The values σ(o) tanh(c), (M, C'), in the number type of the products."""
     gates: Tensor | None
@@ -111,7 +111,7 @@ def forward(
         bias: (4C,) the bias, including the forget bias.
         clips: limits of the magnitudes of c and h.
         x: (M, P) inputs.
-        h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`). Both
+        h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`). The
             tensors are not changed.
         batch_sizes: number of sequences at each step; the sum is M.
         keep: keep the gates and the cells for `backward`.

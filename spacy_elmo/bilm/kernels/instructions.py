@@ -1,4 +1,4 @@
-"""Check of the number types for which a processor or GPU has fast instructions."""
+"""Functions that check whether a processor or GPU has fast instructions for a number type."""
 
 from __future__ import annotations
 

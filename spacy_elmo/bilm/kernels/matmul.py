@@ -14,7 +14,7 @@ from .weight_gradient import weight_gradient
 
 _POWER = 1024
 """Number of float32 numbers in 4 KB. If the distance between rows is a multiple of 4 KB, the rows compete for
-a few lines of the processor's cache, so it is faster to copy them first."""
+a few lines of the processor's cache, so it is faster to copy the rows first."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:

@@ -64,7 +64,8 @@ def processors() -> list[str]:
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions with a name, as a mapping from the number type of the products to the function.
+    """Return the C functions with this name, as a mapping from the number type of the products to the
+    function.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
     structure in their order.
@@ -115,8 +116,8 @@ def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function with a name for float32; None if there is no such function, or if a tensor is not
-    float32 on the CPU."""
+    """Return the C function with this name for float32; None if there is no such function, or if a tensor is
+    not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 

@@ -62,7 +62,7 @@ class Direction(NamedTuple):
         Args:
             x: (M, P) inputs.
             h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`).
-                Both tensors are not changed.
+                The tensors are not changed.
             batch_sizes: number of sequences at each step; the sum is M.
 
         Returns:

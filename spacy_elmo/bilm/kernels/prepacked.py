@@ -50,7 +50,7 @@ class PackedWeight:
 
 
 class Int8Weight:
-    """A matrix of 8-bit integers with a scale for each column. The rows that are multiplied by it are
+    """A matrix of 8-bit integers with a scale for each column. The rows that are multiplied by the matrix are
     quantized, too."""
 
     dtype = torch.float32
