@@ -194,7 +194,7 @@ class Negatives:
         """Find all pairs of a target and a negative that are the same word.
 
         Returns:
-            (n, 2) the index of the target (0 to M - 1) and the index of the negative (0 to S - 1) of each pair.
+            (n, 2) the index of the target (0 to M - 1) and of the negative (0 to S - 1) in each pair.
         """
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)

@@ -213,7 +213,8 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Token ids and word indices are passed on the CPU, even for a GPU."""
+        """The device of the parameters. Pass token ids and word indices on the CPU, even if the network is on
+        a GPU."""
         return next(self.parameters()).device
 
     def _index(self, rows: np.ndarray) -> Tensor:

@@ -72,7 +72,7 @@ class Packing:
     def chunks(self, max_words: int) -> Iterator[list[int]]:
         """Split `batch_sizes` into consecutive chunks of about `max_words` words. Opening boundaries are not counted.
 
-        A step is never split: all its words belong to the chunk of its last word. A batch of at most
+        A step is never split: all words of a step belong to the chunk of the last word. A batch of at most
         `max_words` words is one chunk.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1

@@ -58,7 +58,8 @@ class ReferenceBiLM:
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return the outputs of the top layer that predict a word, sentence after sentence, (M, P) for each direction.
+        """Return the outputs of the top layer at all positions at which a word is predicted, sentence after
+        sentence, (M, P) for each direction.
 
         The forward direction predicts at all positions except `</S>`, the backward direction at all positions except
         `<S>`.

@@ -47,7 +47,7 @@ class Weights:
     """Model card with information for users: name, language, tokenizer, casing, licence, corpus, perplexity.
     JSON types."""
     alphabet: str = ""
-    """The character of each row of the table of code points, except for its first rows, which are marks;
+    """The character of each row of the table of code points, except for the first rows, which are marks;
     empty if characters are bytes."""
     start_state: StartState | None = None
     """The LSTM state before each sentence if elmo's option `start` is "warm"; None: "warm" cannot be used."""

@@ -22,8 +22,8 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
     although it scales the transformed part.
 
-    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. Change
-    it in all three files.
+    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. If you
+    change the formula, change these files as well.
 
     *Shape:* (K, width) -> (K, width).
     """
