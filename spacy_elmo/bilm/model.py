@@ -268,8 +268,8 @@ def plain_inference(device: torch.device) -> Iterator[None]:
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
-    """Return the row of each token of the concatenated sequences `<S> w1 .. wn </S>` in the table [distinct
-    words ; <S> ; </S>]."""
+    """Return the row in [distinct words ; <S> ; </S>] of each token of the concatenated sequences `<S> w1 ..
+    wn </S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
     boundaries = np.stack([starts, ends], 1).ravel()

@@ -1,11 +1,10 @@
 """Forward and backward pass of one direction of an LSTM layer, with many steps in one call of C
 (`fused_lstm.c`).
 
-The module `plain_lstm` is the equivalent that runs everywhere; at every step, it computes matrix products and
-then the gates. This kernel computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the
-gates while the sums of the product are in the processor's cache. In float32 the kernel computes the same bits
-on every processor, and the bits of a sequence do not depend on other sequences in the batch. In bfloat16 the
-kernel requires AVX512-BF16.
+The module `plain_lstm` is the equivalent that runs everywhere. The kernel computes x W_x and h W_h as one
+product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are in the processor's
+cache. In float32 the kernel computes the same bits on every processor, and the bits of a sequence do not
+depend on other sequences in the batch. In bfloat16 the kernel requires AVX512-BF16.
 
 The function `forward` keeps results for `backward`. In these results, the widths P and C are padded to P' and
 C', the next multiples of 16 (the number of columns of a panel).

@@ -34,7 +34,7 @@ class FusedLSTM(torch.autograd.Function):
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run one direction over packed sequences. The arguments are the fields of `plain_lstm.Direction` and
-        the arguments of `plain_lstm.Direction.run`; `compute_dtype` is the number type of the products."""
+        the arguments of its method `run`; `compute_dtype` is the number type of the products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:

@@ -22,7 +22,7 @@ def has_instructions(precision: Precision, device: torch.device) -> bool | None:
     this version of torch cannot tell.
 
     Every device has instructions for float32. A processor without instructions for another number type
-    emulates the products of this type, which takes much longer than products in float32.
+    emulates the products of this type, which is much slower than float32.
     """
     if device.type == "cuda":
         return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)

@@ -13,8 +13,8 @@ from .panels import Panels, rows_apart
 from .weight_gradient import weight_gradient
 
 _POWER = 1024
-"""Number of float32 numbers in 4 KB. If the distance between rows is a multiple of 4 KB, the rows compete for
-a few lines of the processor's cache, so it is faster to copy the rows first."""
+"""Number of float32 numbers in 4 KB. Rows at a distance of a multiple of 4 KB compete for so few lines of the
+cache that copying them first is faster."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:

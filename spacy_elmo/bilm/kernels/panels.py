@@ -48,10 +48,10 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Allocate a tensor for the left matrix of a product, with a gap in memory after each row.
+    """Allocate a tensor for the left matrix of a product, with a gap after each row.
 
-    If the distance between rows is a power of two, the rows compete for the same few lines of the processor's
-    cache. A product reads up to twelve rows at once.
+    Rows at a distance of a power of two compete for few lines of the cache, and a product reads up to twelve
+    rows at once.
     """
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]

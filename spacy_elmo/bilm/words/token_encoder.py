@@ -145,8 +145,7 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The character of each row of the table of code points, except for the first rows, which are
-        marks."""
+        """The characters of the table of code points; see `TokenEncoder.alphabet`."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
@@ -163,9 +162,9 @@ class LexiconEncoder(nn.Module):
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the row of each word and the rows of the word's characters, (K, 1 + max_characters). The row
-        of the word is left out if the model has no word vectors; the rows of characters are left out if the
-        model has no characters."""
+        """Return the row of each word and the rows of the word's characters, (K, 1 + max_characters). A model
+        without word vectors has only the rows of characters, a model without characters only the row of the
+        word."""
         size = self.config.max_characters
         columns = []
         if self.words is not None:
