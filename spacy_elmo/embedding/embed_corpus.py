@@ -64,7 +64,7 @@ def embed(
 
     With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
     are first written to a folder `OUT.parts`. This folder is deleted when the file is complete, so the disk
-    must have space for both the folder and the file.
+    must have space for both.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.

@@ -49,8 +49,7 @@ class VectorFolder:
         Raises:
             FileExistsError: the folder contains vectors, but `resume` and `force` are both false; the folder
                 contains other files; or the path is a file.
-            ValueError: the vectors to keep were written with other settings. The message names each of these
-                settings.
+            ValueError: the vectors to keep were written with other settings, which the message names.
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -168,7 +167,7 @@ def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str,
         now: settings of the resumed run.
 
     Raises:
-        ValueError: settings differ. The message names each of these settings.
+        ValueError: settings differ. The message names these settings.
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

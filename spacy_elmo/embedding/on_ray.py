@@ -32,11 +32,10 @@ def embed_on_ray(
 ) -> Iterator[tuple[Shard, bytes]]:
     """Compute shards on a Ray cluster, and yield each shard with the content of its file as soon as it is ready.
 
-    The function uses the cluster that this process has joined, or the cluster at the address in the
-    environment variable `RAY_ADDRESS`. If there is neither, Ray starts a cluster on the cores of this
-    machine. Each actor receives the pipeline from this process, and sends the contents of the files back, so
-    the machines need no shared folder. If an actor dies, Ray restarts the actor, and computes the actor's
-    shards again.
+    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS` (an
+    environment variable). If there is neither, Ray starts a cluster on the cores of this machine. Each actor
+    receives the pipeline from this process, and sends the contents of the files back, so the machines need no
+    shared folder. If an actor dies, Ray restarts the actor, and computes the actor's shards again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.

@@ -55,7 +55,7 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
         port: port of the server; 0: any free port.
 
     Raises:
-        OSError: the port cannot be used, for example because another program uses it.
+        OSError: the port cannot be used.
     """
     try:
         listening = socket.create_server((HOST, port))

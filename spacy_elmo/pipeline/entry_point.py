@@ -43,7 +43,7 @@ def make_elmo(
         nlp: the pipeline.
         name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
-        options: the options of the component. In the config, every field is an option of its own.
+        options: the options of the component. Every field is an option of the config.
 
     Raises:
         ValueError: an option has an impossible value, or `weights` is "auto" but no biLM of the language is

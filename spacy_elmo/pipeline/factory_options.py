@@ -68,8 +68,8 @@ class BiLMOptions(ConfigOnly):
     layer, as Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
     """Largest number of words that the biLM processes at once, to limit the memory. Vectors do not depend on
-    this number, because longer spans are processed in chunks. While the biLM is being trained, this option
-    has no effect: the biLM processes all words of a batch at once."""
+    this number, because longer spans are processed in chunks. While the biLM is being trained, it processes
+    all words of a batch at once."""
     get_spans: SpanGetter | None = None
     """Function that returns the spans of each Doc. The biLM processes each span as a separate sequence. null:
     the spans are sentences by a rule that uses no annotation, so training and prediction use the same

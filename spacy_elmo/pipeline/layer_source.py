@@ -47,7 +47,7 @@ class LayerSource(ConfigOnly):
 
     Args:
         model: a `BiLM_v1`.
-        options: the options of the component. The source itself uses only those that `ElmoOptions` adds to
+        options: the options of the component. The source itself uses the options that `ElmoOptions` adds to
             `BiLMOptions`.
         name: name of the component. The layers are stored on Docs under this name; None (`ElmoTok2Vec`):
             store no layers.
@@ -144,8 +144,7 @@ class LayerSource(ConfigOnly):
         """Return the layers of each Doc for a prediction. The caller must not change the arrays.
 
         Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component
-        is disabled), this method computes the layers and stores them on the Doc. It gives a warning the first
-        time.
+        is disabled), this method computes and stores its layers, and warns the first time.
 
         Args:
             copies: the Docs are copies that the consumer has made, so missing layers cause a warning only if
@@ -183,8 +182,8 @@ class LayerSource(ConfigOnly):
                 the batch that has the same words.
 
         Returns:
-            The layers, and a function that takes the float32 gradients of the layers. If no gradient is
-            needed, None takes the place of the function.
+            The layers, and a function that takes the float32 gradients of the layers. The function is None if
+            no gradient is needed.
         """
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:

@@ -76,9 +76,9 @@ def write_package(
         The package's folder, such as `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: `name` is not in the form of `la_elmo_mini_v1`, or is the name of a bundled biLM; the card
-            has no licence or no language code; `limits` or `evaluation` in the card is not in the format that
-            `model_card` describes; or `head` is true, but the biLM has no head.
+        ValueError: `name` is not like `la_elmo_mini_v1`, or is the name of a bundled biLM; the card has no
+            licence or no language code; `limits` or `evaluation` in the card is not in the format of
+            `model_card`; or `head` is true, but the biLM has no head.
         OSError: `force` is false, but the package's folder or the file with the head exists; or a file cannot
             be written.
     """

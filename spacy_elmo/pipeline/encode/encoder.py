@@ -39,14 +39,13 @@ def BiLM_v1(
     n_symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
-    """Build a thinc model that computes the layers of each Doc with a biLM. Whitespace tokens get zeros.
+    """Build a thinc model that computes the layers of each Doc with a biLM.
 
-    The shape of the output for each Doc is (layers, n_tokens, width).
+    The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
 
-    `BiLMConfig` explains the arguments. An argument that is null gets its value from the weights file or the
-    saved pipeline. With random weights, it gets the default of `BiLMConfig`. An argument that is not null
-    must agree with the weights file or the saved pipeline. A `cell_clip` or `proj_clip` of 0 means no
-    clipping.
+    `BiLMConfig` explains the arguments. The weights file or the saved pipeline determines the arguments that
+    are null, and must agree with all other arguments. With random weights, null means the default of
+    `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {

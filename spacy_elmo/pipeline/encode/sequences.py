@@ -119,8 +119,8 @@ def write_layers(
             word in several sequences gets the mean of its vectors.
         sequences: the words.
         max_words: number of words to process at once (a chunk). In training, pass the number of all words,
-            because no gradient flows from one chunk to the previous one. Smaller chunks would not save memory
-            in training, because the autograd graph stores all words.
+            because no gradient flows from one chunk to the previous one. Chunks save no memory in training,
+            because the autograd graph stores all words.
         first_state: function that returns the state at the start of every sequence.
         average: write the average of the layers.
     """

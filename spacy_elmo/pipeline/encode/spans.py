@@ -59,8 +59,8 @@ def doc_v1() -> SpanGetter:
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """Return the span getter `window_spans` with this `size` and `stride`, for `@misc =
-    "spacy-elmo.windows.v1"`. A token in several windows gets the mean of its vectors in these windows.
+    """Return the span getter `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several
+    windows gets the mean of its vectors in these windows.
 
     Raises:
         ValueError: windows would be empty, or some tokens would be in no window.

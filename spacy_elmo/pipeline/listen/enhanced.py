@@ -21,10 +21,10 @@ def ElmoEnhanced_v1(
 
     The output is (n_tokens, width) per Doc (Peters et al. 2018, section 3.3).
 
-    The two ELMo layers are separate: each has a scalar mix with its own weights. The refs "input" and
-    "output" of the thinc model are these two layers. The input of `encode` is projected to the width that
-    `encode` expects (see `project_to_width`). The width of the model's output is the output width of
-    `encode`, plus the width of ELMo if `output` is given.
+    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and
+    "output" are these two layers. The input of `encode` is projected to the width that `encode` expects (see
+    `project_to_width`). The width of the model's output is the output width of `encode`, plus the width of
+    ELMo if `output` is given.
 
     Args:
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.

@@ -82,7 +82,7 @@ def ElmoListener_v1(
             `initialize`, and saves it.
         upstream: the name of the component; "*": the nearest `elmo` component before the listener.
         options: the options of the scalar mix, such as `layers` and `dropout`. Every field of `MixOptions` is
-            an argument of its own.
+            an argument.
     """
     return Model(
         "elmo-listener",

@@ -69,8 +69,8 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     The input is (layers, n, width) per Doc; the output is (n, width) per Doc. The initial mix is the average.
     The parameter "scale" stores γ - 1, because spaCy's optimizer decays every parameter towards 0.
 
-    The backward pass returns the gradient with respect to the layers. With `inputs=False`, the backward pass
-    skips this gradient, which a frozen biLM does not need and which costs more than the gradients of s and γ.
+    The backward pass returns the gradient with respect to the layers. `inputs=False` skips this gradient,
+    which a frozen biLM does not need, and which costs more than the gradients of s and γ.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(

@@ -32,10 +32,9 @@ def ElmoTok2Vec_v1(
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        bilm_options: the options of the biLM. Every field is an argument of its own, as in the `elmo`
-            component. `unfreeze_at` counts the optimizer steps of the component that contains this layer. A
-            biLM that `replace_listeners` copies keeps its count of steps until the pipeline is saved and
-            loaded.
+        bilm_options: the options of the biLM. Every field is an argument, as in the `elmo` component.
+            `unfreeze_at` counts the optimizer steps of the component that contains this layer. A biLM that
+            `replace_listeners` copies keeps its count of steps until the pipeline is saved and loaded.
         mix_options: the options of the scalar mix. Every field is an argument, as in `ElmoListener_v1`.
         cache_mb: size in megabytes of a cache for layers while the biLM is frozen, as in the `elmo`
             component. The default is 0, because every replaced listener would have its own cache.

@@ -161,8 +161,8 @@ class _Entries:
         return layers
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Store layers in memory. If there is no space and `evict` is true, remove the least recently used
-        layers. If there is no space and `evict` is false, do not store the new layers."""
+        """Store layers in memory. If there is no space, `evict` decides: either remove the least recently
+        used layers (True), or do not store the new layers (False)."""
         size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
             space = self._capacity if evict else self._capacity - self._bytes

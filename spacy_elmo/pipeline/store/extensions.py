@@ -86,8 +86,7 @@ def store_layers(
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
     """Return the layers that a component or the user has stored on a Doc.
 
-    The result is None if there are no such layers, if their number of tokens differs from the Doc's, or if
-    they are from another version of the weights.
+    The result is None if there are none, or if they are for another number of tokens or from another version.
 
     Args:
         doc: a Doc.

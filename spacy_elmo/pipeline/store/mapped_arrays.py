@@ -39,8 +39,8 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy in memory from `mapped_zeros`. Copy a slice in this way if its whole array is not needed,
-    because the slice itself would keep the whole array in memory."""
+    """Return a copy in memory from `mapped_zeros`. Copy a slice of an array if the array itself is not
+    needed, because the slice would keep the whole array in memory."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied
