@@ -1,4 +1,4 @@
-"""Settings of a pretraining run, one class per section of its `.cfg` file."""
+"""Settings of a pretraining run, with one class per section of the `.cfg` file."""
 
 from __future__ import annotations
 

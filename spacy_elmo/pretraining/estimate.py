@@ -42,7 +42,6 @@ def estimate(
 
     The time is measured, because the sizes of the matrix products do not determine it. The products take
     about half of the time of a step. The other half depends on the machine and on the sizes of the network.
-    the other half depends on the machine and the sizes.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.

@@ -49,8 +49,8 @@ class TagScores:
     dev: list[float]
     """Accuracy of each layer on the development text, which was used to choose the best epoch."""
     most_frequent: float
-    """Accuracy of a baseline. It assigns to each word the most frequent tag of the word in training. A word that does
-    not occur in training gets the most frequent tag of all words."""
+    """Accuracy of a baseline that assigns to each word the most frequent tag of the word in training. A word
+    that does not occur in training gets the most frequent tag of all words."""
 
 
 def read_tags(file: Path, column: TagColumn) -> TaggedText:

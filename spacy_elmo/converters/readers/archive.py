@@ -188,7 +188,7 @@ class _Budget:
 
 
 class _Metered:
-    """Stream that subtracts the bytes read from it from a budget."""
+    """Stream that counts the bytes that are read, and subtracts them from a budget."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read

@@ -1,4 +1,5 @@
-"""Reader of the options of other programs, which collects messages about missing, invalid and unknown options."""
+"""Reader of the options of other programs. It collects messages about missing, invalid and unknown
+options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of TensorFlow's checkpoints, format V2 ("tensor bundle"), which does not need TensorFlow.
+"""Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). It does not need TensorFlow.
 
 `PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
 `BundleHeaderProto`. Each other key is the name of a tensor, and its value is a `BundleEntryProto`, which
@@ -36,7 +36,7 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of the index of a checkpoint, which locates one tensor."""
+    """Index entry that locates one tensor of a checkpoint."""
 
     dtype: int
     """Code of the number type in TensorFlow's `types.proto`."""

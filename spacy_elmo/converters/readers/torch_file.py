@@ -1,4 +1,4 @@
-"""Safe reader of `torch.save` files, which does not execute any code in the files."""
+"""Safe reader of `torch.save` files. It does not execute any code in the files."""
 
 from __future__ import annotations
 

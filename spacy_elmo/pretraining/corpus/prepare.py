@@ -44,8 +44,8 @@ def prepare(
     therefore also to the softmax classes. The result depends only on the text and the settings, not on the
     number of processes.
 
-    The types need memory. Each sentence and each document needs about 40 bytes; with `dedup`, twice as much
-    for a short time. Each process also needs memory for its tokenizer and two batches of a million
+    The types need memory, and each sentence and each document needs about 40 bytes (twice as much for a short
+    time with `dedup`). Each process also needs memory for its tokenizer and two batches of a million
     characters. In total, 22 million words of English need 0.6 GB with two processes. Each line, JSON record
     or `.spacy` file must fit into memory, but the whole text need not.
 

@@ -29,7 +29,6 @@ def in_order(
     Memory is bounded, because only one running and one waiting task per process are taken from `tasks`. The
     new processes are started by Python's default method, as in spaCy's `nlp.pipe`. They end when this process
     ends, even if this process is killed.
-    start by Python's default method, as in spaCy's `nlp.pipe`. They end when this process ends, even if it is killed.
 
     Raises:
         ChildProcessError: a process died.

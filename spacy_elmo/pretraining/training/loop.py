@@ -42,7 +42,7 @@ def train(
 
     The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the
     number of the step. So a run that was killed and resumed ends with the same weights as an uninterrupted
-    run, bit for bit. This requires the same machine, and the same number of threads and processes.
+    run, bit for bit, if the machine and the number of threads and processes stay the same.
 
     The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than these
     weights.

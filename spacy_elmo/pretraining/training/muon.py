@@ -32,7 +32,7 @@ class MuonMatrix(NamedTuple):
 
 
 def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
-    """Return the matrices of a biLM with at least 64 rows and 64 columns, which Muon updates.
+    """Return the matrices of a biLM that Muon updates. They have at least 64 rows and 64 columns.
 
     These are the input and recurrent matrices of the LSTM for each direction and gate, the projections of the
     LSTM, the highway layers and the projection of the character CNN. `LSTMLayer` stacks directions and gates
