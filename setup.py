@@ -18,8 +18,9 @@ KERNELS = Path("spacy_elmo/bilm/kernels")
 LIBRARY = "spacy_elmo.bilm.kernels._native"
 
 # No -ffast-math: not-a-number has to stay one, because training stops at it. No contraction, which compilers do
-# differently: what is multiplied and added in one rounding is written so.
-FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+# differently: what is multiplied and added in one rounding is written so. Python's own flags have -fwrapv, which makes
+# the loops 2 to 3 % slower.
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-wrapv"]
 
 
 class BuildLibrary(build_ext):

@@ -1,7 +1,8 @@
 """ELMo for spaCy: the Python API.
 
-Each name is imported when it is first used. So `import spacy_elmo` is fast, and imports neither torch nor spaCy. To use
-the component or the commands in spaCy, you need no import: spaCy finds them through the entry points in setup.cfg.
+Each name is imported when it is first used. So `import spacy_elmo` is fast, and imports neither torch nor
+spaCy. To use the component or the commands in spaCy, you need no import, because spaCy finds both through the
+entry points in setup.cfg.
 """
 
 from importlib import import_module

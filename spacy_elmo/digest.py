@@ -1,7 +1,7 @@
 """Digests of files, settings and arrays, which detect damage and identify the content of caches.
 
-The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic: it detects accidental changes, not
-attacks.
+The algorithm is XXH3 with 128 bits. XXH3 is as fast as memory, but not cryptographic, so the digests detect
+accidental changes, but not attacks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def with_digests(
 ) -> dict[str, Any]:
     """Return the content of a JSON file with an additional entry `digests`, to detect later changes.
 
-    The entry contains a digest of all other entries, and a digest of each of the other files.
+    The entry contains a digest of all other entries of the content, and a digest of each file in `files`.
 
     Args:
         content: an object of JSON types.
@@ -71,7 +71,7 @@ def with_digests(
 
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
-    """Check that a JSON file and other files have not changed since `with_digests` has computed their digests.
+    """Check that a JSON file and other files have not changed since `with_digests` computed the digests.
 
     Raises:
         OSError: a file is missing or cannot be read.

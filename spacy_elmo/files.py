@@ -1,8 +1,9 @@
 """Atomic writing: a file, a folder or a group of files appears complete or not at all, even after a crash.
 
-New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because a rename
-is atomic only within a file system. Then the content is flushed to disk and renamed, and the folder is flushed. As with
-`open`, the permissions follow the umask, and symbolic links are followed.
+New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because
+a rename is atomic only within a file system. Then the new file or folder is flushed to disk and renamed, and
+the parent folder is flushed. As with `open`, the permissions follow the umask, and symbolic links are
+followed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder, its parent folder does not exist, or the file exists and `force` is not set.
+        OSError: `path` is a folder; or the parent folder does not exist; or the file exists and `force` is
+            not set.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
@@ -74,12 +76,13 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to, and rename it to `path` when the `with` block ends without an error.
 
-    An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and deleted when the new folder has the
-    name `path`. If the process is killed between the two renames, the earlier folder keeps the `.old` name.
+    An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
+    folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
+    keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written, its parent folder is missing, or `path` is a file. The error names
-            `path`, and an earlier folder at `path` is unchanged.
+        OSError: the folder cannot be written; or its parent folder is missing; or `path` is a file. The error
+            names `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
@@ -97,18 +100,19 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
     """Yield a temporary folder, and move its files to `folder` when the `with` block ends without an error.
 
-    All earlier files with these names are removed, also those without a new file: an old softmax, for example, does not
-    belong to new weights. Old files are removed in reverse order of `names`, and new files are added in order. So a
-    program that waits for the file with the last name never reads old and new files together.
+    All earlier files with a name in `names` are removed, even if there is no new file of this name. For
+    example, an old softmax does not belong to new weights. Old files are removed in reverse order of `names`,
+    and new files are added in the order of `names`. So a program that waits for the file with the last name
+    never reads old and new files together.
 
     Args:
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
-        names: all file names that such a group of files can have.
+        names: all file names that can occur in the group of files.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file, cannot be written or has no parent folder; or `folder` contains one of the files,
-            and `force` is not set. The files in `folder` are unchanged.
+        OSError: `folder` is a file; or `folder` cannot be written; or the parent folder does not exist; or
+            `folder` contains one of the files, and `force` is not set. The files in `folder` are unchanged.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -139,7 +143,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. It is first renamed to a `.partial` name, so that no incomplete folder has its real name."""
+    """Remove a folder. The folder is first renamed to a `.partial` name, so that `path` is never an
+    incomplete folder."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -147,7 +152,7 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files in a folder, both of killed and of running processes.
+    """Remove the temporary files of all processes in a folder, even of processes that are still running.
 
     Args:
         name: final name of the file or folder that was being written; None: any name.
@@ -173,7 +178,8 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield a temporary path, and remove it at the end. Errors of the `with` block name the final path instead."""
+    """Yield a temporary path, and remove the file or folder at this path at the end. If the `with` block
+    raises an OSError, the error names the final path, not the temporary path."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial

@@ -21,8 +21,8 @@ parent folder."""
 def lock(path: Path) -> Iterator[None]:
     """Hold the lock for the output of a run inside the `with` block.
 
-    The operating system releases the lock when the process ends, even if the process is killed. A lock file that a
-    killed process has left does not lock anything. The next run uses it again.
+    The operating system releases the lock when the process ends, even if the process is killed. A lock file
+    that a killed process has left does not lock anything, and the next run uses this file again.
 
     Args:
         path: the folder or file that the run writes.

@@ -30,7 +30,7 @@ _STYLE = {
 
 
 def save_figure(spec: Spec, path: Path, *, title: str) -> None:
-    """Write a chart to a file, atomically, as a picture (.png) or as a page (.html).
+    """Write a chart atomically to a file, as a picture (.png) or as a page (.html).
 
     The page shows the tooltips of the chart, and cannot make network requests.
 

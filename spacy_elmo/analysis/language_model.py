@@ -1,4 +1,4 @@
-"""Use of a biLM as a language model, for the log-probabilities of tokens and for substitutes."""
+"""Use of a biLM as a language model, for the log-probabilities of tokens and for substitutes of tokens."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class TokenScores:
     whitespace."""
     unknown: np.ndarray
     """True for tokens outside the vocabulary, (n_tokens,) bool. The log-probability of such a token is the
-    log-probability of `<UNK>`, the class of all unknown words. It says how probable any unknown word is, not how
-    probable this word is."""
+    log-probability of `<UNK>`, the class of all unknown words. This value says how probable any unknown word
+    is, not how probable this word is."""
     closing: np.ndarray
     """Log-probability of the end of each sentence (`</S>`, forward) and of its start (`<S>`, backward),
     (2, n_sentences) float32."""
@@ -211,7 +211,8 @@ class LanguageModel:
         return ready
 
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """Return the output of each direction of the biLM before it reads the token, for n tokens: (2, n, P).
+        """Return, for each of n tokens, the output of both directions of the biLM before they read the token,
+        (2, n, P).
 
         Args:
             positions: positions of the tokens in the Doc, (n,).

@@ -15,7 +15,8 @@ from .words.spelling import Spelling, UnicodeForm
 ACTIVATIONS = ("relu", "tanh")
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
-"""Mapping from the names of fields to their names in the header of a weights file, if these names differ."""
+"""Mapping from the name of a field to the name of this field in the header of a weights file. It contains
+only fields with two different names."""
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
@@ -39,52 +40,55 @@ class BiLMConfig:
         0         0          A           only code points as characters (ELMoForManyLangs, `word_dim` 0)
 
     Raises:
-        ValueError: some values are impossible; the message lists them.
+        ValueError: some values are impossible; the message lists these values.
     """
 
     dim: int = 4096
-    """Number of cells C of each LSTM layer, per direction."""
+    """Number of cells of each LSTM layer in each direction, C."""
     projection: int = 512
-    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P equals
-    `dim`, the LSTM has no projection matrix, as in bilm-tf, unless `square_projections` is true."""
+    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P
+    equals `dim`, the LSTM has a projection matrix only if `square_projections` is true."""
     layers: int = 2
-    """Number of LSTM layers, L. The output has L + 1 layers: layer 0 is the context-free token vector."""
+    """Number of LSTM layers, L. The output has L + 1 layers, because layer 0 is the context-free token
+    vector."""
     cell_clip: float | None = 3.0
-    """Limit of the magnitude of cell states, applied before their tanh; null: no limit."""
+    """Limit of the magnitude of cell states, applied before the tanh of the cell states; null: no limit."""
     proj_clip: float | None = 3.0
-    """Limit of the magnitude of the outputs, applied after the projection; null: no limit. An LSTM without a projection
-    never limits its outputs."""
+    """Limit of the magnitude of the outputs of the LSTM, applied after the projection; null: no limit.
+    Without a projection, the outputs are never limited."""
     skip: bool = True
-    """True: the second and all higher LSTM layers have a residual connection."""
+    """Whether the second and all higher LSTM layers have a residual connection."""
     forget_bias: float = 1.0
-    """Constant that is added to the bias of the forget gate at run time. It is 1.0 for weights from bilm-tf, because
-    the bias in bilm-tf's files does not include this constant."""
+    """Constant that is added to the bias of the forget gate at run time. The constant is 1.0 for weights from
+    bilm-tf, because the bias in bilm-tf's files does not include this constant."""
     n_words: int = 0
-    """Number of rows of the table of word vectors, one for each word of the vocabulary; 0: no table."""
+    """Number of rows of the table of word vectors, one row for each word of the vocabulary; 0: no table."""
     char_dim: int = 16
     """Width of a character vector."""
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """Width in characters and number of filters of each group of convolution filters. The outputs of the groups are
-    concatenated in this order."""
+    """Groups of convolution filters: the width of the filters in characters and the number of filters of each
+    group. The outputs of the groups are concatenated in this order."""
     activation: str = "relu"
     """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
     highways: int = 2
-    """Number of highway layers between convolutions and projection."""
+    """Number of highway layers between the convolutions and the projection."""
     max_characters: int = 50
-    """Number of positions for the characters of a word and the marks for its start and end. A longer word is cut to its
-    first bytes, as in bilm-tf (`data.py`), or to its first code points, as in ELMoForManyLangs (`elmo.py`).
-    ELMoForManyLangs also looks up the cut word in the word table."""
+    """Number of character positions of a word, including the marks for the start and end of the word. A
+    longer word is cut to its first bytes, as in bilm-tf (`data.py`), or to its first code points, as in
+    ELMoForManyLangs (`elmo.py`). ELMoForManyLangs also looks up the word in the word table in its cut
+    form."""
     word_dim: int = 0
-    """Width of the word vectors, which the token encoder projects to width P, together with the character features if
-    there are any. 0: the rows of the word table are token vectors of width P, without a projection."""
+    """Width of a word vector. The token encoder projects the word vector, concatenated with the character
+    features (if the model has any), to width P. 0: the rows of the word table are token vectors of width P,
+    and there is no projection."""
     n_symbols: int = 0
-    """Number of rows of the table of code points: one for each character of the alphabet, and six for marks such as the
-    start of a word. 0: characters are bytes."""
+    """Number of rows of the table of code points: one row for each character of the alphabet, and six rows
+    for marks such as the start of a word. 0: characters are bytes."""
     square_projections: bool = False
-    """Whether the network has projections that keep the width, after the convolution filters and in the LSTM: true in
-    AllenNLP and ELMoForManyLangs, false in bilm-tf."""
+    """Whether there are projections with equal input and output widths, after the convolution filters and in
+    the LSTM. True in AllenNLP and ELMoForManyLangs, false in bilm-tf."""
     unicode_form: UnicodeForm = ""
     """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
     `Spelling`."""
@@ -213,7 +217,8 @@ class BiLMConfig:
 
     @property
     def width(self) -> int:
-        """Width of every layer of the output: the outputs of both directions, concatenated."""
+        """Width of every layer of the output, 2P, because each layer concatenates the outputs of both
+        directions."""
         return 2 * self.projection
 
     @property
@@ -224,7 +229,8 @@ class BiLMConfig:
 
     @property
     def spelling(self) -> Spelling:
-        """The rule that changes the spelling of words before they are encoded, or looked up as softmax classes."""
+        """The rule that changes the spelling of a word before the word is encoded, or looked up in the
+        vocabulary of the head."""
         return Spelling(self.unicode_form, self.replace)
 
     @property
@@ -259,7 +265,8 @@ class BiLMConfig:
 
     @classmethod
     def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the header of a weights file. Fields that the header lacks get their default.
+        """Create a configuration from the header of a weights file. A field that is missing in the header
+        gets its default.
 
         Raises:
             ValueError: see `from_dict`.

@@ -1,4 +1,4 @@
-"""The softmax head of the language model, shared by both directions, with its losses and log-probabilities."""
+"""The softmax head of the language model, and the losses and log-probabilities that the head computes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ROWS_PER_BLOCK = 1024
 class Head(nn.Module):
     """Softmax over the vocabulary: logits = h W^T + b, with W and b shared by both directions (bilm-tf `training.py`).
 
-    The gradients of the sampled loss are sparse: they have only the rows of the targets and the negatives.
+    The gradients of the sampled loss are sparse: only the rows of the targets and of the negatives are
+    stored.
 
     Args:
         words: V, the size of the vocabulary. The sampled loss requires a vocabulary that is sorted by decreasing
@@ -42,13 +43,15 @@ class Head(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does: W from a normal distribution with variance 1 / width, b with 0."""
+        """Initialize the parameters as bilm-tf does: W is drawn from a normal distribution with variance 1 /
+        width, b is 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
 
     @torch.no_grad()
     def prepare_for_inference(self) -> Head:
-        """Return a copy of the head that can only predict, and possibly ignores later changes of the parameters."""
+        """Return a copy of the head for prediction only. The copy possibly ignores later changes of the
+        parameters."""
         other = copy.copy(self)
         other._packed = convert(self.weight.t(), torch.float32)
         return other
@@ -62,9 +65,9 @@ class Head(nn.Module):
         """Return the sampled softmax loss of one direction, summed over rows (Jean et al. 2015; TensorFlow's
         `sampled_softmax_loss`).
 
-        The softmax of a row is computed over its target and S negatives. All rows share the negatives, but a row leaves
-        out a negative that equals its target. The logarithm of the expected count of a word in the sample is subtracted
-        from the logit of the word.
+        The softmax of a row is computed over the target of the row and S negatives. All rows share the
+        negatives, but if a negative equals the target of a row, this row leaves out the negative. The
+        logarithm of the expected count of a word in the sample is subtracted from the logit of the word.
 
         Args:
             hidden: (M, P) float.
@@ -82,8 +85,8 @@ class Head(nn.Module):
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the cross-entropy of each row under the full softmax, (M,), in nats. Rows are processed in blocks,
-        which bounds the memory.
+        """Return the cross-entropy of each row under the full softmax, in nats, (M,). Rows are processed in
+        blocks to limit the memory.
 
         Args:
             hidden: (M, P) float.
@@ -100,8 +103,11 @@ class Head(nn.Module):
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities of all words, (M, V) in nats, for a few rows of the top layer's output, (M,
-        P)."""
+        """Return the log-probabilities of all words of the vocabulary, in nats, (M, V).
+
+        Args:
+            hidden: (M, P), a few rows of the output of the top layer.
+        """
         weight = self.weight.t()
         logits = matmul(hidden, weight) if self._packed is None else self._packed(hidden)
         return log_softmax(logits.float() + self.bias[:, 0])
@@ -113,12 +119,13 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. `matrix` is the converted W^T. The sum
-    leaves out the logits at `hits`, (n, 2) pairs of row and column.
+    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. The argument `matrix` is W^T in
+    the number type of the product. The sum leaves out the logits at `hits`, which are (n, 2) pairs of row and
+    column.
 
     Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their
-    exponentials, and the backward pass multiplies by the exponentials. It applies the scale of each row to `hidden`,
-    not to the exponentials.
+    exponentials, and the backward pass multiplies by the exponentials. The backward pass applies the scale of
+    each row to `hidden`, not to the exponentials.
     """
 
     @staticmethod
@@ -156,13 +163,13 @@ class _LogSumExp(torch.autograd.Function):
 class Negatives:
     """The negative words of a sampled softmax: S distinct vocabulary rows, drawn log-uniformly.
 
-    The probability of row k is P(k) = log((k + 2) / (k + 1)) / log(V + 1). Rows are drawn until S of them are
-    different, as by TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After n draws, the expected count of row
-    k is 1 - (1 - P(k))^n.
+    The probability of row k is P(k) = log((k + 2) / (k + 1)) / log(V + 1). Rows are drawn until S different
+    rows are found, as in TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After n draws, the
+    expected count of row k is 1 - (1 - P(k))^n.
 
     Args:
-        words: V.
-        number: S; 1 to V.
+        words: V, the size of the vocabulary.
+        number: S, from 1 to V.
         random: the random number generator.
 
     Raises:
@@ -176,7 +183,7 @@ class Negatives:
             )
         self._words = words
         rows, self.tries = _draw(words, number, random)
-        """Number n of draws that gave S different rows."""
+        """Number of draws, n, until S different rows were found."""
         self.rows = torch.from_numpy(rows)
         """The vocabulary rows of the sample, (S,) int64."""
         self._sorted, self._order = self.rows.sort()
@@ -184,20 +191,26 @@ class Negatives:
         """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Return the index pairs (n, 2) of a target (0 to M - 1) and a negative (0 to S - 1) that are the same word."""
+        """Find all pairs of a target and a negative that are the same word.
+
+        Returns:
+            (n, 2) the index of the target (0 to M - 1) and of the negative (0 to S - 1) in each pair.
+        """
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
         hits = torch.nonzero(self._sorted[positions] == on_cpu)[:, 0]
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the expected count of any rows in such a sample, float32, in the shape of `rows`."""
+        """Return the logarithm of the expected count of each row in a sample of n draws, float32, in the
+        shape of `rows`."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw S distinct rows of a vocabulary of `words` words. Return the rows, (S,), and the number of draws."""
+    """Draw S = `number` distinct rows of a vocabulary of `words` words. Return the rows, (S,), and the number
+    of draws."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1

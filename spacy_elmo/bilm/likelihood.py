@@ -1,4 +1,4 @@
-"""Log-probabilities of words under a biLM and its head, given the words before or after them."""
+"""Log-probability of each word under a biLM with a head, given the words before it or the words after it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class LogProbabilities:
     """Natural logarithms of the probabilities of N words in B sentences, forward and backward."""
 
     words: np.ndarray
-    """Log-probability of each word, (2, N) float32: given the words before it in its sentence, and given the words
-    after it."""
+    """Log-probability of each word, (2, N) float32: first given the words before it in the sentence, then
+    given the words after it."""
     closing: np.ndarray
     """Log-probability of the closing boundary of each sentence, (2, B) float32: `</S>` forward, `<S>` backward."""
 
@@ -32,7 +32,7 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
     """Build the network and the head of a weights file.
 
     Raises:
-        ValueError: the file has no head, or its vocabulary lacks a boundary or `<UNK>`.
+        ValueError: the file has no head; or `<S>`, `</S>` or `<UNK>` is missing in the vocabulary.
     """
     head = weights.build_head()
     if head is None:
@@ -48,12 +48,13 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return the softmax rows of K words, then of `<S>` and `</S>`: (K + 2,). Unknown words get the row of `<UNK>`.
+    """Return the head's row for each of K words, then for `<S>` and `</S>`, (K + 2,). Unknown words get the
+    row of `<UNK>`.
 
     Args:
         words: K distinct words.
         vocabulary_rows: row of each word of the vocabulary.
-        spelling: the spelling rule of the biLM. The words of the vocabulary follow it already.
+        spelling: the spelling rule of the biLM. The words of the vocabulary already follow this rule.
     """
     unk = vocabulary_rows[UNK]
     return np.array(
@@ -79,8 +80,8 @@ def log_probabilities(
         classes: (K + 2,) rows of the head, from `softmax_classes`.
         words: (N,) row of `token_ids` for every word, sentence after sentence.
         lengths: number of words of each of the B sentences; 0 is allowed.
-        max_words: approximate number of words that are processed at once. Longer sentences are processed in chunks,
-            with the same result.
+        max_words: approximate number of words that are processed at once. A batch with more words is
+            processed in chunks, with the same result.
     """
     targets, starts, ends = _targets(classes, words, lengths)
     sentence = np.repeat(np.arange(len(ends)), ends - starts)
@@ -109,10 +110,11 @@ def log_probabilities(
 def _targets(
     classes: np.ndarray, words: np.ndarray, lengths: Lengths
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the classes to predict, (2, N + B), and the offsets of each sentence's start (B,) and end (B,).
+    """Return the classes that each direction predicts, (2, N + B), and the offsets in `words` at which each
+    sentence starts (B,) and ends (B,).
 
-    A sentence of n words has n + 1 targets in each direction. In the order of the text, these are `w1 .. wn </S>`
-    forward and `<S> w1 .. wn` backward.
+    A sentence of n words has n + 1 targets in each direction. In the order of the text, the targets are `w1
+    .. wn </S>` forward and `<S> w1 .. wn` backward.
     """
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.append(0, ends)[:-1]
@@ -124,6 +126,7 @@ def _targets(
 
 @torch.no_grad()
 def opening_states(bilm: BiLM) -> Tensor:
-    """Return the output of the top layer after the opening boundary, (2, P). It is the same for every sentence."""
+    """Return the output of the top layer after the opening boundary, (2, P). This output is the same for
+    every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

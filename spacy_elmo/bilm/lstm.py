@@ -1,4 +1,4 @@
-"""One layer of the biLM's LSTM in both directions: its parameters and its forward pass."""
+"""Parameters and forward pass of one LSTM layer of a biLM, in both directions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .matmul_precision import Precision
 class LSTMLayer(nn.Module):
     """One LSTM layer in both directions. Direction 0 runs forward, direction 1 backward.
 
-    The first dimension of each parameter is the direction. Matrices multiply from the right; gates are in TensorFlow's
-    order i, j, f, o. The formulas are in `kernels/plain_lstm.py`.
+    The first dimension of each parameter is the direction. Rows are multiplied by a matrix from the right (x
+    W); gates are in TensorFlow's order i, j, f, o. The formulas are in `kernels/plain_lstm.py`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -37,8 +37,8 @@ class LSTMLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does, by TensorFlow's defaults: Glorot for [W_x ; W_h], 0 for the
-        bias."""
+        """Initialize the parameters as bilm-tf does, by TensorFlow's defaults: Glorot for [W_x ; W_h] and for
+        W_p, 0 for the bias."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -58,11 +58,12 @@ class LSTMLayer(nn.Module):
         Args:
             x: (2, M, P) input of each direction.
             batch_sizes: number of sequences at each step; the sum is M.
-            h, c: (2, B, P) and (2, B, C), the state before the first step, by rank. Not changed.
+            h, c: (2, B, P) and (2, B, C), the state before the first step, in the order of ranks (see
+                `Packing`). The tensors are not changed.
 
         Returns:
-            (2, M, P) the outputs, and the state after the last step of each sequence. No gradient flows out of a
-            returned state, as in bilm-tf and AllenNLP.
+            The outputs, (2, M, P), and the state h and c after the last step of each sequence. No gradient
+            flows back through the returned state, as in bilm-tf and AllenNLP.
         """
         device = x.device.type
         autocast = torch.is_autocast_enabled(device)
@@ -88,7 +89,7 @@ class LSTMLayer(nn.Module):
             return _run_directions(x, directions, batch_sizes, h, c)
 
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return a copy of the layer that can only predict, with converted and prepacked matrices.
+        """Return a copy of the layer for prediction only, with converted and prepacked matrices.
 
         The copy possibly ignores later changes of the parameters.
 
@@ -137,7 +138,8 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLayer(nn.Module):
-    """An `LSTMLayer` that can only predict: it has no parameters, and its outputs have no autograd graph."""
+    """An LSTM layer for prediction only: the layer has no parameters, and its outputs have no autograd
+    graph."""
 
     def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The biLM: a token encoder and two stacks of LSTM layers, which compute the layers of all words of a batch."""
+"""The network of a biLM: a token encoder and two stacks of LSTM layers, one for each direction."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class BiLMOutput:
     """Layers and states of a batch of B sentences with N words."""
 
     layers: Tensor
-    """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is the token vector
-    twice; layer l is [forward_l ; backward_l]."""
+    """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is [token
+    vector ; token vector]; layer l is [forward_l ; backward_l]."""
     state: tuple[Tensor, Tensor]
     """States h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, in the order of the sentences."""
 
@@ -38,9 +38,10 @@ class PackedOutput:
     """Inputs and outputs of both directions of the LSTM, in packed order (see `Packing`)."""
 
     tokens: Tensor
-    """Vectors of the batch's distinct words, then of `<S>` and `</S>`, (K + 2, P)."""
+    """Vectors of the K distinct words of the batch, followed by the vectors of `<S>` and `</S>`, (K + 2,
+    P)."""
     sequence: np.ndarray
-    """Row of `tokens` for every position of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
+    """Row in `tokens` for every position of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
     packing: Packing
     outputs: list[Tensor]
     """Output of each LSTM layer, including its residual connection, (2, M, P)."""
@@ -50,7 +51,7 @@ class PackedOutput:
 
 @dataclass
 class PackedChunk:
-    """Layers of some steps of both directions, as m packed rows without boundaries."""
+    """Layers of a chunk of steps of both directions, as m packed rows without boundaries."""
 
     words: np.ndarray
     """Indices of the words that each direction processes at these rows, (2, m). Index i is word i of the batch."""
@@ -59,13 +60,14 @@ class PackedChunk:
 
 
 class BiLM(nn.Module):
-    """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`; `reference.py` lists them.
+    """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`; `reference.py` lists the
+    formulas.
 
-    The network keeps no state between calls: its outputs depend only on the arguments. A new network has random
-    parameters, which are drawn from torch's global generator by the rules of bilm-tf.
+    The network keeps no state between calls: its outputs depend only on the arguments. A new network has
+    random parameters, which are drawn from torch's global random number generator by the rules of bilm-tf.
 
     Args:
-        config: the hyperparameters. A model with a word table or an alphabet also needs `set_vocabulary`.
+        config: the hyperparameters. If the model has a word table or an alphabet, call `set_vocabulary` next.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -76,13 +78,16 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
-        """Return a copy of the network that can only predict, and possibly ignores later changes of the parameters.
+        """Return a copy of the network for prediction only. The copy possibly ignores later changes of the
+        parameters.
 
-        Its matrices are converted and prepacked once. On a CPU the vectors of recently used words are cached.
+        The matrices of the copy are converted and prepacked once. On a CPU the vectors of recently used words
+        are cached.
 
         Args:
-            precision: number type of the matrix products. Sums, gates and states are always float32. The token encoder
-                is float32 too, except for the products of its dense layers with "bfloat16" on a CPU.
+            precision: number type of the matrix products. Sums, gates and states are always float32. The
+                token encoder also computes in float32, with one exception: with "bfloat16" on a CPU, the
+                products of its dense layers are computed in bfloat16.
 
         Raises:
             ValueError: the device does not support the precision.
@@ -104,17 +109,18 @@ class BiLM(nn.Module):
         return other
 
     def clear_cache(self) -> None:
-        """Clear the cache of word vectors, if there is one (`prepare_for_inference`)."""
+        """Clear the cache of word vectors, which only a network from `prepare_for_inference` can have."""
         if isinstance(self.encoder, TokenCache):
             self.encoder.clear()
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
-        """Set the words and characters of the tables' rows; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters that the rows of the tables stand for; see
+        `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token encoder's input for K words: (K, ...) integers, such as character ids. The spelling rule of
-        the configuration is applied to the words first."""
+        """Return the input of the token encoder for K words: (K, ...) integers, such as character ids. The
+        spelling rule of the configuration is first applied to the words."""
         return self.encoder.ids(self.config.spelling(words))
 
     def forward(
@@ -176,15 +182,17 @@ class BiLM(nn.Module):
     ) -> Iterator[PackedChunk]:
         """Compute the layers of every word of a batch in chunks of steps.
 
-        The forward direction starts with the first words of the sentences, the backward direction with their last
-        words.
+        The forward direction starts with the first words of the sentences, the backward direction with the
+        last words.
 
-        Every chunk starts with the final states of the previous chunk, so the layers are exact. The memory does not
-        grow with the length of a sentence. No gradient flows out of a state, so training needs a single chunk.
+        Every chunk starts with the final states of the previous chunk, so the layers are exact. The memory
+        does not grow with the length of a sentence. No gradient flows back through the states, so training
+        needs a single chunk.
 
         Args:
             token_ids, words, lengths, state: see `forward_packed`; each word is encoded once per chunk.
-            max_words: approximate number of words that each direction processes in a chunk, at least one step.
+            max_words: approximate number of words that each direction processes in a chunk. A chunk has at
+                least one step.
         """
         ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
@@ -205,7 +213,8 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Token ids and word indices are passed on the CPU, even for a GPU."""
+        """The device of the parameters. Pass token ids and word indices on the CPU, even if the network is on
+        a GPU."""
         return next(self.parameters()).device
 
     def _index(self, rows: np.ndarray) -> Tensor:
@@ -245,10 +254,10 @@ class BiLM(nn.Module):
 
 @contextlib.contextmanager
 def plain_inference(device: torch.device) -> Iterator[None]:
-    """Create a context for prediction, without gradients, autocast and inference mode.
+    """Create a context for prediction, in which gradients, autocast and inference mode are off.
 
-    A network that is prepared for inference caches word vectors. Autocast would round them, and vectors from inference
-    mode could not be used outside it.
+    A network that is prepared for inference caches word vectors. Autocast would round the vectors, and
+    vectors from inference mode could not be used outside inference mode.
     """
     with (
         torch.inference_mode(False),
@@ -259,7 +268,8 @@ def plain_inference(device: torch.device) -> Iterator[None]:
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
-    """Return the rows of [types ; <S> ; </S>] for the concatenated sequences `<S> w1 .. wn </S>`."""
+    """Return the row in [distinct words ; <S> ; </S>] of each token of the concatenated sequences `<S> w1 ..
+    wn </S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
     boundaries = np.stack([starts, ends], 1).ravel()

@@ -15,23 +15,24 @@ Lengths = Sequence[int] | np.ndarray
 class Packing:
     """The order in which both directions of a biLM process a batch of B sentences with N words.
 
-    A sentence of n words is the sequence `<S> w1 .. wn </S>`. The batch is the concatenation of these sequences (N
-    words and 2B boundaries). The forward direction processes a sequence from the left, the backward direction from the
-    right (reversed within its true length).
+    A sentence of n words is the sequence `<S> w1 .. wn </S>`. The batch is the concatenation of these
+    sequences (N words and 2B boundaries). The forward direction processes a sequence from left to right, the
+    backward direction from right to left.
 
-    Both directions take the same number of steps, so both are packed in the same way, as in torch's `PackedSequence`.
-    Sentences are ranked by length, and rank 0 is the longest. Step t has `batch_sizes[t]` rows; row `offset[t] + rank`
-    is step t of the sentence with this rank.
+    Both directions take the same number of steps, so both are packed in the same way, as in torch's
+    `PackedSequence`. Sentences are ranked by length, and rank 0 is the longest. Step t has `batch_sizes[t]`
+    rows: one row, in the order of the ranks, for each sequence that has a step t.
     """
 
     batch_sizes: list[int]
-    """Number of sentences at each time step, which never increases. The sum is M, the number of packed rows."""
+    """Number of sentences at each time step. This number never increases. The sum is M, the number of packed
+    rows."""
     order: np.ndarray
     """Index of the sentence at each rank, (B,)."""
     positions: np.ndarray
-    """Position in the concatenated sequences that each direction processes at each packed row, (2, M)."""
+    """For each direction and each packed row, the position in the concatenated sequences, (2, M)."""
     word_rows: np.ndarray
-    """Packed row at which each direction processes each word, (2, N), in the order of the words in the batch."""
+    """For each direction and each word of the batch, the packed row of the word, (2, N)."""
 
     @classmethod
     def of(cls, lengths: Lengths, *, closing: bool = False) -> Packing:
@@ -71,7 +72,8 @@ class Packing:
     def chunks(self, max_words: int) -> Iterator[list[int]]:
         """Split `batch_sizes` into consecutive chunks of about `max_words` words. Opening boundaries are not counted.
 
-        Each step belongs to the chunk of its last word. A batch of at most `max_words` words is one chunk.
+        A step is never split: all words of a step belong to the chunk of the last word. A batch of at most
+        `max_words` words is one chunk.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1
         starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))

@@ -9,8 +9,9 @@ For a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and lay
     R_k = [x_k ; x_k], [→h_k,1 ; ←h_k,1], .., [→h_k,L ; ←h_k,L]     the L + 1 layers of a word; section 3.2
     log p(t_k | t_0 .. t_k-1) = log softmax(W →h_k-1,L + b)[t_k]     section 3.1, and likewise backward; see `head.py`
 
-The code is plain torch, with padded batches, the character CNN at all positions of every token, a loop over time steps,
-and autograd. A test compares it with `model.py`, and the benchmarks measure the difference in speed.
+The code is plain torch, with padded batches, the character CNN at all positions of every token, a loop over
+time steps, and autograd. A test compares the results with `model.py`, and the benchmarks measure the
+difference in speed.
 
 In shapes, B is the number of sentences, T the length of the longest sentence with its two boundaries, P the width of
 the projection and C the number of cells.
@@ -30,11 +31,12 @@ from .words.char_ids import BOS, EOS, PADDING, char_ids
 
 
 class ReferenceBiLM:
-    """The slow equivalent of a `BiLM` with bytes as characters.
+    """The slow equivalent of `BiLM`, for models that read words as bytes.
 
     Args:
         config: the hyperparameters.
-        parameters: tensors under the names of a weights file: `Weights.tensors`, or `dict(bilm.named_parameters())`.
+        parameters: tensors by their names in a weights file: `Weights.tensors`, or
+            `dict(bilm.named_parameters())`.
 
     Raises:
         ValueError: the configuration has a word table or an alphabet.
@@ -56,7 +58,8 @@ class ReferenceBiLM:
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return the outputs of the top layer that predict a word, sentence after sentence, (M, P) for each direction.
+        """Return the outputs of the top layer at all positions at which a word is predicted, sentence after
+        sentence, (M, P) for each direction.
 
         The forward direction predicts at all positions except `</S>`, the backward direction at all positions except
         `<S>`.

@@ -1,4 +1,5 @@
-"""Digests of the float32 results of small networks, which are the same on every machine with the C kernels."""
+"""Digests of the float32 results of small networks. The digests are the same on every machine with the C
+kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .words.char_ids import BOS, EOS, UNK
 from .words.token_encoder import LexiconEncoder, WordEncoder
 
 GOLDEN = Path(__file__).with_name("self_test.json")
-"""The digests, by network and kind of text. `python -m scripts.self_test_digests` writes the file."""
+"""File with the expected digests, by network and kind of text. `python -m scripts.self_test_digests` writes
+the file."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SMALL: dict[str, Any] = {
     "dim": 24,
@@ -68,7 +70,8 @@ def texts() -> dict[str, list[list[str]]]:
 
 
 def network(name: str) -> tuple[BiLM, Head]:
-    """Build the network of this name in `NETWORKS`, and a head. Their parameters are the same on every machine."""
+    """Build the network with this name in `NETWORKS`, and a head. The parameters of both are the same on
+    every machine."""
     config = NETWORKS[name]
     bilm, head = BiLM(config), Head(50, config.projection)
     random = np.random.default_rng(1)

@@ -1,4 +1,5 @@
-"""The mean start state of a biLM, for models that were trained with the state carried from sentence to sentence."""
+"""The mean LSTM state at the start of a sentence, for biLMs that carried the state from sentence to sentence
+in training."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ BURN_IN = 3
 
 @dataclass(frozen=True)
 class StartState:
-    """The state of both directions before the opening boundary, which is the same for every sentence."""
+    """The LSTM state of both directions before the opening boundary. This state is the same for every
+    sentence."""
 
     h: Tensor
     """Output of each layer and direction, (L, 2, P)."""
@@ -42,18 +44,20 @@ class StartState:
 
 @torch.no_grad()
 def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
-    """Compute the mean start state of a sentence, if each sentence starts with the final state of the previous one.
+    """Compute the mean LSTM state at the start of a sentence, if each sentence starts with the final state of
+    the previous sentence.
 
-    The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP process a
-    batch. Each direction processes every sentence with both boundaries, and starts the next sentence with the state
-    after the previous one. The result is the mean of these states for each layer and direction. The first three
-    sentences of each text are left out, because their states still depend on the initial zeros.
+    The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP
+    process a batch. Each direction processes every sentence with both boundaries, and starts the next
+    sentence with the final state. The result is the mean of the final states for each layer and direction.
+    The first three sentences of each text are left out, because their final states still depend on the
+    initial zeros.
 
-    The closing boundary is processed because bilm-tf and AllenNLP process it whenever they compute vectors. (bilm-tf's
-    trainer does not.)
+    The closing boundary is processed because bilm-tf and AllenNLP process it whenever they compute vectors.
+    (In training, bilm-tf does not process it.)
 
     Args:
-        bilm: in evaluation mode, as `Weights.build_bilm` returns it.
+        bilm: a network in evaluation mode, as `Weights.build_bilm` returns it.
         sentences: words of sentences, in the order of the text.
 
     Raises:
@@ -78,8 +82,8 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """Split the sentences into consecutive texts, longer texts first. Each text has at least one sentence after the
-    first three, which are left out."""
+    """Split the sentences into consecutive texts, longer texts first. Each text has at least four sentences,
+    because the first three are left out."""
     texts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
     starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
     return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
@@ -88,7 +92,8 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the states of B texts after the first sentence of each text, after the second, and so on.
+    """Yield the states of B texts after the first sentence of each text, after the second sentence, and so
+    on.
 
     Yields:
         h (L, 2, B, P) and c (L, 2, B, C).

@@ -1,4 +1,4 @@
-"""Memory-saving functions for the tensors of large networks: declare tensors without values, read them, check them."""
+"""Functions that declare, read and check the tensors of large networks with little memory."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def on_meta_device() -> Iterator[None]:
 class _SkipInitialization(TorchFunctionMode):
     """A torch function mode in which the functions that initialize parameters do nothing.
 
-    On the meta device there are no values to write. Some of these functions would nevertheless make torch import its
-    whole compiler: 800 modules, 2 seconds.
+    On the meta device there are no values to write. Some of these functions would nevertheless make torch
+    import its whole compiler (800 modules, 2 seconds).
     """
 
     def __torch_function__(
@@ -54,7 +54,7 @@ def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
 
     Args:
         file: the weights file, positioned at its start.
-        layout: the same file opened by safetensors, which has validated its header.
+        layout: the same file, opened by safetensors. So the header has already been validated.
 
     Raises:
         EOFError: the file has become shorter since safetensors opened it.
@@ -80,5 +80,6 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. Only the minimum and maximum are checked: both are NaN if any value is."""
+    """Return True if all values are finite. Only the minimum and maximum are checked, because both are NaN if
+    any value is NaN."""
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())

@@ -1,4 +1,5 @@
-"""The weights file: a safetensors file with the configuration in its header, which is strictly checked at loading."""
+"""The weights file: a safetensors file with the configuration of the biLM in its header. Loading checks the
+file strictly."""
 
 from __future__ import annotations
 
@@ -27,25 +28,29 @@ FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DIGEST = "digest"
-"""Entry of the header that contains the digest of all other entries and of the tensors."""
+"""Name of the header entry that contains a digest of all other entries and of the tensors."""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @dataclass
 class Weights:
-    """The content of a weights file: the configuration of a biLM, its tensors, vocabulary, card and start state."""
+    """The content of a weights file: the configuration of a biLM, its tensors, vocabulary, model card and
+    start state."""
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
     """Tensors by their names in `BiLM.state_dict()`. The tensors of a head are named `head.*`."""
     vocabulary: list[str] = field(default_factory=list)
-    """The word of each row of the word table and of the head; empty if the file has neither."""
+    """The word of each row of the word table and of the head; empty if the file has no word table and no
+    head."""
     card: dict[str, Any] = field(default_factory=dict)
-    """Information for users: name, language, tokenizer, casing, licence, corpus, perplexity. JSON types."""
+    """Model card with information for users: name, language, tokenizer, casing, licence, corpus, perplexity.
+    JSON types."""
     alphabet: str = ""
-    """The characters of the table of code points, after the rows of its marks; empty if characters are bytes."""
+    """The character of each row of the table of code points, except for the first rows, which are marks;
+    empty if characters are bytes."""
     start_state: StartState | None = None
-    """The state before each sentence for the option `start = "warm"`; None: this option cannot be used."""
+    """The LSTM state before each sentence if elmo's option `start` is "warm"; None: "warm" cannot be used."""
 
     @classmethod
     def from_bilm(
@@ -72,8 +77,8 @@ class Weights:
     def build_bilm(self) -> BiLM:
         """Build a network with these weights in float32 and evaluation mode, on the CPU.
 
-        The parameters share memory with the float32 tensors of this object, because copies would double the memory of
-        loading. So if you train the network, these tensors change.
+        The parameters share memory with the float32 tensors of this object, because copies would double the
+        memory that loading needs. So if you train the network, the tensors of this object change.
         """
         with on_meta_device():
             bilm = BiLM(self.config)
@@ -94,7 +99,7 @@ class Weights:
         return head
 
     def without_head(self) -> Weights:
-        """Return the weights without the head. A model with a word table keeps its vocabulary."""
+        """Return the weights without the head. The vocabulary stays if the model has a word table."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
@@ -104,10 +109,11 @@ class Weights:
         """Summarize the content in JSON types.
 
         Returns:
-            `layers` and `width` of `doc._.elmo_layers`; `dtype`, the number types of the tensors; `parameters`, the
-                number of parameters of the biLM; `tensors`, the number of parameters in each group; `head`, True if
-                there is a head; `vocabulary`, the number of words of the head or the word table; `alphabet`, the number
-                of characters; `config`; and `card`.
+            A dict with the entries `layers` and `width` (of `doc._.elmo_layers`), `dtype` (the number types
+            of the tensors), `parameters` (the number of parameters of the biLM), `tensors` (the number of
+            parameters in each group of tensors), `head` (True if there is a head), `vocabulary` (the number
+            of words of the head or the word table), `alphabet` (the number of characters), `config` and
+            `card`.
         """
         groups: dict[str, int] = {}
         for name, tensor in sorted(self.tensors.items()):
@@ -155,7 +161,7 @@ class Weights:
         return safetensors.torch.save(tensors, header)
 
     def save(self, path: str | Path) -> None:
-        """Write the weights file atomically: even after a crash, there is never an incomplete file.
+        """Write the weights file atomically, so that there is never an incomplete file, even after a crash.
 
         Raises:
             OSError: the disk is full or not writable. An existing file of this name is unchanged.
@@ -169,9 +175,9 @@ class Weights:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: the file is no weights file or is truncated; its tensors do not match its header (the message
-                lists tensors that are missing, unexpected, or of wrong shape or type); or its content has changed since
-                it was written.
+            ValueError: the file is not a weights file; or the file is truncated; or the tensors do not match
+                the header (the message lists tensors that are missing, unexpected, or of wrong shape or
+                type); or the content has changed since the file was written.
         """
         path = Path(path)
         if path.is_dir():
@@ -188,7 +194,7 @@ class Weights:
 
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
-        """Read only the card, from the header of a weights file.
+        """Read only the model card, which is in the header of a weights file.
 
         Raises:
             OSError, ValueError: see `load`.

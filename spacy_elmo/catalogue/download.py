@@ -25,16 +25,18 @@ _CHUNK_BYTES = 1 << 20
 
 
 class _Interrupted(Exception):
-    """Failure of the network. It is no OSError, because `atomic_file` would report an OSError as a failed write."""
+    """Network failure during a download. The class is not derived from OSError, because `atomic_file` would
+    report an OSError as a failed write."""
 
 
 def cache_folder() -> Path:
     """Return the folder for downloads.
 
-    It is the value of the environment variable SPACY_ELMO_CACHE. Default: the cache folder of the operating system.
+    The environment variable SPACY_ELMO_CACHE sets the folder. Default: a folder in the user's cache folder.
 
     Raises:
-        ValueError: the variable is not set, and the library for the default is not installed.
+        ValueError: SPACY_ELMO_CACHE is not set, and the library platformdirs, which finds the default, is not
+            installed.
     """
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
@@ -49,15 +51,17 @@ def cache_folder() -> Path:
 
 
 def folder_of(url: str) -> str:
-    """Return a folder name for a file that is not in the catalogue. Different URLs get different folder names."""
+    """Return the name of the folder for a file that is not in the catalogue. Different URLs get different
+    folder names."""
     return Digest(url.encode()).hexdigest()[:16]
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
     """Download a file to the cache if it is missing, and return its path.
 
-    A file is first downloaded under another name. It is renamed when it is complete and its checksum, if one is known,
-    is correct. So several processes can download the same file. An existing file with another checksum is replaced.
+    A file is first downloaded under another name. The file gets its final name when the download is complete
+    and the checksum is correct (if a checksum is known). So several processes can download the same file. An
+    existing file with a wrong checksum is replaced.
 
     Args:
         folder: folder to download the file to, created if it does not exist.
@@ -66,8 +70,8 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
     Raises:
         OSError: the server does not answer, refuses the request, ends the transfer early or sends nothing for 30
             seconds; or the folder is not writable.
-        ValueError: the checksum differs from the known checksum, or from the checksum of the first download; or the
-            file has more than 64 GiB.
+        ValueError: the checksum differs from the known checksum, or from the checksum of the first download;
+            or the file is larger than 64 GiB.
     """
     path = folder / file.name
     expected = file.sha256 or first_checksum(path)
@@ -103,7 +107,7 @@ def sha256_of(path: Path) -> str:
 def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
     """Write the content of a URL to a file, and return its SHA-256.
 
-    The limit of the size applies to decompressed bytes, because compressed data could expand to any size.
+    The limit of 64 GiB applies to decompressed bytes, because compressed data could expand to any size.
     """
     digest, size = hashlib.sha256(), 0
     for chunk in _chunks(url, progress):

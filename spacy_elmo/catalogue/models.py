@@ -24,7 +24,8 @@ class RemoteFile:
     """A file that can be downloaded from a URL.
 
     Raises:
-        ValueError: the URL is not http(s) or contains no file name, or the checksum is not a SHA-256.
+        ValueError: the URL is not an http or https URL; or the URL contains no file name; or the checksum is
+            not a SHA-256.
     """
 
     url: str
@@ -58,7 +59,7 @@ class PublicModel:
     languages: tuple[str, ...]
     """Language codes (ISO 639); empty if the training data are not natural language."""
     format: str
-    """Name of the format, as in `python -m spacy elmo convert FORMAT`."""
+    """Name of the file format, as in `python -m spacy elmo convert FORMAT`."""
     parameters: int | None
     licence: str
     about: str

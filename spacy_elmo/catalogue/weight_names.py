@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 AUTO = "auto"
-"""Value of the option `weights` that selects the default biLM for the language of the pipeline."""
+"""Value of the option `weights`: the default biLM for the language of the pipeline."""
 DEFAULT_WEIGHTS = "en_base_v1"
 """Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
-"""Group of entry points by which packages declare weights. An entry point has the name of the weights, and its value is
-an object {"language": ..., "path": ...}."""
+"""Group of entry points by which packages declare weights. The name of an entry point is the name of the
+weights. The entry point refers to an object {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
 """Pattern of the suffixes of files in which other programs store biLMs."""
 _VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
@@ -44,15 +44,15 @@ def known_names() -> list[str]:
 def default_weights(lang: str | None) -> str:
     """Return the name of the default biLM for a language.
 
-    For English, it is a bundled biLM. For another language, it is the newest version of the biLM that is installed for
-    this language.
+    For English, the default is a bundled biLM. For another language, the default is the newest version of the
+    biLM that is installed for this language.
 
     Args:
         lang: language code of the pipeline; None: unknown, as in `spacy-elmo.ElmoTok2Vec.v1`.
 
     Raises:
-        ValueError: the language is unknown; no biLM for the language is installed (the message says how to get one); or
-            several different biLMs are installed.
+        ValueError: the language is unknown; or no biLM for the language is installed (the message says how to
+            get a biLM); or several different biLMs for the language are installed.
     """
     if lang is None:
         raise ValueError(
@@ -72,7 +72,8 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return text for an error message: the installed weights for a language or, if there are none, how to get some."""
+    """Return text for an error message, which lists the installed weights for a language. If there are none,
+    the text says how to get weights."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -98,13 +99,14 @@ def find_weights(weights: str) -> Path:
     """Return the path of a weights file.
 
     Args:
-        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. They are tried in this
-            order.
+        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. The three
+            meanings are tried in this order.
 
     Raises:
         FileNotFoundError: there are no weights with this name or path. The message contains the path and the known
             names.
-        ValueError: the file belongs to another program, or the package of the weights is damaged.
+        ValueError: the path is a folder or a file of another program; or the package of the weights is
+            damaged.
     """
     if weights in bundled_names():
         return FOLDER / f"{weights}.safetensors"
@@ -126,7 +128,8 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return the next step, for an error message, if `weights` is neither a known name nor a file."""
+    """Return text for an error message: the next step for users if `weights` is neither a known name nor a
+    file."""
     from .models import known_models
 
     if weights in known_models():
@@ -142,7 +145,8 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version; None if there is no name or the names belong to different models."""
+    """Return the name with the highest version; None if `names` is empty, or if the names belong to different
+    models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]

@@ -1,4 +1,4 @@
-"""`spacy_elmo.convert`: convert a model of another program to a weights file."""
+"""The function `spacy_elmo.convert`, which converts a model of another program to a weights file."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ def convert(
 ) -> Weights:
     """Convert the model of another ELMo program, and return its weights.
 
-    This function does the same as `python -m spacy elmo convert`. Notes that the command prints go to the logger
-    "spacy_elmo", at level INFO.
+    This function does the same as `python -m spacy elmo convert`. The command prints notes; the function
+    sends them to the logger "spacy_elmo", at level INFO.
 
     Args:
         source: a folder, an archive (.zip, .tar.gz), or a file of the model.
         out: weights file to write (.safetensors); None: write no file.
         format: the format of the model; "auto" detects it.
         dtype: "float32" keeps every bit; "float16" halves the size of the file.
-        warm: text file from which the start state for `start = "warm"` is estimated: one sentence per line, words
-            separated by spaces. None: the weights have no start state.
-        lang: language code of the model, for its card. No format records the language.
+        warm: text file to estimate the initial LSTM state from, for the option `start = "warm"` of elmo. The
+            file has one sentence per line, with words separated by spaces. None: the weights have no start
+            state.
+        lang: language code of the model, for its card. The formats do not record the language.
         force: overwrite `out`.
         options: options of the format, with the same names as in the command: `options`, `weights`, `vocabulary`,
             `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`, `prefix`
@@ -50,8 +51,9 @@ def convert(
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged or contradict each other; the files fit no format, or several; the format has
-            no option with one of the given names; or `dtype` is not supported.
+        ValueError: the files are damaged or contradict each other; the files fit no format, or several
+            formats; the format does not have one of the given options; `dtype` is not supported; or, for an
+            archive or the format "auto", a file of the model is missing or cannot be read.
     """
     if out is not None:
         check_output_file(Path(out), force=force)
@@ -79,8 +81,8 @@ def read_model(
         options: see `convert`; options with the value None or False are ignored.
 
     Returns:
-        The conversion. With "auto", its first note names the detected format and the reason. For an archive, its
-        `files` and `notes` contain paths such as `model.zip/options.json`.
+        The conversion. If `format` is "auto", the first note names the detected format and the reason. If
+        `source` is an archive, `files` and `notes` contain paths such as `model.zip/options.json`.
 
     Raises:
         OSError, ValueError: see `convert`.

@@ -1,4 +1,4 @@
-"""Strict check of the tensors in a conversion: none may be missing, unexpected or invalid."""
+"""Strict check of the tensors in a conversion: no tensor may be missing, unexpected or invalid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Check that a file has at least as many arrays as its options specify layers.
+    """Check that the options do not specify more layers than the file has arrays.
 
     Call this function before memory is allocated, because a damaged file could specify a billion layers.
 
@@ -39,7 +39,8 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
         arrays: the number of arrays in the file.
 
     Raises:
-        ValueError: the configuration has more layers than the file has arrays, or sizes too large for any machine.
+        ValueError: the configuration has more layers than the file has arrays, or its sizes are too large for
+            any machine.
     """
     check_depth(config, arrays)
     try:

@@ -70,7 +70,8 @@ FORMATS = (
 
 
 def choose(path: Path, name: str) -> tuple[Format, str | None]:
-    """Return the foreign format with a name, and None; for "auto", the detected format, and the reason for the choice.
+    """Return the foreign format with the name `name`, and None. For "auto", return the detected format and
+    the reason for the choice.
 
     Args:
         path: the folder or file of the model, to detect its format.

@@ -14,7 +14,8 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Add the start state that `start = "warm"` requires to a converted model; see `mean_start_state`.
+    """Add a start state to a converted model, for the option `start = "warm"` of elmo; see
+    `mean_start_state`.
 
     Args:
         conversion: the result of a converter.

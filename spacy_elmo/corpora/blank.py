@@ -17,7 +17,7 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a blank pipeline with an elmo component, which loads the weights at its first use.
+    """Return a blank pipeline whose only component is elmo. The component loads the weights at its first use.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
@@ -30,7 +30,8 @@ def blank_pipeline(
 
     Raises:
         OSError: the file does not exist.
-        ValueError: the file is not a weights file, the language is not known, or spaCy does not support it.
+        ValueError: the file is not a weights file; or the language is not known; or spaCy does not support
+            the language.
     """
     path = find_weights(source)
     card = Weights.load(path).card

@@ -12,10 +12,11 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus, with its name."""
+    """A Doc of a corpus, with a name for the Doc."""
 
     name: str
-    """Name of the file, and number of the Doc in the file from 1, such as "letters.txt:12" for the twelfth line."""
+    """Path of the file, and number of the Doc in the file from 1, such as "letters.txt:12" for the twelfth
+    line."""
     doc: Doc
 
 
@@ -27,7 +28,7 @@ def read_docs(
     Args:
         text: file, folder or glob pattern, see `corpus_files`.
         disable: names of the components that do not run.
-        tokenized: texts are words separated by spaces.
+        tokenized: True if texts are already tokenized, with spaces between words.
 
     Raises:
         OSError, ValueError: see `corpus_files` and `read_shards`.

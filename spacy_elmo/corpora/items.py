@@ -15,11 +15,11 @@ from ..text.documents import docbin_words, json_lines
 from ..text.files import kind, lines, text_files
 
 Item: TypeAlias = str | list[str]
-"""An item of a corpus, a text or a list of words, which becomes one Doc."""
+"""An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard. They are about 13,000 English words, whose vectors in all layers of the
-original ELMo take 160 MB."""
+"""Approximate number of characters in a shard. This is about 13,000 English words. The vectors of these words
+in all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Shard:
 def corpus_files(source: str) -> list[Path]:
     """Return the files of a corpus, sorted.
 
-    `.conllu` files are supported, and all files that `text_files` supports.
+    `.conllu` files and all files that `text_files` supports are returned.
 
     Raises:
         FileNotFoundError, ValueError: see `text_files`.
@@ -53,15 +53,15 @@ def corpus_files(source: str) -> list[Path]:
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
     """Yield the items of files in order, grouped into shards of similar size. All items of a shard are from one file.
 
-    - `.jsonl`: an item is a record, which has its words in `tokens` or its text in `text`.
+    - `.jsonl`: an item is a record, with words in the field `tokens` or a text in the field `text`.
     - `.spacy` (a DocBin): an item is the words of a Doc, without annotations. Memory holds the whole file.
     - `.conllu`: an item is the syntactic words of a sentence, without ranges ("3-4") and empty nodes ("5.1").
     - Any other file: an item is a line. Blank lines are items too, so each line of the file has an item.
 
-    All files but `.spacy` may be compressed as .gz, .xz or .zst.
+    All files except `.spacy` can be compressed as .gz, .xz or .zst.
 
     Args:
-        tokenized: texts are words separated by spaces.
+        tokenized: True if texts are already tokenized, with spaces between words.
 
     Raises:
         ValueError: a line or record cannot be read; the message names the file and the line.

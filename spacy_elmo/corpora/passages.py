@@ -25,12 +25,12 @@ class Passage(NamedTuple):
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    A `.jsonl` file is annotated if its first record has a field `sense`. `read_senses` reads such files, and
-    `read_shards` reads all others.
+    A `.jsonl` file is annotated if its first record has a field `sense`. `read_senses` reads annotated files,
+    and `read_shards` reads all other files.
 
     Args:
         source: a file, a folder or a glob pattern.
-        tokenized: texts are words separated by spaces.
+        tokenized: True if texts are already tokenized, with spaces between words.
 
     Raises:
         OSError, ValueError: see `corpus_files`, `read_shards` and `read_senses`.

@@ -1,4 +1,4 @@
-"""Functions that load a pipeline, find its elmo component, and identify its vectors by a fingerprint."""
+"""Functions that load a pipeline, find its elmo component, and compute a fingerprint of its vectors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load_pipeline(
 
     Raises:
         OSError: there is no pipeline and there are no weights with this name or path.
-        ValueError: the pipeline cannot be loaded; `lang` is set although `source` is a pipeline; see also
+        ValueError: the pipeline cannot be loaded; or `lang` is set, but `source` is a pipeline; see also
             `blank_pipeline`.
     """
     path = Path(source)
@@ -63,7 +63,7 @@ def find_elmo(nlp: Language) -> tuple[str, Elmo]:
     """Return the name of the elmo component of a pipeline, and the component.
 
     Raises:
-        ValueError: the pipeline has no elmo component, or several.
+        ValueError: the pipeline has no elmo component, or has more than one.
     """
     elmos = [(name, pipe) for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
     if len(elmos) != 1:
@@ -87,9 +87,10 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return data that identify the vectors of a pipeline: its language, a digest of its weights, one of its config.
+    """Return data that identify the vectors of a pipeline: the language, a digest of the weights, and a
+    digest of the config.
 
-    The digest of the config covers only the components up to elmo.
+    The digest of the config covers only the tokenizer and the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

@@ -16,7 +16,8 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """Annotated word of a sentence (or several words that are one entry of WordNet), with its senses."""
+    """Annotated word of a sentence, or several words that are one entry of WordNet, with the annotated
+    senses."""
 
     start: int
     """Index of the first annotated word in the sentence."""
@@ -36,10 +37,10 @@ class SenseSentence(NamedTuple):
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
     """Yield a sentence with annotated senses for each record of JSONL files.
 
-    A record has two lists. `tokens` contains the tokens. `sense` contains a key of WordNet 3.0 (`bank%1:17:01::`) or
-    null for each token. A token that consists of several words ("primary election") is split into these words. If
-    several senses of a token are correct, the optional field `gold_all` maps the index of the token to all correct
-    keys: `{"7": [key, key]}`.
+    A record has two lists. The list `tokens` contains the tokens. The list `sense` contains a key of WordNet
+    3.0 (`bank%1:17:01::`) or null for each token. A token that consists of several words ("primary election")
+    is split into these words. If several senses of a token are correct, the optional field `gold_all` maps
+    the index of the token to all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
@@ -95,7 +96,8 @@ def entry_of(key: str) -> str:
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`, and return {entry (see `entry_of`): key of the first sense of the entry}.
+    """Read WordNet's file `index.sense`. Return a mapping from each entry (see `entry_of`) to the key of its
+    first sense.
 
     Raises:
         OSError: the file cannot be read.

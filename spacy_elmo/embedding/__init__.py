@@ -1,1 +1,1 @@
-"""Computation of the vectors of a corpus, and files in which they are stored."""
+"""Computation of the vectors of a corpus, and files that store these vectors."""

@@ -22,7 +22,8 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the content of the file of each shard, and yields the shards in any order."""
+"""Type of a function that computes the file content of each shard. It yields pairs of shard and content in
+any order."""
 
 _DEFAULTS = EmbedOptions()
 
@@ -58,10 +59,12 @@ def embed(
 ) -> None:
     """Write the vectors of a corpus to disk. The amount of memory does not depend on the size of the corpus.
 
-    This function does the same as `python -m spacy elmo embed`. By default, `open_vectors(out)` opens the result.
+    This function does the same as `python -m spacy elmo embed`. With the default format, `open_vectors(out)`
+    opens the result.
 
-    With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file. The vectors are first
-    written to a folder `OUT.parts`, which is deleted when the file is complete. So the disk must have space for both.
+    With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
+    are first written to a folder `OUT.parts`. This folder is deleted when the file is complete, so the disk
+    must have space for both.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
@@ -70,20 +73,20 @@ def embed(
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: layers to write: "all", their "average", or the "top" layer.
         dtype: number type of the vectors.
-        pooling: write one vector per item, the "mean" or "max" over its tokens without whitespace; None: write one
-            vector per token.
-        tokenized: texts are words separated by spaces.
+        pooling: write one vector per item, the "mean" or "max" of the vectors of its tokens (without
+            whitespace tokens); None: write one vector per token.
+        tokenized: the texts are already tokenized, with spaces between the tokens.
         format: "safetensors" for `open_vectors`; "hdf5" in the layout of `allennlp elmo`; or "parquet".
         resume: continue an interrupted call with the same arguments. The result is the same as without interruption.
-        force: replace existing vectors. They are deleted when the new vectors are complete.
+        force: replace existing vectors. The old vectors are deleted when the new vectors are complete.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` exists, and neither `resume` nor `force` is set.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
-        FileNotFoundError: there is no text.
-        ValueError: existing vectors were written with other settings or from other text; a file or line cannot be read;
-            or the pipeline has no elmo component.
+        FileNotFoundError: `text` matches no file.
+        ValueError: existing vectors were written with other settings or from another text; a file or line of
+            the text cannot be read; the text is empty; or the pipeline has no elmo component.
     """
     shards = embed_shards(
         nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
@@ -112,8 +115,8 @@ def embed_shards(
         engine: function that computes the content of the file of each shard.
 
     Yields:
-        The entry in `Vectors.files` of each shard, when its file has been written. Shards that an earlier run has
-        written are left out.
+        For each shard, the shard's entry in `Vectors.files`, as soon as the shard's file has been written.
+        Shards that an earlier run has written are left out.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -162,7 +165,8 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for a format that is one file; None if the format is a folder."""
+    """Return the functions for a format that stores all vectors in one file; None if the format is a
+    folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard, and of the content of its file."""
+"""Computation of the vectors of a shard, and of the content of the shard's file."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Pooling of the vectors of an item to one vector; None: one vector per token. Whitespace tokens are left out. The
-    vector of an item without other tokens is zero."""
+    """Pooling of the vectors of an item to one vector; None: one vector per token. Whitespace tokens are left
+    out. The vector of an item with only whitespace tokens is zero."""
 
 
 class Embedder:
-    """Callable that computes the content of the file of a shard.
+    """Callable that computes the file content of a shard.
 
     The components of the pipeline after elmo do not run. Each shard is computed independently of the other shards, in a
     fixed order. So the bytes of a shard file depend only on the items, the pipeline, the machine and the number of
-    threads. Machines and numbers of threads can differ in how they round float32 numbers.
+    threads. Different machines or numbers of threads can round float32 numbers differently.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -75,7 +75,8 @@ class Embedder:
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
         """Return the vectors of each Doc, (..., n_tokens, width).
 
-        The model of elmo computes them, because the Docs of a pipeline possibly store only the average.
+        The model of the elmo component computes the vectors, because the Docs possibly store only the average
+        of the layers.
         """
         model = self._elmo.model
         if self._options.layers == "average":

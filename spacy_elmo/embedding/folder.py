@@ -1,7 +1,8 @@
 """Folder to which `embed` writes vectors, for a new run, a resumed run, or a run that replaces existing vectors.
 
-New vectors that replace existing vectors are written to the subfolder `.new`. When they are complete, they are moved to
-the folder, and the old vectors are deleted. If these steps are interrupted, the next run completes them.
+New vectors that replace existing vectors are written to the subfolder `.new`. When the new vectors are
+complete, they are moved to the folder, and the old vectors are deleted. If the move is interrupted, the next
+run completes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class VectorFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """Folder to write to: `path`, or its subfolder `.new` if there are vectors to replace."""
+        """Folder for new files: `path`, or the subfolder `.new` if there are vectors to replace."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
@@ -46,9 +47,9 @@ class VectorFolder:
             force: replace existing vectors. Other files stay.
 
         Raises:
-            FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set; or the folder
-                contains other files.
-            ValueError: the existing vectors to keep have other settings (names each setting).
+            FileExistsError: the folder contains vectors, but `resume` and `force` are both false; the folder
+                contains other files; or the path is a file.
+            ValueError: the vectors to keep were written with other settings, which the message names.
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -104,7 +105,7 @@ class VectorFolder:
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
-        """Write the index. Call this after all shards of `missing` have been written.
+        """Write the index. Call this method after all shards from `missing` have been written.
 
         Raises:
             ValueError: there are more shard files than shards, because text was removed from the corpus.
@@ -126,11 +127,12 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder. If the deletion is interrupted, no incomplete folder has the name of the folder."""
+        """Delete the folder. It is renamed first, so that an interrupted deletion leaves no incomplete folder
+        with its name."""
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Move the complete vectors from `.new` to the folder. A call that was interrupted can be repeated."""
+        """Move the complete vectors from `.new` to the folder. An interrupted call can be repeated."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -165,7 +167,7 @@ def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str,
         now: settings of the resumed run.
 
     Raises:
-        ValueError: settings differ (names each setting).
+        ValueError: settings differ. The message names these settings.
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

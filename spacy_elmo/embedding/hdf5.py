@@ -19,9 +19,9 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
     """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
 
     As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
-    layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of an item, joined by spaces, to
-    the name of its dataset. If several items are equal, the JSON contains the dataset name of the last one. Memory
-    holds only this JSON.
+    layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of each item, joined by
+    spaces, to the name of the item's dataset. If several items have the same tokens, the JSON contains the
+    dataset name of the last item. Memory holds only this JSON.
 
     The dataset of a blank line has no tokens. In contrast, AllenNLP rejects blank lines.
 

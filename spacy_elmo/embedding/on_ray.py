@@ -32,18 +32,18 @@ def embed_on_ray(
 ) -> Iterator[tuple[Shard, bytes]]:
     """Compute shards on a Ray cluster, and yield each shard with the content of its file as soon as it is ready.
 
-    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS`. Otherwise, Ray starts a
-    cluster on the cores of this machine. Each actor receives the pipeline from this process, and sends the contents of
-    the files back, so the machines need no shared folder. If an actor dies, Ray starts it again, and computes its
-    shards again.
+    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS` (an
+    environment variable). If there is neither, Ray starts a cluster on the cores of this machine. Each actor
+    receives the pipeline from this process, and sends the contents of the files back, so the machines need no
+    shared folder. If an actor dies, Ray restarts the actor, and computes the actor's shards again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.
-        code: Python file that every actor imports. It must have the same path on all machines.
+        code: Python file that every actor imports. The file must have the same path on all machines.
 
     Raises:
         ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
-        ValueError: the cluster has no cores or GPUs; see also `Embedder`.
+        ValueError: the cluster has no cores, or no GPUs if `gpu` is true; see also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -22,7 +22,7 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of a shard. It contains the number of the shard in at least six digits."""
+    """Return the file name of a shard, which contains the shard's number in at least six digits."""
     return f"shard-{number:06}.safetensors"
 
 
@@ -33,8 +33,8 @@ def encode_shard(
 
     The tensors of the file are
 
-    - `vectors` (..., rows, width), with a row for each token of all items; if pooled, (..., items, width). With all
-      layers, the first axis is the layer;
+    - `vectors` (..., rows, width): a row for each token of all items. If pooled: (..., items, width), a row
+      for each item. If the file contains all layers, the first axis is the layer;
     - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
     - `token_bytes` (bytes,) uint8: the tokens of all rows in UTF-8, concatenated;
     - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
@@ -78,7 +78,7 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """File of a shard, mapped into memory, of which only the requested items are read.
+    """File of a shard, mapped into memory. Only the requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -94,7 +94,7 @@ class ShardFile:
         self._tensors = self._checked(self._map_tensors)
 
     def verify(self) -> None:
-        """Compare the content with the checksum. This reads the whole file.
+        """Compare the content with the checksum. This method reads the whole file.
 
         Raises:
             ValueError: the file has changed since it was written.
@@ -146,7 +146,7 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a tensor of the file, read-only. The names of the tensors are described in `encode_shard`."""
+        """Return a read-only tensor of the file. `encode_shard` describes the tensors and their names."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:

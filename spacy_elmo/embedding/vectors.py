@@ -19,7 +19,8 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the number of items and the number of rows. No disk holds so many, and Python supports up to 2**63."""
+"""Limit for the number of items and the number of rows. No disk holds so many rows, and Python supports
+lengths below 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -27,7 +28,8 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        verify: compare each shard with its checksum before its first use, which reads the whole shard.
+        verify: compare each shard with its checksum before the first use of the shard. The comparison reads
+            the whole shard.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -52,10 +54,11 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with the vectors of each item of a corpus, an array (layers, n_tokens, width).
+    """Sequence with one array for each item of a corpus: the item's vectors, (layers, n_tokens, width).
 
-    With `layers` "average" or "top", the arrays have no axis for layers. With pooling, they have no axis for tokens.
-    The arrays are read-only and mapped from the files, so memory holds only the items that are used.
+    If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
+    pooling, the arrays have no axis for tokens. The arrays are read-only and mapped from the files, so memory
+    holds only the items that are used.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -65,8 +68,9 @@ class Vectors:
         self.settings: dict[str, Any] = dict(index["settings"])
         """Settings of the `embed` run, with the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Entries of the shards: name of the `file`, `source` of the text, number of the `first` item, and number of
-        `items` and of `rows` in the file."""
+        """List with an entry for each shard, with the fields `file` (file name), `source` (source of the
+        text), `first` (number of the first item), `items` and `rows` (number of items and of rows in the
+        file)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 

@@ -63,7 +63,7 @@ class Explorer:
 
     @classmethod
     def load(cls, weights: str, index: str | Path) -> Explorer:
-        """Load weights (by file or name), and the word index that was computed with these weights.
+        """Load weights from a file or by name, and load the word index that was computed with these weights.
 
         Raises:
             OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
@@ -98,8 +98,9 @@ class Explorer:
     def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
         """Return what the page shows about a token in one of the sentences.
 
-        The answer contains the occurrences of the word in the corpus with their nearest neighbors and maps, words with
-        a similar spelling, substitutes, and the cosines of the token with all tokens of the sentences.
+        The answer contains the occurrences of the word in the corpus, the occurrences nearest to the token, a
+        map of the occurrences for each layer, words with a similar spelling, substitutes, and the cosines of
+        the token with all tokens of the sentences.
 
         Args:
             texts: one or two sentences.
@@ -107,7 +108,7 @@ class Explorer:
             token: index of the token in the sentence, from 0.
 
         Raises:
-            ValueError: there is no such token, or it is whitespace; see also `answer_sentences`.
+            ValueError: there is no such token, or the token is whitespace; see also `answer_sentences`.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
@@ -194,5 +195,6 @@ class Explorer:
 
 
 def _bits(log_probability: float) -> float:
-    """Convert a log-probability in nats to surprise in bits, the negative logarithm of the probability to base 2."""
+    """Convert a log-probability in nats to surprise in bits (the negative base-2 logarithm of the
+    probability)."""
     return round(float(-log_probability) / math.log(2), 2)

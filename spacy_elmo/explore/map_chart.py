@@ -1,4 +1,5 @@
-"""Chart of the occurrences of a word, for a PNG file. Near points are similar occurrences, and colors are senses."""
+"""Chart of the occurrences of a word, for a PNG file. Points near each other are similar occurrences. Colors
+show senses."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ _NO_SENSE, _GREY = "no sense annotated", "#999999"
 def map_chart(
     view: dict[str, Any], queries: Sequence[Occurrence], *, title: str, source: str
 ) -> Spec:
-    """Return a chart with a map of the occurrences of a word for each layer.
+    """Return a chart of the occurrences of a word, with one map for each layer.
 
     Args:
         view: the result of `word_view`. If it contains annotated senses, the points are colored by sense.
-        queries: the queries of the view, which are drawn as black numbers.
+        queries: the queries of the view, which are drawn as numbers in black circles.
         title: title of the chart.
         source: description of the text and the vectors.
     """

@@ -25,7 +25,8 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Write a static page with maps of the occurrences of a word, atomically. The page makes no network requests.
+    """Atomically write a static page with maps of the occurrences of a word. The page makes no network
+    requests.
 
     Args:
         view: the result of `word_view`.

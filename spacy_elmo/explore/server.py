@@ -1,4 +1,4 @@
-"""Local web server of the page `explore`, with JSON over HTTP. Only this machine can reach it."""
+"""Local web server of the page `explore`, with JSON over HTTP. Only this machine can reach the server."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 def make_app(explorer: Explorer) -> Flask:
     """Return the web application that serves the page and the answers of an explorer.
 
-    The application refuses requests with an unknown host name. Otherwise, a page of another website could send requests
-    to the application, by a host name that resolves to this machine.
+    The application refuses requests with an unknown host name. Otherwise, a page of another website could use
+    a host name that resolves to this machine, and send requests to the application.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -55,7 +55,7 @@ def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
         port: port of the server; 0: any free port.
 
     Raises:
-        OSError: the port is in use.
+        OSError: the port cannot be used.
     """
     try:
         listening = socket.create_server((HOST, port))

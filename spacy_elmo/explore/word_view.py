@@ -31,7 +31,7 @@ def word_view(
 
     Args:
         corpus: the occurrences of the word.
-        queries: occurrences to compare with the corpus.
+        queries: occurrences that are compared with the occurrences in `corpus`.
         neighbors: the nearest occurrences for each query, from `nearest`.
         planes: the maps of the views to include, from `project`.
     """

@@ -1,1 +1,1 @@
-"""The biLM in spaCy: the `elmo` component, the thinc layers that use its vectors, and extension attributes."""
+"""The biLM in spaCy: the `elmo` component, thinc layers that use its vectors, and extension attributes."""

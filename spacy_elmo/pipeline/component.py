@@ -1,4 +1,4 @@
-"""The `elmo` component: it stores the layers of a biLM on Docs, and links the listeners in later components to it."""
+"""The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
-    """Return True if the config of a component has a `tok2vec` block that uses no layer of this package."""
+    """Return True if a component's config has a `tok2vec` block without an architecture of this package."""
     model = nlp.get_pipe_config(name).get("model")
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
@@ -38,15 +38,15 @@ def _could_listen(nlp: Language, name: str) -> bool:
 class Elmo(TrainablePipe):
     """The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners.
 
-    Its `source` (`LayerSource`) computes the layers and trains the biLM. This class adds the methods that spaCy expects
-    of a component.
+    The attribute `source`, a `LayerSource`, computes the layers and trains the biLM. This class adds the
+    methods that spaCy expects of a component.
 
     Args:
         vocab: the pipeline's vocabulary.
-        model: a `spacy-elmo.BiLM.v1` with the same options (`encoder.configure`).
+        model: a `spacy-elmo.BiLM.v1` on which `encoder.configure` has set the same options.
         name: name of the component in the pipeline.
-        options: the options of the component in the config (`factory_options.py`).
-        pipeline: the pipeline of the component; None if it is not known.
+        options: the options of the component, which `factory_options.py` describes.
+        pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Elmo(TrainablePipe):
         return self.source.compute(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store the result of `predict` on its Docs; see `LayerSource.store`."""
+        """Store the result of `predict` on the Docs; see `LayerSource.store`."""
         self.source.store(list(docs), scores)
 
     # Training
@@ -92,7 +92,7 @@ class Elmo(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Read the weights file, even if it was read before. Draw random weights if the config names no weights.
+        """Read the weights file (again), or draw random weights if the config names no weights.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded.
@@ -119,12 +119,14 @@ class Elmo(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Begin a training step with a batch of Docs. Their layers are computed when the first listener asks for them.
+        """Begin a training step with a batch of Docs. The layers are computed when a listener first asks for
+        them.
 
         The backward pass runs at the next `update` or in `finish_update`, after all listeners have added their
-        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so it trains the biLM
-        one batch late. There is no delay in `spacy train`, or in loops that pass `sgd=False` and call `finish_update`
-        themselves. `drop` has no effect, because a biLM is fine-tuned without dropout.
+        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so this
+        call trains the biLM one batch late. There is no such delay in `spacy train`, and none in loops that
+        pass `sgd=False` and call `finish_update` themselves. `drop` has no effect, because a biLM is
+        fine-tuned without dropout.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -137,7 +139,7 @@ class Elmo(TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and let the optimizer take a step. Keep a batch that no listener has used yet."""
+        """Run the backward pass and an optimizer step. Keep the batch if no listener has used it yet."""
         self._add_loss(self.source.backward())
         self.model.finish_update(sgd)
 
@@ -149,7 +151,8 @@ class Elmo(TrainablePipe):
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """Mapping from the names of components to their listeners. spaCy empties it before it links a pipeline."""
+        """Mapping from the names of components to their listeners. spaCy empties the mapping before it links
+        the listeners."""
         return self._listener_map
 
     @listener_map.setter
@@ -160,10 +163,10 @@ class Elmo(TrainablePipe):
         self._resolve_config()
 
     def _resolve_config(self) -> None:
-        """Write the name of the weights into the component's config, and copy its options for `replace_listeners`.
+        """Write the name of the weights into the config, and copy the config for `replace_listeners`.
 
-        This cannot be done in `__init__`: spaCy adds the config to the pipeline after it makes the component, and
-        before it first links the component.
+        This cannot be done in `__init__`, because spaCy first creates the component, then adds its config to
+        the pipeline, and then links the listeners.
         """
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
@@ -189,10 +192,12 @@ class Elmo(TrainablePipe):
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener to this component. If its `upstream` is "*", record this for `replace_listeners`.
+        """Link a listener to this component.
+
+        If the listener's `upstream` is "*", record this for `replace_listeners`.
 
         Raises:
-            ValueError: this component stores averages, so there are no layers to mix.
+            ValueError: this component stores only the average of the layers, so there are no layers to mix.
         """
         if self._options.store == "average":
             raise ValueError(
@@ -210,7 +215,7 @@ class Elmo(TrainablePipe):
     def remove_listener(
         self, listener: Model[list[Doc], list[Floats2d]], component_name: str
     ) -> bool:
-        """Unlink a listener. Return True if it was linked."""
+        """Unlink a listener. Return True if the listener was linked."""
         listeners = self.listener_map.get(component_name, [])
         # A new list, because `nlp.replace_listeners` iterates over the old one while it calls this.
         rest = [known for known in listeners if known is not listener]
@@ -226,9 +231,10 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        A listener to "*" belongs to the nearest `elmo` component before it. spaCy passes all later components in
-        pipeline order. So if spaCy has already passed another `elmo` component, that one is nearer to `component`.
-        spaCy does not call this method of a disabled component, which keeps its listeners.
+        A listener with `upstream` "*" belongs to the nearest `elmo` component before the listener. spaCy
+        calls this method for every later component, in pipeline order. So if spaCy has already passed another
+        `elmo` component, that component is nearer to the listener. spaCy does not call this method of a
+        disabled `elmo` component, so a disabled component keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -290,8 +296,8 @@ def _is_kept_by(component: Any, listener: Model) -> bool:
 def _guard_forks() -> None:
     """Restrict torch to one thread in processes that are forked from now on.
 
-    A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the child would
-    wait for these threads forever.
+    A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the
+    child process would wait for these threads forever.
     """
     global _forks_are_guarded
     if not _forks_are_guarded and hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Attributes of a thinc model that are not saved with it."""
+"""Attributes of a thinc model that are not saved with the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from thinc.model import deserialize_attr, serialize_attr
 
 
 class ConfigOnly:
-    """Base class of values in the `attrs` of a thinc model that come from the config or from the pipeline.
+    """Base class of values in the `attrs` of a thinc model, if the values come from the config or pipeline.
 
     These values are saved as empty bytes, and loading a model does not change them. So no saved value overrides the
     config.

@@ -1,6 +1,6 @@
-"""The factory of the `elmo` component, which spaCy loads through an entry point.
+"""The factory of the `elmo` component. spaCy loads this module through an entry point.
 
-Its options are the fields of `ElmoOptions` in `factory_options.py`.
+The options of the component are the fields of `ElmoOptions` in `factory_options.py`.
 """
 
 import dataclasses
@@ -37,16 +37,17 @@ def make_elmo(
     model: Model[list[Doc], list[Floats3d]],
     options: ElmoOptions,
 ) -> "Elmo":
-    """Create the `elmo` component. Its weights are loaded later, at their first use.
+    """Create the `elmo` component. The weights are loaded later, at their first use.
 
     Args:
         nlp: the pipeline.
         name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
-        options: every field is an option of the config.
+        options: the options of the component. Every field is an option of the config.
 
     Raises:
-        ValueError: an option is impossible, or `weights = "auto"` and no biLM of the language is installed.
+        ValueError: an option has an impossible value, or `weights` is "auto" but no biLM of the language is
+            installed.
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo

@@ -1,14 +1,15 @@
 """The options of the `elmo` component, with the name, type, default and meaning of each option.
 
-`BiLMOptions` are the options of every biLM, in the component or inside a consumer (`ElmoTok2Vec`). They are used in
-`encode/shim.py` (weights, training, precision, start) and `encode/encoder.py` (spans, batches, number type).
-`ElmoOptions` adds the options that only the component has; they are used in `layer_source.py`. The options of a scalar
-mix are in `listen/scalar_mix.py`.
+`BiLMOptions` contains the options of every biLM, in the `elmo` component or in a layer `ElmoTok2Vec`. These
+options are used in `encode/shim.py` (weights, training, precision, start) and `encode/encoder.py` (spans,
+batches, number type). `ElmoOptions` adds the options that only the component has, which are used in
+`layer_source.py`. The options of a scalar mix are in `listen/scalar_mix.py`.
 
-If no vector depends on a new option, let `corpora.pipelines.fingerprint` ignore it. Otherwise existing files of vectors
-and indexes no longer match their pipeline. CONTRIBUTING.md lists the other files that a new option changes.
+If you add an option on which no vector depends, let `corpora.pipelines.fingerprint` ignore the option.
+Otherwise, existing files of vectors and indexes no longer match their pipeline. CONTRIBUTING.md lists the
+other files that you must change for a new option.
 
-spaCy imports this module whenever it starts, so it imports nothing that takes time.
+spaCy imports this module whenever spaCy starts, so this module imports nothing that takes time.
 """
 
 import dataclasses
@@ -30,55 +31,60 @@ StoredDType: TypeAlias = Literal["float32", "float16"]
 Start: TypeAlias = Literal["zero", "warm"]
 Store: TypeAlias = Literal["layers", "average"]
 SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
-"""Function from Docs to the spans of each Doc. Span getters of spacy-transformers have this type and can be used."""
+"""Function from Docs to the spans of each Doc. You can use the span getters of spacy-transformers, which have
+this type."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class BiLMOptions(ConfigOnly):
-    """Options of a biLM, in the `elmo` component or inside a consumer. They are not saved with the model, because a
-    saved value would override the config.
+    """Options of a biLM, in the `elmo` component or in a layer `ElmoTok2Vec`. These options are not saved
+    with the model, because saved options would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
     """
 
     weights: str | None = AUTO
-    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM of the pipeline's
-    language, whose name is written into the pipeline's config. null: random weights, which `nlp.initialize` draws."""
+    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM of the
+    pipeline's language; its name is then written into the pipeline's config. null: random weights, which
+    `nlp.initialize` draws."""
     frozen: bool = True
-    """Whether training leaves the biLM unchanged. This is the default: the scalar mix of the layers learns most of what
-    a task needs, and the layers of training Docs are computed only once, in the first epoch."""
+    """Whether training leaves the biLM unchanged. This is the default, because the scalar mix of the layers
+    learns most of what a task needs, and because the layers of training Docs are then computed only once, in
+    the first epoch."""
     trainable: Trainable = "all"
     """Parameters that are trained if the biLM is not frozen: "all", "lstm" (without the token encoder) or "top" (the
     last LSTM layer)."""
     unfreeze_at: int = 0
-    """The first step of the optimizer, counted from 0, that trains the biLM. Earlier steps are as fast as with a frozen
-    biLM. Every training run counts from 0, even if it starts from a saved pipeline."""
+    """Number of the first optimizer step that trains the biLM, counted from 0. Earlier steps are as fast as
+    with a frozen biLM. Every training run counts from 0, even if the run starts from a saved pipeline."""
     learn_rate_factor: float | list[float] = 1.0
-    """Factor of the optimizer's learning rate for a biLM that is trained: one number, or one number for each layer,
-    from the token encoder to the last LSTM layer. By default the biLM has the same rate as all components. Pretrained
-    weights often need a lower rate, and lower layers a lower one than higher layers: [0.04, 0.15, 0.4] divides the rate
-    by 2.6 from layer to layer, as Howard and Ruder (2018) do."""
+    """Factor by which the optimizer's learning rate is multiplied for the biLM: one number, or one number for
+    each layer, from the token encoder to the last LSTM layer. By default, the biLM has the same learning rate
+    as all components. Pretrained weights often need a lower rate, and lower layers need a lower rate than
+    higher layers. For example, [0.04, 0.15, 0.4] divides the rate by 2.6 from each layer to the next lower
+    layer, as Howard and Ruder (2018) do."""
     max_batch_tokens: int = 4096
-    """Largest number of words that the biLM processes at once, which bounds its memory. Vectors do not depend on this
-    number: longer spans are processed in chunks. While the biLM is being trained, it processes all words of a batch at
-    once."""
+    """Largest number of words that the biLM processes at once, to limit the memory. Vectors do not depend on
+    this number, because longer spans are processed in chunks. While the biLM is being trained, it processes
+    all words of a batch at once."""
     get_spans: SpanGetter | None = None
-    """Function that returns the spans of each Doc, which the biLM processes as separate sequences. null: sentences by a
-    rule that uses no annotation, so training and prediction process the same sequences."""
+    """Function that returns the spans of each Doc. The biLM processes each span as a separate sequence. null:
+    the spans are sentences by a rule that uses no annotation, so training and prediction use the same
+    sequences."""
     dtype: StoredDType = "float32"
-    """Number type of the stored layers; "float16" needs half the memory. Listeners use the rounded values, in training
-    too, and compute in float32. `_.elmo` is always float32."""
+    """Number type of the stored layers; "float16" needs half the memory. Listeners use the rounded values in
+    training and prediction, and compute in float32. `_.elmo` is always float32."""
     start: Start = "zero"
-    """LSTM state at the start of every sequence: "zero", as in `pretrain`, or "warm", a mean state that `spacy elmo
-    convert --warm` has stored in the weights file. "warm" suits a biLM whose training kept the state between
-    batches."""
+    """LSTM state at the start of every sequence: "zero", as in `pretrain`, or "warm", a mean state that
+    `spacy elmo convert --warm` has stored in the weights file. "warm" suits a biLM that kept its state from
+    batch to batch during its pretraining."""
     precision: Precision = "float32"
     """Number type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU also
-    "int8", on a GPU also "float16". A frozen biLM uses this type in training too. docs/speed.md compares them. The
-    prepacked weights need memory in addition to the weights."""
+    "int8", on a GPU also "float16". A frozen biLM uses this type in training too. docs/speed.md compares the
+    types. The prepacked weights need memory in addition to the original weights."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -107,14 +113,16 @@ class ElmoOptions(BiLMOptions):
     """Options of the `elmo` component: the options of its biLM, and options for the storage of layers."""
 
     store: Store = "layers"
-    """Vectors that are stored on Docs: "layers", or "average", which stores only `_.elmo`. With "average", no component
-    can listen to this component."""
+    """Vectors that the component stores on Docs: "layers" (all layers), or "average" (only their average,
+    `_.elmo`). With "average", no component can listen to this component."""
     cache_mb: float = 1000
-    """Megabytes for a cache of the layers of training Docs, which a frozen biLM then computes only in the first epoch.
-    Free space is for the layers of dev Docs, which it then computes only in the first two evaluations."""
+    """Size in megabytes of a cache of layers. With it, a frozen biLM computes the layers of training Docs
+    only in the first epoch. If space is left, the cache also stores the layers of dev Docs, so that the biLM
+    computes these layers only in the first two evaluations."""
     cache_dir: str | None = None
     """Folder that also stores the layers of the cache, for Docs that do not fit into `cache_mb` and for other runs with
-    the same weights. The folder grows with every new Doc and is never emptied. Several processes can share it."""
+    the same weights. The folder grows with every new Doc and is never emptied. Several processes can share
+    the folder."""
     hooks: bool = False
     """Whether `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors; see `set_hooks`."""
     set_extra_annotations: Callable[[list[Doc], list[Floats3d]], None] | None = None
@@ -122,15 +130,15 @@ class ElmoOptions(BiLMOptions):
 
 
 def default_options(options: type) -> dict[str, Any]:
-    """Return the default of each option of an options class, as a block of a config."""
+    """Return the defaults of all options in an options dataclass, as a block of a config."""
     return {field.name: field.default for field in dataclasses.fields(options)}
 
 
 def flatten_options(function: _Function) -> _Function:
-    """Replace each parameter that is an options dataclass by one keyword for each of its fields.
+    """Replace each parameter whose type is an options dataclass by keyword arguments, one for each field.
 
-    spaCy and confection read a function's signature to validate and complete a config. The new signature has the type
-    and default of each field, so registered functions need not repeat them.
+    spaCy and confection read a function's signature to validate and complete a config. The new signature
+    contains the type and default of each field, so registered functions need not repeat the fields.
     """
     parameters: list[inspect.Parameter] = []
     classes: dict[str, type] = {}

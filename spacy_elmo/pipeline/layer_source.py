@@ -1,4 +1,4 @@
-"""The source of the layers of Docs: the training batch, the Docs, the cache or the biLM, which computes them."""
+"""The source of the layers of Docs: the training batch, the Docs, the cache, or a computation by the biLM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
-"""Function from Docs to the layers of each Doc, or None for a Doc whose layers it does not have."""
+"""Function from Docs to the layers of each Doc. For a Doc without layers in this place, the function returns
+None."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
 # No weights have this version, so it excludes all layers except those that a user has set.
@@ -38,16 +39,19 @@ class ComputedLayers(list[Any]):
 
 
 class LayerSource(ConfigOnly):
-    """The source of the layers of a biLM, which also returns their gradient to the biLM.
+    """The source of the layers of a biLM. In training, the source also passes the gradient of the layers to
+    the biLM.
 
     An `elmo` component shares its source with its listeners; an `ElmoTok2Vec` has its own source. A copied or unpickled
     source has no batch and no cached layers. Several threads can read layers while one thread trains.
 
     Args:
         model: a `BiLM_v1`.
-        options: the options. The source itself uses the options that `ElmoOptions` adds to `BiLMOptions`.
-        name: name of the component, under which its layers are stored on Docs; None (`ElmoTok2Vec`): store no layers.
-        pipeline: the pipeline of the component, if it is known.
+        options: the options of the component. The source itself uses the options that `ElmoOptions` adds to
+            `BiLMOptions`.
+        name: name of the component. The layers are stored on Docs under this name; None (`ElmoTok2Vec`):
+            store no layers.
+        pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
     """
 
     def __init__(
@@ -78,14 +82,17 @@ class LayerSource(ConfigOnly):
     # Initialization
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return zeros in the shape of the layers. During `initialize`, `read` also returns zeros for these Docs.
+        """Return zeros in the shape of the layers of each Doc. During `initialize`, `read` also returns these
+        zeros.
 
-        In `initialize`, the surrounding thinc layers predict on a sample to infer the shape of their input. Real layers
-        cannot always be computed: no component has set sentences for `get_spans` on the Docs yet.
+        During `initialize`, the surrounding thinc layers predict on a sample of Docs to infer the shape of
+        their input. The biLM cannot always compute layers at that time, because no component has set the
+        sentences that `get_spans` can need.
 
-        `initialize` is over when other Docs are read, when training begins, or when spaCy links the pipeline. spaCy
-        does not link an `ElmoTok2Vec`, so for its source a new list of the same Docs also counts as other Docs.
-        An open batch ends here without its gradient, because `initialize` reads the weights again.
+        `initialize` counts as finished when other Docs are read, when training begins, or when spaCy links
+        the listeners. An `ElmoTok2Vec` is not linked by spaCy, so its source also treats a new list of the
+        same Docs as other Docs. This method ends an open batch without a backward pass, because `initialize`
+        reads the weights again.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
@@ -93,17 +100,21 @@ class LayerSource(ConfigOnly):
         return zeros
 
     def link(self, name: str) -> None:
-        """Set the name of the component. This method is called whenever spaCy links the pipeline."""
+        """Set the name of the component. This method is called whenever spaCy links the listeners of the
+        pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
 
     # Prediction
 
     def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
-        """Compute the layers of each Doc, (layers, n_tokens, width), or with `store = "average"` their average,
-        (n_tokens, width). Layers that are stored on a Doc are ignored. The caller may change the arrays.
+        """Compute the layers of each Doc, (layers, n_tokens, width).
 
-        The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of another Doc are
-        cached when it is predicted for the second time, so dev Docs are computed twice, not in every evaluation.
+        With `store = "average"`, compute the average of the layers, (n_tokens, width). Layers that are stored
+        on a Doc are ignored. The caller may change the returned arrays.
+
+        The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of any
+        other Doc are cached when the Doc is predicted for the second time. So the layers of dev Docs are
+        computed twice, and not in every evaluation.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
@@ -115,9 +126,10 @@ class LayerSource(ConfigOnly):
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
-        """Store the result of `compute` on its Docs, with hooks and extra annotations if the options say so.
+        """Store the result of `compute` on the Docs, and set hooks and extra annotations if the options ask
+        for them.
 
-        Layers that were not computed by `compute` have no version, so training does not use them.
+        Layers that do not come from `compute` have no version, so training does not use such layers.
         """
         install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
@@ -131,11 +143,12 @@ class LayerSource(ConfigOnly):
     def read(self, docs: Sequence[Doc], *, copies: bool = False) -> list[Floats3d]:
         """Return the layers of each Doc for a prediction. The caller must not change the arrays.
 
-        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component is
-        disabled), its layers are computed and stored on the Doc, with one warning.
+        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component
+        is disabled), this method computes and stores its layers, and warns the first time.
 
         Args:
-            copies: the consumer has made the Docs itself, so missing layers are no reason to warn.
+            copies: the Docs are copies that the consumer has made, so missing layers cause a warning only if
+                the component is disabled.
         """
         if self.name is None and docs is not self._zeros[0]:
             self._zeros = _NO_ZEROS
@@ -144,8 +157,8 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a training batch. Its layers are computed when they are first read, with a graph if the biLM is
-        trained.
+        """Begin a training batch. The layers of the Docs are computed when they are first read. If the biLM
+        is being trained, the computation builds an autograd graph.
 
         Returns:
             The loss of the previous batch (see `backward`).
@@ -157,19 +170,20 @@ class LayerSource(ConfigOnly):
     def train(
         self, docs: Sequence[Doc], *, copies: bool = False
     ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], Any] | None]:
-        """Return the layers of Docs for a training step, and their backward pass. The caller must not change the
-        arrays.
+        """Return the layers of Docs for a training step, and a function for the backward pass. The caller
+        must not change the arrays.
 
-        Stored layers of a Doc are used if the user has set them, or if the current weights have computed them and need
-        no gradient. For Docs outside the batch (in `rehearse`, or if the component is excluded), the biLM counts as
-        frozen.
+        Layers that are stored on a Doc are used if the user has set them. Stored layers are also used if the
+        current weights have computed them and the weights need no gradient. For Docs outside the batch (in
+        `rehearse`, or if the component is excluded), the biLM is treated as frozen.
 
         Args:
-            copies: the consumer has made the Docs itself. A copy gets the layers of the Doc in the batch with the same
-                words.
+            copies: the Docs are copies that the consumer has made. Each copy gets the layers of the Doc in
+                the batch that has the same words.
 
         Returns:
-            The layers; and a function that takes their gradients, float32, or None if no gradient is needed.
+            The layers, and a function that takes the float32 gradients of the layers. The function is None if
+            no gradient is needed.
         """
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
@@ -182,8 +196,9 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """Run the backward pass with the sum of the gradients and end the batch, if a listener has read the batch.
-        Return the sum of squares of the gradient, which spaCy shows as the loss of elmo."""
+        """If a listener has read the batch, run the backward pass with the sum of the listeners' gradients,
+        and end the batch. Return the sum of squares of the gradient, which spaCy shows as the loss of
+        elmo."""
         batch = self._batch
         if batch is None or batch.layers is None:
             return 0.0
@@ -191,8 +206,8 @@ class LayerSource(ConfigOnly):
         return 0.0 if self._is_outdated(batch) else batch.backward()
 
     def _is_outdated(self, batch: _Batch) -> bool:
-        """Return True if the weights have changed since a batch was computed. Warn if the batch has a gradient, which
-        is then lost, because the backward pass needs the old weights."""
+        """Return True if the weights have changed since a batch was computed. If such a batch has a gradient,
+        warn that the gradient is lost, because the backward pass needs the old weights."""
         if batch.version == shim_of(self.model).version:
             return False
         if batch.gradient:
@@ -208,7 +223,8 @@ class LayerSource(ConfigOnly):
     def _find(
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
-        """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute them."""
+        """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute
+        the layers."""
         batch = self._batch  # another thread can end the batch meanwhile
         if copies and batch is not None:
             docs = batch.originals(docs)
@@ -216,8 +232,8 @@ class LayerSource(ConfigOnly):
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch. The first call, and the first call after a weight change, computes
-        the layers of the whole batch."""
+        """Return the layers of Docs in the batch. The layers of the whole batch are computed at the first
+        call, and again at the first call after a change of the weights."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
@@ -252,12 +268,13 @@ class LayerSource(ConfigOnly):
         return [zeros.get(id(doc)) for doc in docs]
 
     def _cached(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return the layers of training Docs from the cache. The cache computes and stores layers that it lacks."""
+        """Return the layers of training Docs from the cache. Layers that are not cached are computed and
+        stored."""
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store them on the Docs. The Docs keep the
-        arrays, so `compute` must not return arrays of the cache."""
+        """Compute the layers of Docs on which the component did not run, and store the layers on the Docs.
+        `compute` must not return arrays of the cache, because the Docs keep the arrays."""
         computed = compute(docs)
         if self.name is None:
             return computed
@@ -286,8 +303,8 @@ class LayerSource(ConfigOnly):
 class _Batch:
     """The Docs of a training step, their layers, and one buffer to which every listener adds its gradient.
 
-    No listener runs the backward pass: `LayerSource.backward` does, after all listeners have added their gradients. So
-    no gradient is lost if a listener is disabled, excluded or without gold annotation.
+    Listeners do not run the backward pass. `LayerSource.backward` runs it after all listeners have added
+    their gradients. So no gradient is lost if a listener is disabled, excluded or without gold annotation.
 
     A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same id. A hash
     of the Doc's words would not distinguish batches with the same words.
@@ -312,7 +329,8 @@ class _Batch:
         self.backprop = backprop
 
     def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None if the Doc has no layers here, or if its number of tokens has changed."""
+        """Return the layers of a Doc; None if the batch has none for it, or if its number of tokens has
+        changed."""
         layers = (self.layers or {}).get(id(doc))
         return layers if layers is not None and layers.shape[1] == len(doc) else None
 
@@ -336,7 +354,7 @@ class _Batch:
 
 
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
-    """Return the layers of each Doc from the first of the functions `places` that has them."""
+    """Return the layers of each Doc from the first function in `places` that has layers for this Doc."""
     layers: list[Any] = [None] * len(docs)
     for place in places:
         missing = [number for number, array in enumerate(layers) if array is None]

@@ -1,4 +1,4 @@
-"""The source and licence of a biLM's weights in the meta of its pipeline, which `spacy package` shows."""
+"""The source and licence of a biLM's weights in a pipeline's meta. `spacy package` shows these entries."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from ..bilm.weights import Weights
 from ..catalogue.weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
-"""Mapping from the fields of an entry in spaCy's `sources` to the fields of the weights' card."""
+"""Mapping from the fields of an entry of `sources` in spaCy's meta to the fields of the card of the
+weights."""
 
 
 def credit_and_check_language(nlp: Language, weights: str) -> None:
-    """Add the weights of an `elmo` component to the sources in the pipeline's meta, and check their language.
+    """Add the weights of an `elmo` component to the pipeline's meta, and check the language of the weights.
 
-    If the meta has no licence, add the licence of the weights. If the sources already name the weights, do not change
-    the meta. Warn if the weights are for another language.
+    The weights become an entry of `sources`. If the meta has no licence, the licence of the weights is added
+    too. Weights for another language than the pipeline's cause a warning. If `sources` already contains the
+    weights, or if the weights cannot be read, this function does nothing.
 
     Args:
-        weights: the option of the component, a name or a path.
+        weights: the option `weights` of the component, a name or a path.
     """
     try:
         card = Weights.load_card(find_weights(weights))
@@ -48,7 +50,8 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
 
 
 def corpus_sources(sources: Any) -> list[dict[str, str]]:
-    """Convert the sources of the training text in a biLM's card to the form of `sources` in a pipeline's meta."""
+    """Convert the entry `sources` of a biLM's card, which lists the sources of the training text, to the
+    format of `sources` in a pipeline's meta."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
         {_text(key): _text(value) for key, value in source.items()}
@@ -59,5 +62,6 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that spaCy can write. Half of a surrogate pair, which a card can contain, is replaced."""
+    """Return a value as text that spaCy can write. Unpaired surrogates, which a card can contain, are
+    replaced."""
     return str(value).encode("utf8", "replace").decode("utf8")

@@ -9,11 +9,13 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference to the pipeline of a component, because spaCy passes the pipeline only to the factory.
+    """A weak reference from a component to its pipeline, because spaCy passes the pipeline only to the
+    factory.
 
-    In a copy of the whole pipeline, the reference points to the copy; in a copy of only the component, it points to the
-    original pipeline. After unpickling, it points to no pipeline, because a pickle that contains the pipeline would
-    send it to every worker process.
+    In a copy of the whole pipeline, the reference points to the copied pipeline. In a copy of only the
+    component, the reference points to the original pipeline. After unpickling, the reference is empty.
+    Otherwise, the pickle of a component would contain the whole pipeline, and send it to every worker
+    process.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:

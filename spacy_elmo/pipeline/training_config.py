@@ -13,13 +13,14 @@ from spacy.util import load_config
 
 _PACKAGE = Path(__file__).parents[1]
 _KNOWLEDGE_BASE = "entity_linker"
-"""Name of a component that needs more than labelled text for its training."""
+"""Name of a component that needs a knowledge base, in addition to labelled text, for its training."""
 
 
 def shipped_configs() -> dict[str, Path]:
     """Return the files of the shipped configs, sorted by name.
 
-    In a checkout, these are the files in the checkout's folder `configs`, even if another version is installed.
+    In a checkout, these are the files in the checkout's folder `configs`, even if another version of the
+    package is installed.
     """
     # In an installed package the folder is inside the package, in a checkout next to it. An import of
     # `spacy_elmo.configs` could find the folder of another checkout that is installed as editable.
@@ -29,7 +30,7 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def title(path: Path) -> str:
-    """Return the title of a shipped config: the start of its first comment, up to a colon or a full stop."""
+    """Return the title of a shipped config: the text of its first comment up to a colon or a full stop."""
     comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf8"))
     text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
     return re.split(r"[:.](?=\s|$)", text)[0]
@@ -38,16 +39,16 @@ def title(path: Path) -> str:
 def add_listening(
     nlp: Language, components: Iterable[str], *, accurate: bool = False, vectors: bool = False
 ) -> None:
-    """Add components to a pipeline with an `elmo` component, each with a listener to that component.
+    """Add components with a listener to a pipeline that has an `elmo` component.
 
     Args:
-        components: names of factories. A component gets the settings of its shipped config, if it has one.
-        accurate: also give each component its own embedding x and an encoder with the input [x ; ELMo]. Otherwise its
-            only input is the vectors of the `elmo` component.
-        vectors: include the static vectors of the pipeline in the embedding.
+        components: names of factories. A component gets the settings of its shipped config, if there is one.
+        accurate: also give each component its own embedding x, and an encoder with the input [x ; ELMo].
+            Otherwise, the vectors of the `elmo` component are the only input of each component.
+        vectors: include the static vectors of the pipeline in the embedding x.
 
     Raises:
-        ValueError: spaCy does not know a name, or the component needs more than labelled text.
+        ValueError: spaCy does not know a factory with this name, or the component needs a knowledge base.
     """
     for name in components:
         if not nlp.has_factory(name):
@@ -77,7 +78,7 @@ def _settings(nlp: Language, name: str) -> dict[str, Any]:
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    """Return the `tok2vec` block with ELMo from the shipped config of a component, or else from the config of NER."""
+    """Return the `tok2vec` block with ELMo from the shipped config of a component, or else of NER."""
     return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
 
 

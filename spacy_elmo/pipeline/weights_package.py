@@ -1,4 +1,5 @@
-"""A small Python package that contains a weights file. Once it is installed, `weights = NAME` loads the file."""
+"""A small Python package that contains a weights file. If it is installed, `weights = NAME` loads the
+file."""
 
 from __future__ import annotations
 
@@ -64,19 +65,22 @@ def write_package(
         weights: the biLM; its card must contain a language and a licence.
         name: the name that users write as `weights = NAME`. It must end with the version of the model, as in
             `la_elmo_mini_v1`. The name of the package is the part before the version.
-        out: the parent of the package's folder.
-        version: version of the package; None: 1.0.0 for a name that ends in v1.
+        out: folder in which the package's folder is created.
+        version: version of the package; None: the version in the name, such as 1.0.0 for a name that ends in
+            v1.
         head: also write the weights with their head to `head_file(name, out)`, in float16, for users who continue the
             pretraining.
         force: replace the package's folder and the file with the head if they exist.
 
     Returns:
-        The package's folder, `out / "la_elmo_mini"`.
+        The package's folder, such as `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: The name does not have this form, or a bundled biLM has it; the card lacks language or licence; its
-            limits or evaluation do not have the form of `model_card`; or `head` is true and there is no head.
-        OSError: The folder exists and `force` is false, or it cannot be written.
+        ValueError: `name` is not like `la_elmo_mini_v1`, or is the name of a bundled biLM; the card has no
+            licence or no language code; `limits` or `evaluation` in the card is not in the format of
+            `model_card`; or `head` is true, but the biLM has no head.
+        OSError: `force` is false, but the package's folder or the file with the head exists; or a file cannot
+            be written.
     """
     _check(weights, name)
     if head and weights.build_head() is None:
@@ -142,7 +146,7 @@ def _check(weights: Weights, name: str) -> None:
 
 
 def _licence_expression(licence: str) -> str:
-    """Return a licence as an SPDX expression, the form that pyproject.toml requires, such as CC-BY-SA-4.0."""
+    """Return a licence as an SPDX expression such as CC-BY-SA-4.0. pyproject.toml requires this format."""
     if known := creative_commons(licence):
         return known
     return "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")

@@ -1,4 +1,4 @@
-"""The model card of packaged weights: a README with metadata in the form that Hugging Face reads."""
+"""The model card of packaged weights: a README with metadata in the format that Hugging Face reads."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ $sources$evaluation""")
 
 
 def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
-    """Return the README of a package of weights: use, limits, training, evaluation.
+    """Return the README of a package of weights, with sections on use, limits, training and evaluation.
 
     Args:
         name: the name that users write as `weights = NAME`, such as la_elmo_mini_v1.
-        card: card of the weights. `limits` is a list of sentences. `evaluation` is a list of scores. Each score has
-            `task` (a task of Hugging Face), `data`, `metric`, `without` and `with` (test scores of the same pipeline
-            without ELMo and with it, in percent) and `seeds`.
+        card: card of the weights. Its entry `limits` is a list of sentences. Its entry `evaluation` is a list
+            of scores. Each score has the fields `task` (a task of Hugging Face), `data`, `metric`, `without`
+            and `with` (test scores in percent of the same pipeline without ELMo and with ELMo) and `seeds`.
         spelling: the spelling rule of the biLM.
 
     Raises:
-        ValueError: `limits` or `evaluation` does not have this form.
+        ValueError: `limits` or `evaluation` is not in this format.
     """
     scores = _scores(card)
     perplexity = _perplexity(card)
@@ -159,7 +159,7 @@ def _limits(card: Mapping[str, Any]) -> list[str]:
 
 
 def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the held-out perplexity that `pretrain` has written into the card; None if there is none."""
+    """Return the held-out perplexity that `pretrain` has written into the card; None if the card has none."""
     perplexity = card.get("perplexity")
     needed = ("mean", "targets", "unk_share", "vocab_size")
     if isinstance(perplexity, Mapping) and all(
@@ -198,7 +198,7 @@ def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | No
 
 
 def _training_rows(card: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the model card's table about training, from the fields of the weights' card."""
+    """Return the rows of the table on training in the README, from the fields of the card of the weights."""
     rows = []
     for field in _TRAINING_FIELDS:
         if value := card.get(field):
@@ -211,7 +211,7 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
 
 
 def _spelling_row(spelling: Spelling) -> list[str]:
-    """Return a table row about the spelling rule that the biLM applies to words; no row if it changes no word."""
+    """Return a table row about the biLM's spelling rule, or no row if the rule changes no word."""
     rules: list[str] = [spelling.form] if spelling.form else []
     for character, text in spelling.replace:
         shown = "".join(map(_visible, text))

@@ -1,4 +1,4 @@
-"""Settings of a pretraining run, one class per section of its `.cfg` file."""
+"""Settings of a pretraining run, with one class per section of the `.cfg` file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class _Section(BaseModel):
 class Paths(_Section):
     """Paths of the text and of the initial weights. Text is UTF-8, in these formats:
 
-    - `.jsonl`: one document per line, as {"text": "..."}, or as {"tokens": ["...", ...]} if you tokenize it yourself.
+    - `.jsonl`: one document per line, as {"text": "..."}, or as {"tokens": ["...", ...]} if you tokenize the
+      text yourself.
     - `.spacy`: a DocBin. Each Doc is a document; only its words are used.
     - Any other file is plain text: a document ends at a blank line, at the end of the file, or after 100 lines.
 
@@ -42,22 +43,23 @@ class Paths(_Section):
     pattern (all matching files). Required unless `corpus` is given.
     """
     dev_text: str | None = None
-    """Held-out text, as a file, directory or glob pattern. Null: hold out 1 % of the documents of `raw_text`, with at
-    least 100 sentences. A seeded hash chooses the documents.
+    """Held-out text, as a file, directory or glob pattern. Null: 1 % of the documents of `raw_text` are held
+    out, and at least 100 sentences. A seeded hash chooses these documents.
     """
     corpus: str | None = None
     """Folder of a prepared corpus from `prepare`. Null: the run first prepares `raw_text` into OUT/corpus."""
     init: str | None = None
-    """Initial weights: a weights file, or the name of a bundled or installed biLM. `[model]` must describe the same
-    network. Words in the vocabulary of its softmax head keep their rows of the head. Null: random weights.
+    """Initial weights: a weights file, or the name of a bundled or installed biLM. `[model]` must describe
+    the network of these weights. If the weights have a softmax head, each word in its vocabulary keeps its
+    row of the head. Null: random weights.
     """
 
     def text_files(self) -> dict[str, list[Path]]:
-        """Return the files of `raw_text`, and of `dev_text` if it is given. The keys of the result are the values of
-        these settings.
+        """Return the files of `raw_text`, and of `dev_text` if it is given. The keys of the result are the
+        values of these two settings.
 
         Raises:
-            FileNotFoundError: there are no such files.
+            FileNotFoundError: a setting names a path or pattern without text files.
             ValueError: `raw_text` is null, or a file has a format that cannot be read.
         """
         if self.raw_text is None:
@@ -80,9 +82,10 @@ class Prepare(_Section):
     tokenized: bool = False
     """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
     dedup: Literal["none", "documents", "sentences"] = "none"
-    """Removal of repeated documents or sentences, except for the first occurrence. Documents or sentences that occur in
-    `dev_text` are also removed from the training text. "sentences" makes common short sentences ("Yes .") rare and
-    leaves gaps in documents. The gaps do no harm, because each sentence is a separate training sequence.
+    """Removal of documents or sentences that repeat an earlier one. Documents or sentences that occur in
+    `dev_text` are also removed from the training text. "sentences" makes common short sentences ("Yes .")
+    rare and leaves gaps in documents. The gaps do no harm, because each sentence is a separate training
+    sequence.
     """
     n_process: int = Field(default=1, ge=-1)
     """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this number."""
@@ -118,8 +121,8 @@ class Training(_Section):
     max_epochs: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0)
-    """Minutes spent in training steps, summed over all resumed parts of the run. The learning rate does not depend on
-    this limit, so without other limits there is no cooldown.
+    """Minutes spent in training steps, summed over all resumed parts of the run. The learning rate does not
+    depend on this limit, so without another limit the learning rate has no cooldown.
     """
     seed: int = Field(default=0, ge=0)
     vocab_size: int | None = Field(default=50_000, ge=4)
@@ -132,8 +135,8 @@ class Training(_Section):
     """Number of words per step, in sentences of similar length. If several processes train together, they divide these
     words among themselves."""
     accumulate_gradient: int = Field(default=1, ge=1)
-    """Number of parts into which the batch of a step is divided. The parts are processed one after the other. The
-    result is the same, but needs less memory.
+    """Number of parts into which the batch of a step is divided. The parts are processed one after the other.
+    The division saves memory and does not change the result.
     """
     max_length: int = Field(default=100, ge=1)
     """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
@@ -142,10 +145,12 @@ class Training(_Section):
     AdamW.
     """
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak learning rate. The learning rate rises to it in `warmup_steps` steps and stays there until the cooldown."""
+    """Peak learning rate. In the first `warmup_steps` steps, the learning rate rises to this peak. It then
+    stays constant until the cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
     cooldown: float = Field(default=0.2, ge=0, le=1)
-    """Share of the run, at its end, in which the learning rate falls linearly to a hundredth of the peak."""
+    """Length of the cooldown at the end of the run, as a share of all steps. During the cooldown, the
+    learning rate falls linearly to a hundredth of the peak."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay of AdamW and Muon. It applies to the matrices of the biLM, not to the head. Adagrad has no
     weight decay.
@@ -155,16 +160,17 @@ class Training(_Section):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Number type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16 if the
-    machine has instructions for it, otherwise float32. A resumed run keeps its type.
+    """Number type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16
+    if the machine has instructions for bfloat16, otherwise float32. A resumed run keeps the number type of
+    its checkpoint.
     """
     log_every: int = Field(default=10, ge=1)
     """Number of steps between two rows of the log."""
     eval_every: int = Field(default=200, ge=1)
     """Number of steps between two evaluations on held-out text. The best model is saved as `model-best`."""
     patience: int | None = Field(default=None, ge=1)
-    """Number of steps without a better held-out perplexity after which the run ends, as in spaCy. A run that ends so
-    has no cooldown. Null: no such limit.
+    """The run ends after this number of steps without a better held-out perplexity, as in spaCy. A run that
+    ends for this reason has no cooldown. Null: no such limit.
     """
     eval_tokens: int = Field(default=20_000, ge=1)
     """Number of held-out words in each evaluation. Every evaluation uses the same words, from the start of the held-out
@@ -184,10 +190,12 @@ class PretrainConfig(_Section):
     paths: Paths = Paths()
     prepare: Prepare = Prepare()
     model: dict[str, Any] = {}
-    """Fields of `BiLMConfig`. If it is empty and `paths.init` is given, the network of `paths.init` is used."""
+    """Fields of `BiLMConfig`. If this section is empty and `paths.init` is given, the network of `paths.init`
+    is used."""
     training: Training = Training()
     card: dict[str, Any] = {}
-    """Information for users of the weights (name, licence, sources), which is written into the file. JSON types."""
+    """Information for users of the weights (name, licence, sources). It is written into the weights file. The
+    values have JSON types."""
 
     @classmethod
     def read(
@@ -197,7 +205,7 @@ class PretrainConfig(_Section):
         *,
         training: bool = True,
     ) -> PretrainConfig:
-        """Return checked settings from a `.cfg` file, from a dict of its sections, or from other settings.
+        """Return checked settings from a `.cfg` file, from a dict of sections, or from other settings.
 
         Args:
             overrides: values that replace settings, such as {"training.max_steps": 100}.
@@ -222,7 +230,8 @@ class PretrainConfig(_Section):
         """Check a parsed `.cfg` and return its settings.
 
         Args:
-            training: the config is for a training run, so a limit is required. Preparing text needs no limit.
+            training: if true, the config is for a training run, and one of the four limits is required. The
+                preparation of text needs no limit.
 
         Raises:
             ValueError: settings are unknown, missing or impossible; the message lists them with their values.

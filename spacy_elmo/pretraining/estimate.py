@@ -1,4 +1,4 @@
-"""Estimated time and memory of a run, measured on its first steps."""
+"""Estimation of the time and memory of a pretraining run from a few training steps."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ class Estimate:
 
     words_per_second: float
     words: int | None
-    """Number of words of the whole run; None if the limits do not determine it."""
+    """Number of words of the whole run; None if the limits do not determine this number."""
     minutes: float | None
     """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
     memory: int | None
-    """Peak memory in bytes: the memory of the GPU, or without a GPU the memory of this process, including all its
-    earlier work. None if the system does not report the peak.
+    """Peak memory in bytes. On a GPU, this is the memory of the GPU. Otherwise it is the memory of this
+    process, including all earlier work of the process. None if the system does not report the peak.
     """
 
 
 def estimate(
     config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
 ) -> Estimate:
-    """Estimate the time and memory of a run from a few steps and one small evaluation, and discard their results.
+    """Estimate the time and memory of a run. Execute a few training steps and one small evaluation, and
+    discard their results.
 
-    The time is measured, because it cannot be computed from the matrix products: they take about half of a step, and
-    the other half depends on the machine and the sizes.
+    The time is measured, because the sizes of the matrix products do not determine it. The products take
+    about half of the time of a step. The other half depends on the machine and on the sizes of the network.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.

@@ -27,8 +27,8 @@ _BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Held-out perplexity under the full softmax. Targets are the words and the closing boundary of each sentence;
-    `<UNK>` is one class."""
+    """Held-out perplexity under the full softmax. Targets are the words and the closing boundary of each
+    sentence. All unknown words are one class, `<UNK>`."""
 
     forward: float
     backward: float
@@ -92,7 +92,8 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Return the sums of cross-entropies, and the numbers of targets, of all `sentences` in both directions."""
+    """Return the sums of the cross-entropies of all `sentences` in both directions, and the numbers of
+    targets."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -125,10 +126,11 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return the settings for the tokenizer that the card of the weights names.
+    """Return the settings `[prepare]` for the tokenizer that is named in the card of the weights.
 
     Raises:
-        ValueError: the card names no tokenizer, or one that is not the default of a language.
+        ValueError: the card names no tokenizer; or the card names a tokenizer that is not the default
+            tokenizer of a language.
     """
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
@@ -148,7 +150,7 @@ def evaluate(
     """Yield each text file and the `Tally` of its targets. The memory does not depend on the size of the files.
 
     Args:
-        weights: weights with a head. The order of its vocabulary does not matter.
+        weights: weights with a head. The words of the vocabulary can have any order.
         settings: the settings of the tokenizer.
 
     Raises:

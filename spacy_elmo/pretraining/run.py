@@ -71,13 +71,13 @@ def pretrain(
     stop: threading.Event | None = None,
     notify: Callable[[Stage], None] = _tell_nobody,
 ) -> Generator[Progress, None, None]:
-    """Train a biLM on raw text, and yield the rows of its log as they are written.
+    """Train a biLM on raw text, and yield each row of the log of the run when it is written.
 
-    This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first row. It
-    writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`, `config.cfg` and a checkpoint
-    to `out`. If the run is interrupted, stopped or killed, `resume` continues it and ends with the weights of an
-    uninterrupted run. After a call, the process keeps freed memory for the next step, which saves a quarter of the
-    time.
+    This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first
+    row. It writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`,
+    `config.cfg` and a checkpoint to `out`. If the run is interrupted, stopped or killed, a call with `resume`
+    continues the run. The final weights are then the same as after an uninterrupted run. The function also
+    lets the process keep freed memory for the next step, which saves a quarter of the time.
 
     With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
     first process writes, notifies and yields.
@@ -86,22 +86,22 @@ def pretrain(
         config: a config file, its sections as a dict, or checked settings.
         out: folder of the run.
         overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
-        resume: continue the run in `out`; if there is no run, start one.
-        force: replace the run in `out`. The old run is kept in `out/replaced` until the new one is complete.
+        resume: continue the run in `out`; if `out` contains no run, start one.
+        force: replace the run in `out`. The old run is kept in `out/replaced` until the new run is complete.
         init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
-        stop: when another thread or a signal handler sets it, the run ends after the current step. If the event is also
-            a context manager, it is entered while the run trains.
-        notify: function that is called with each stage of the run: a `FolderReady`, a `Preparing` unless the corpus
-            exists, a `CorpusReady`, and in the end a `Finished`.
+        stop: event that ends the run after the current step, when another thread or a signal handler sets the
+            event. If the event is also a context manager, the training runs in its `with` block.
+        notify: function that is called with each stage of the run: a `FolderReady`; a `Preparing`, if the
+            corpus does not exist yet; a `CorpusReady`; and in the end a `Finished`.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
-        FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
-        OSError: a text, corpus or weights file does not exist or cannot be read; `out` cannot be written.
+        FileExistsError: `out` contains a run, but `resume` and `force` are both false.
+        OSError: a text, corpus or weights file does not exist or cannot be read; or `out` cannot be written.
         PretrainingStopped: `stop` was set, and a checkpoint has been written.
-        ValueError: the settings are impossible, or differ from the settings of the run to resume; the text, corpus or
-            weights do not match them; or the loss is not finite.
+        ValueError: the settings are impossible; the settings differ from those of the run to resume; the
+            text, the corpus or the weights do not match the settings; or the loss is not finite.
     """
     if resume and force:
         raise ValueError(
@@ -120,7 +120,7 @@ def pretrain(
         corpus: Corpus | None = None
 
         def prepare_once() -> None:
-            """Prepare the folder and the corpus of the run. Only one process does this."""
+            """Prepare the folder and the corpus of the run. Only the first process calls this function."""
             nonlocal corpus
             if settings.paths.corpus is not None:
                 # Opened before `force` moves the run in `out`, so that the run stays if the corpus cannot be opened.

@@ -16,7 +16,7 @@ _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "repo
 _FOLDERS = ("checkpoint", "corpus")
 _CONFIG = "config.cfg"
 REPLACED = "replaced"
-"""Subfolder of a run's folder. It keeps the run that is being replaced until the new run is complete."""
+"""Name of the subfolder that keeps a replaced run until the new run is complete."""
 # Settings that may differ when a run is resumed: its limits, the frequency of its reports, and the number of processes
 # of `prepare`, which changes no result. Also the learning rate: a diverged run is resumed with a lower one.
 _CHANGEABLE = (
@@ -32,7 +32,8 @@ class FolderReady:
     has_checkpoint: bool
     """True if the run continues from a checkpoint in the folder."""
     replaced: Path | None
-    """The folder with the previous run, which this run replaces. The folder is kept until this run is complete."""
+    """The folder with the previous run, which this run replaces. It is kept until this run is complete. None:
+    no run is replaced."""
 
 
 def prepare_run_folder(
@@ -46,14 +47,15 @@ def prepare_run_folder(
 
     Args:
         resume: continue the run in `out`, if there is one.
-        force: replace the run in `out`. The files in `out` are kept in `replaced` until `finish`. If `replaced` already
-            contains a run, the run in `out` is incomplete and is deleted.
+        force: replace the run in `out`. The old files are kept in `out/replaced` until `finish` is called. If
+            `out/replaced` already contains a run, the run in `out` is incomplete and is deleted.
 
     Raises:
-        FileExistsError: `out` contains a run, and neither `resume` nor `force` is set.
-        FileNotFoundError: the text of the config does not exist.
-        ValueError: the run to resume has other settings (the message lists them); or `force` would replace the corpus
-            or the weights that this run starts from. Nothing is deleted before all checks.
+        FileExistsError: `out` contains a run, but `resume` and `force` are both false.
+        FileNotFoundError: the training text or the held-out text does not exist.
+        ValueError: the run to resume has other settings (the message lists them); or `force` would replace
+            the corpus or the weights that this run starts from. No file is deleted before all checks have
+            passed.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
@@ -83,7 +85,8 @@ def corpus_folder(config: PretrainConfig, out: Path) -> Path:
 
 
 def has_checkpoint(out: Path) -> bool:
-    """Return True if the run in `out` can be resumed. After a kill, a checkpoint folder can be empty."""
+    """Return True if `out` contains a checkpoint. If the run was killed, the folder `checkpoint` can be
+    empty."""
     return any((out / "checkpoint").glob("*.pt"))
 
 
@@ -96,7 +99,7 @@ def finish(out: Path) -> None:
 def _set_aside(out: Path) -> None:
     """Move the files of the run in `out` to the subfolder `replaced`.
 
-    If `replaced` already has a file of that name, that file stays, and the file in `out` is deleted.
+    If `replaced` already contains a file of the same name, the file in `out` is deleted instead.
     """
     replaced = out / REPLACED
     replaced.mkdir(exist_ok=True)

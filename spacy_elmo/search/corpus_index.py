@@ -1,4 +1,4 @@
-"""Indexing of the sentences of a corpus, and loading of the same pipeline for queries."""
+"""Functions that index the sentences of a corpus, and that load the pipeline of an index for queries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to a search index. A sentence is a Span of elmo's `get_spans`.
+    """Add the sentences of a corpus to a search index. The option `get_spans` of elmo determines the
+    sentences.
 
-    The pipeline processes the Docs of `read_docs`. The components after elmo do not run.
+    `read_docs` processes the text with the pipeline. The components after elmo do not run.
 
     Args:
         text: see `read_docs`.
-        tokenized: texts are words separated by spaces.
+        tokenized: the texts are already tokenized, with spaces between the tokens.
 
     Yields:
         The number of tokens added since the previous yield.
@@ -48,7 +49,8 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata on the pipeline of an index, in JSON types. `index_pipeline` needs them to load the pipeline.
+    """Return metadata on the pipeline of an index, in JSON types. `index_pipeline` uses the metadata to load
+    the pipeline.
 
     Args:
         source, lang, tokenized: the arguments with which `load_pipeline` has loaded the pipeline.
@@ -71,7 +73,7 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
-        ValueError: `source` is another pipeline, or the metadata do not name the pipeline.
+        ValueError: the loaded pipeline is not the pipeline of the index, or the metadata names no pipeline.
     """
     if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
@@ -88,7 +90,7 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline of an index, and return a function that processes the text of a query with it.
+    """Load the pipeline of an index, and return a function that processes a query's text with this pipeline.
 
     Args:
         index: the search index.

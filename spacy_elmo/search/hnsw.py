@@ -11,8 +11,9 @@ from usearch.index import Index, MetricKind, ScalarKind
 class HnswNeighbors:
     """Approximate nearest-neighbor search in vectors of length 1, by a graph that links near vectors (HNSW).
 
-    A query visits a small part of the graph. The graph is built by usearch, which has its own threads. faiss is not
-    used, because its OpenMP library crashes together with the one of torch on macOS.
+    A query visits a small part of the graph. The graph is built by the library usearch, which has its own
+    threads. The library faiss is not used: on macOS, a process crashes if it loads the OpenMP libraries of
+    both faiss and torch.
 
     Args:
         width: number of dimensions of the vectors.

@@ -1,4 +1,4 @@
-"""Search index of Docs and Spans, which finds similar ones by the cosine of their vectors."""
+"""Search index that finds similar Docs and Spans by the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SearchIndex:
         about: metadata to store with the index, in JSON types.
 
     Raises:
-        ValueError: the library for "hnsw" is not installed.
+        ValueError: `method` is unknown, or the library for "hnsw" is not installed.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SearchIndex:
             doc_id: name of the Doc, which hits contain.
 
         Raises:
-            ValueError: the Doc has no vectors, or vectors of another width than the index.
+            ValueError: the Doc has no vectors, or the width of its vectors differs from the index.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):
@@ -116,10 +116,12 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries that are most similar to a query (all entries if there are fewer), most similar first.
+        """Return the k entries that are most similar to a query (or all entries, if there are fewer), most
+        similar first.
 
         Raises:
-            ValueError: `k` is less than 1; the query has no words, no vectors, or vectors of another width.
+            ValueError: `k` is less than 1; the query has no words; the query has no vectors; or the width of
+                its vectors differs from the index.
         """
         if k < 1:
             raise ValueError(f"k = {k}, but the number of hits must be at least 1")
@@ -158,7 +160,8 @@ class SearchIndex:
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
-            ValueError: the folder is not an index, or is damaged; see also the constructor.
+            ValueError: the folder is not an index; the index is damaged; or the library for "hnsw" is not
+                installed.
         """
         folder = Path(folder)
         settings, files = open_index(folder, SENTENCES)

@@ -1,4 +1,5 @@
-"""Reading and writing of the folder of an index: its settings and its files, with digests that detect damage."""
+"""Functions that read and write the folder of an index: settings and files, with digests that detect
+damage."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class IndexFormat(NamedTuple):
     """File format of a kind of index."""
 
     name: str
-    """Name and version of the format. The settings of an index contain it."""
+    """Name and version of the format, as in the settings of an index."""
     command: str
     """Command that creates an index of this kind, for error messages."""
     files: tuple[str, ...]
@@ -52,7 +53,8 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary folder to write the files of an index to; when the `with` block ends, move them to `folder`.
+    """Yield a temporary folder for the files of an index. When the `with` block ends, move the files to
+    `folder`.
 
     An earlier index in `folder`, of any kind, is replaced in one step when all new files are complete. To make this
     possible, each file has two possible names (see `_other_name`). New files get the names that the old files do not
@@ -134,11 +136,11 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
     """Check the digests of an index, and return its settings and the paths of its files.
 
     Returns:
-        The settings, and {name of a file in `kind`: path of the file}.
+        The settings, and a dict from the file names in `kind` to the paths of the files.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: the folder is not an index of this kind, or is damaged.
+        ValueError: the folder is not an index of this kind, or the index is damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     names = _names(kind, settings.get("digests"))

@@ -23,7 +23,9 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean vector of the tokens of a Span without whitespace, (width,) float32; None: it has no such token.
+    """Return the mean vector of a Span's tokens, without whitespace tokens, (width,) float32.
+
+    The result is None if the Span has only whitespace tokens.
 
     Args:
         layer: index of the layer; None: the average of all layers, as in `span._.elmo`.

@@ -22,7 +22,7 @@ class Document(NamedTuple):
     """A document, as a list of lines or as a list of words."""
 
     parts: list[str]
-    """The lines that are not empty, or the words, including whitespace tokens."""
+    """The non-empty lines, or the words, including whitespace tokens."""
     is_tokenized: bool
     """True if the parts are words."""
 
@@ -34,17 +34,19 @@ _REMEDY = ", or set prepare.encoding_errors to replace"
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     """Yield the documents of text files, in order.
 
-    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with its words in `tokens` or its text in `text`.
-    - `.spacy` (a DocBin): each Doc is a document. It consists of the words of the Doc, without annotations. Memory
-      holds the whole file.
+    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with words in the field `tokens` or a
+      text in the field `text`.
+    - `.spacy` (a DocBin): each Doc is a document. The document consists of the words of the Doc, without
+      annotations. Memory holds the whole file.
     - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
-        errors: handling of bytes that are not UTF-8, and of half a surrogate pair in JSON: "strict" raises an error,
-            and "replace" replaces them.
+        errors: handling of bytes that are not UTF-8, and of unpaired surrogates in JSON. "strict" raises an
+            error, and "replace" replaces these bytes and surrogates.
 
     Raises:
-        ValueError: a file cannot be read; the message names the file and the line.
+        OSError: a file cannot be opened.
+        ValueError: the content of a file cannot be read; the message names the file and the line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:

@@ -11,10 +11,10 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Call a function whenever a reader of this package has read text, inside the `with` block.
+    """Inside the `with` block, call `observer` whenever one of this package's corpus readers has read text.
 
-    The function is stored in a context variable, because many calls lie between the code that shows a progress bar and
-    the readers. It is called only in the context (thread) of the `with` block.
+    `observer` is stored in a context variable, because the readers are called many levels below the code that
+    shows a progress bar. `observer` is called only in the context (thread) of the `with` block.
 
     Args:
         observer: function that takes the number of decompressed bytes since its last call.

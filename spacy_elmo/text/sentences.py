@@ -34,7 +34,8 @@ _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return, for each word, the properties that the sentence rule needs, as the bits of a number: (n,) uint8."""
+    """Return the properties of each word that the sentence rule needs, as the bits of one number per word,
+    (n,) uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 

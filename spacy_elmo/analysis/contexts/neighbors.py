@@ -1,4 +1,4 @@
-"""Search for the occurrences of a word that have the most similar vectors (Peters et al. 2018, table 4)."""
+"""Search for the occurrences of a word that are most similar to a query (Peters et al. 2018, table 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS_THAT_DIFFER = 2
 
 
 class Neighbor(NamedTuple):
-    """An occurrence of a word whose vector is similar to the vector of a query."""
+    """One of the occurrences of a word in a corpus, and its similarity to a query."""
 
     occurrence: Occurrence
     cosine: float
@@ -24,8 +24,9 @@ class Neighbor(NamedTuple):
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
     """Return the n nearest occurrences in a corpus for each query and each view (a layer or the average).
 
-    The nearest occurrence comes first, and equally near occurrences are in the order of the text. Many texts repeat
-    phrases. So if several occurrences have the same two words on each side, only the nearest of them is returned.
+    The nearest occurrence comes first, and equally near occurrences are in the order of the text. Many texts
+    repeat phrases. So if several occurrences have the same two words on each side, only the nearest of these
+    occurrences is returned.
 
     Args:
         queries: occurrences to compare with the corpus, from `find_in_sentences`.

@@ -1,4 +1,4 @@
-"""Word index, which stores the occurrences of all words of a corpus and their vectors on disk."""
+"""Word index of a corpus on disk, with the occurrences of all words and the vectors of these occurrences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OCCURRENCES = IndexFormat(
 """File format of `OccurrenceIndex`."""
 
 MAX_OCCURRENCES = 300
-"""Largest number of occurrences of one word that have vectors in the index."""
+"""Default limit: largest number of occurrences of one word that have vectors in the index."""
 
 
 class IndexedWord(NamedTuple):
@@ -45,7 +45,7 @@ class IndexedWord(NamedTuple):
 class SimilarSpelling(NamedTuple):
     """A word of the corpus with a similar spelling to a given token.
 
-    Both have similar vectors in layer 0, which depends only on the characters of a word.
+    The word and the token have similar vectors in layer 0, which depends only on the characters of a word.
     """
 
     word: str
@@ -57,9 +57,9 @@ class SimilarSpelling(NamedTuple):
 class OccurrenceIndex:
     """Word index of a corpus, opened from a folder that `write_occurrences` has written.
 
-    If a word occurs more often than `MAX_OCCURRENCES`, only that many of its occurrences have vectors. They are spread
-    evenly over the corpus. These vectors stay on disk. Memory holds the sentences, and one vector for each distinct
-    word.
+    If a word occurs more often than a limit (by default `MAX_OCCURRENCES`), only some of its occurrences have
+    vectors. These occurrences are spread evenly over the corpus. The vectors stay on disk. Memory holds the
+    sentences, and one vector for each distinct word.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -108,7 +108,8 @@ class OccurrenceIndex:
         return 0 if number is None else self._words[number].occurrences
 
     def find(self, word: str) -> Occurrences | None:
-        """Return the indexed occurrences of a word, with their vectors in layers 1 to L. Case is ignored.
+        """Return the occurrences of a word that have vectors, and their vectors in layers 1 to L. Case is
+        ignored.
 
         Return None if the word does not occur in the corpus.
         """
@@ -137,7 +138,8 @@ class OccurrenceIndex:
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
-        """Return the n words of the corpus whose vectors in layer 0 are nearest to the token, without its own word."""
+        """Return the n words of the corpus whose vectors in layer 0 are nearest to the vector of a token. The
+        word of the token itself is left out."""
         vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [

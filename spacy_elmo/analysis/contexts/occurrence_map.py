@@ -29,9 +29,9 @@ class Plane:
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
     """Project the vectors of occurrences to their first two principal components, for each view.
 
-    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that its
-    largest loading is positive. If all occurrences are spelled alike, they have the same vector in layer 0, so they
-    are one point.
+    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that
+    its largest loading is positive. If all occurrences have the same spelling, they have the same vector in
+    layer 0, so layer 0 shows only one point.
 
     Args:
         queries: occurrences to draw on the same map, from `find_in_sentences`.

@@ -59,7 +59,8 @@ class Occurrences:
     views: list[str]
     """Names of the views. A view is a layer, or the average of the layers."""
     vectors: np.ndarray
-    """Vector of each occurrence in each view, (views, n, width) float32. For several words, it is their mean."""
+    """Vector of each occurrence in each view, (views, n, width) float32. If an occurrence consists of several
+    tokens, its vector is the mean of the vectors of these tokens."""
     centre: np.ndarray
     """Mean vector of all words in the passages that contain the word, (views, 1, width) float32."""
 
@@ -79,13 +80,13 @@ def find_occurrences(
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
-        word: a word in upper or lower case, or several words separated by spaces. A word such as "don't" can be split
-            by the tokenizer. In passages with annotated senses, `word` is a lemma, and only annotated occurrences are
-            found.
+        word: a word, or several words separated by spaces. Case is ignored. The tokenizer can split the word,
+            as in "don't". In passages with annotated senses, `word` is a lemma, and only annotated
+            occurrences are found.
         layers: "all" gives a view for each layer; "average" and "top" give one view.
 
     Raises:
-        ValueError: the word is empty or does not occur; see also `find_elmo`.
+        ValueError: the word is empty, or does not occur in the text; see also `find_elmo`.
     """
     occurrences = _search(nlp, passages, _forms(nlp, word), layers)
     if occurrences is None:
@@ -103,12 +104,12 @@ def find_in_sentences(
     """Find the first occurrence of a word in each sentence, to compare it with the occurrences in a corpus.
 
     Args:
-        word: see `find_occurrences`. Other forms of the word that occur in `corpus` are found as well.
+        word: see `find_occurrences`. The other spellings of the word in `corpus` are found as well.
         corpus: occurrences of the word in a corpus, from `find_occurrences`.
         layers: the selection of layers in `corpus`.
 
     Raises:
-        ValueError: the word is empty, or a sentence does not contain it.
+        ValueError: the word is empty, or a sentence does not contain the word.
     """
     spellings = {word, *(occurrence.word for occurrence in corpus.items)}
     forms = {form for spelling in spellings for form in _forms(nlp, spelling)}

@@ -1,4 +1,4 @@
-"""Computation of the word index of a corpus, and writing of its files."""
+"""Computation of the word index of a corpus, and storage of the index on disk."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word, and return the row for its vector; None if the index stores no vector for it.
+        """Count an occurrence of a word, and return the row for the vector of this occurrence; None if the
+        index does not store this vector.
 
         Args:
             number: index of the word in the list of words.

@@ -22,8 +22,8 @@ class LayerWeights:
     component: str
     """Name of the component that contains the scalar mix."""
     place: str
-    """Position of the scalar mix in the component: "input" or "output" in an `ElmoEnhanced`; "1", "2", ... if the
-    component has several other mixes; otherwise empty."""
+    """Position of the scalar mix in the component: "input" or "output" if the mix belongs to an
+    `ElmoEnhanced`; "1", "2", ... if the component has several other mixes; otherwise empty."""
     layers: LayerChoice
     """Option `layers` of the listener: "mix" (learned weights), "average", "top", or the number of a layer."""
     weights: list[float]
@@ -82,7 +82,7 @@ def _mixes(model: Model) -> list[Model]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Shorten paths to distinct names, by removing the parts that all paths share at their start and at their end.
+    """Shorten paths to distinct names. Remove the parts that all paths share at their start and at their end.
 
     The name of a single path is empty. If one of several names would be empty, the paths are not shortened.
     """

@@ -13,7 +13,8 @@ from ...corpora.pipelines import elmo_and_later, find_elmo
 from ...pipeline.encode.encoder import layers_and_width
 
 _SENTENCES = 512
-"""Number of sentences to process at once. It is large, so that batches contain sentences of similar lengths."""
+"""Number of sentences to process at once. This number is large, so that batches contain sentences of similar
+lengths."""
 
 
 class LayerReader:
@@ -23,7 +24,8 @@ class LayerReader:
 
     Args:
         nlp: a pipeline with one elmo component.
-        progress: called after each group of sentences, with the number of sentences in the group.
+        progress: function that is called after each group of sentences, with the number of sentences in the
+            group.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -38,7 +40,7 @@ class LayerReader:
         self.layers, self.width = layers_and_width(self._elmo.model)
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
-        """Yield the layers of each sentence, (layers, n_words, width), in order.
+        """Yield the layers of each sentence, (layers, n_words, width), in the order of the sentences.
 
         Memory holds the layers of at most 512 sentences.
         """

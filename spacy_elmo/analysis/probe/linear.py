@@ -36,9 +36,9 @@ class LinearClassifier:
 def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> LinearClassifier:
     """Train a softmax regression with Adam, and return the classifier of the epoch with the best accuracy on `dev`.
 
-    Training starts from zeros. Each dimension of the vectors is standardized by its mean and standard deviation in
-    `train`. So the same learning rate suits layers whose vectors have different magnitudes. The standardization is part
-    of the returned classifier, which is still linear.
+    At the start of the training, all parameters are zero. Each dimension of the vectors is standardized by
+    its mean and standard deviation in `train`. So the same learning rate suits layers whose vectors have
+    different magnitudes. The standardization is part of the returned classifier, which is still linear.
 
     Args:
         seed: random seed for the order of the training vectors.

@@ -37,7 +37,7 @@ class TaggedText(NamedTuple):
 class TagScores:
     """Accuracies of a part-of-speech probe, between 0 and 1.
 
-    Unless noted otherwise, they are measured on the test text.
+    Unless noted otherwise, accuracies are measured on the test text.
     """
 
     words: int
@@ -49,8 +49,8 @@ class TagScores:
     dev: list[float]
     """Accuracy of each layer on the development text, which was used to choose the best epoch."""
     most_frequent: float
-    """Accuracy of a baseline. It assigns to each word the most frequent tag of the word in training. A word that does
-    not occur in training gets the most frequent tag of all words."""
+    """Accuracy of a baseline that assigns to each word the most frequent tag of the word in training. A word
+    that does not occur in training gets the most frequent tag of all words."""
 
 
 def read_tags(file: Path, column: TagColumn) -> TaggedText:
@@ -94,7 +94,7 @@ def probe_tags(
         dev: text to choose the best epoch of each classifier.
         test: text to measure the accuracies on. Words with a tag that does not occur in `train` count as errors.
         seed: random seed for the order of the training words.
-        progress: called with 1 after each layer.
+        progress: function that is called with 1 after each layer.
     """
     names = sorted(set(train.tags))
     texts = (train, dev, test)

@@ -76,11 +76,12 @@ class Answers:
 class NearestSense:
     """Classifier that predicts the sense of a word by the nearest sense vector, in each layer.
 
-    Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the vector of a
-    sense is the mean over the occurrences of the sense in training. The classifier compares a word with the senses of
-    its lexicon entry (lemma and part of speech), and predicts the sense with the highest cosine. If the entry does not
-    occur in training, it predicts WordNet's first sense, or no sense if `first_senses` does not have the entry.
-    Precision ignores words without a predicted sense, and recall counts these words as errors.
+    Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the
+    vector of a sense is the mean over the occurrences of the sense in training. The classifier compares a
+    word with the senses of its lexicon entry (lemma and part of speech), and predicts the sense with the
+    highest cosine. If the entry does not occur in training, the classifier predicts WordNet's first sense, or
+    no sense if `first_senses` does not contain the entry. Precision ignores words without a predicted sense,
+    and recall counts these words as errors.
 
     If an entry consists of several words, its vector is the mean of the vectors of the words.
 
@@ -123,8 +124,8 @@ class NearestSense:
     def answer(self, sentences: Iterable[SenseSentence]) -> Answers:
         """Predict the senses of annotated text, and compare them with the annotation.
 
-        As usual in this task, the lexicon entry of each word is taken from the annotation. A prediction is correct if
-        it is one of the annotated senses.
+        As usual in this task, the lexicon entry of each word is taken from the annotation. A prediction is
+        correct if the predicted sense is one of the annotated senses.
         """
         correct, answered, senses = [], [], []
         for instance, vectors in self._occurrences(sentences):

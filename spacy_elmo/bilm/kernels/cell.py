@@ -1,6 +1,6 @@
-"""The element-wise part of an LSTM step.
+"""Element-wise operations of an LSTM step, for cases in which `fused_lstm` has no kernel.
 
-It is used where `fused_lstm` has no kernel, as for int8 and in installations without C kernels.
+Examples are int8, and installations without C kernels.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from .native import float32_function
 def forward(
     inputs: Tensor, recurrent: Tensor, bias: Tensor, clip: float | None, c: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Compute c' = clip(σ(f) c + σ(i) tanh(j)) and σ(o) tanh(c'). Differentiable.
+    """Compute the new cell state c' = clip(σ(f) c + σ(i) tanh(j)) and the output σ(o) tanh(c').
+    Differentiable.
 
     Args:
-        inputs, recurrent: (n, 4C) x W_x and h W_h, gates in the order i, j, f, o.
+        inputs, recurrent: (n, 4C), the products x W_x and h W_h, with the gates in the order i, j, f, o.
         bias: (4C,) the bias, including the forget bias.
         clip: limit of the cell state's magnitude; None: no limit.
         c: (n, C) the cell state before the step.
 
     Returns:
-        (n, C) σ(o) tanh(c') in the type of `inputs`, and (n, C) c'.
+        The output, (n, C), in the number type of `inputs`; and the new cell state, (n, C).
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():

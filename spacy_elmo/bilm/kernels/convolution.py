@@ -1,4 +1,5 @@
-"""A kernel for the convolutions of the character CNN and their maxima over positions. It copies no windows."""
+"""Kernel for the convolutions of the character CNN and the maximum of each convolution over positions. The
+kernel does not copy windows of characters."""
 
 from __future__ import annotations
 
@@ -27,16 +28,17 @@ def maxima(
     """Return the maximum of each filter over the positions of each word, after bias and activation. Differentiable.
 
     Args:
-        ids: (K, columns) int32 rows of `characters`.
-        lengths: (K,) int64, the number of columns that each word uses, at least the width of the widest filter.
+        ids: (K, columns) int32, the row in `characters` of each character of K words.
+        lengths: (K,) int64, the number of columns that each word uses. It is at least the width of the widest
+            filter.
         characters: (rows, D) float32, the vectors of the characters.
-        filters: (width, D, number) float32 for each width.
-        biases: (number,) float32 for each width.
+        filters: one tensor (width, D, number) float32 for each filter width.
+        biases: one tensor (number,) float32 for each filter width.
         activation: "relu", "tanh" or "none".
         compute_dtype: number type of the products.
 
     Returns:
-        (K, n) float32 for K words and the n filters of all widths.
+        (K, n) float32, for the K words and the n filters of all widths.
     """
     number = _ACTIVATIONS.index(activation)
     return _Maxima.apply(

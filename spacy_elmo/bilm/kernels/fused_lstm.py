@@ -1,12 +1,13 @@
-"""Many steps of one direction of an LSTM layer in one call of C (`fused_lstm.c`), forward and backward.
+"""Forward and backward pass of one direction of an LSTM layer, with many steps in one call of C
+(`fused_lstm.c`).
 
-`plain_lstm` is the version that runs everywhere: for every step it calls matrix products and a pass over the gates.
-This kernel computes x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while its sums are in
-the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence do not depend
-on other sequences in the batch. In bfloat16 it requires AVX512-BF16.
+The module `plain_lstm` is the equivalent that runs everywhere. The kernel computes x W_x and h W_h as one
+product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are in the processor's
+cache. In float32 the kernel computes the same bits on every processor, and the bits of a sequence do not
+depend on other sequences in the batch. In bfloat16 the kernel requires AVX512-BF16.
 
-`forward` keeps results for `backward`. Their widths P and C are padded to P' and C', multiples of 16 (the number of
-columns of a panel).
+The function `forward` keeps results for `backward`. In these results, the widths P and C are padded to P' and
+C', the next multiples of 16 (the number of columns of a panel).
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from .panels import pack, padded, rows_apart
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
-"""Largest mean number of sequences per step for which x W_x of all steps is computed as a separate product. Each step
-then reads only half of the weights. The results have the same bits."""
+"""Largest mean number of sequences per step for which x W_x of all steps is computed as a separate product.
+Each step then reads only half of the weights, W_h. The bits of the results do not change."""
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over M packed rows. The backward pass needs them."""
+    """Results of a forward pass over M packed rows, which the backward pass needs."""
 
     xh: Tensor
-    """The input x of each row and h before the step, [x ; h], (M, 2P')."""
+    """For each row, the input x and the output h of the previous step, concatenated: [x ; h], (M, 2P')."""
     hiddens: Tensor
     """The values σ(o) tanh(c), (M, C'), in the number type of the products."""
     gates: Tensor | None
@@ -64,9 +65,9 @@ class FusedWeights(NamedTuple):
     """The matrices of one direction, packed for either the forward or the backward pass."""
 
     gates: Tensor
-    """[W_x ; W_h] for the forward pass; both transposed for the backward pass."""
+    """[W_x ; W_h] for the forward pass. W_x and W_h are transposed for the backward pass."""
     projection: Tensor | None
-    """W_p, transposed for the backward pass."""
+    """W_p for the forward pass, W_p transposed for the backward pass; None: no projection."""
 
 
 def pack_forward(
@@ -107,9 +108,10 @@ def forward(
     Args:
         weights: the result of `pack_forward`.
         bias: (4C,) the bias, including the forget bias.
-        clips: limits of c and h.
+        clips: limits of the magnitudes of c and h.
         x: (M, P) inputs.
-        h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
+        h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`). The
+            tensors are not changed.
         batch_sizes: number of sequences at each step; the sum is M.
         keep: keep the gates and the cells for `backward`.
     """
@@ -141,7 +143,7 @@ def forward(
 
 
 class FusedDirection:
-    """One direction of a layer, packed for prediction.
+    """One direction of an LSTM layer, with matrices that are packed for prediction.
 
     Args:
         input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
@@ -197,11 +199,11 @@ def backward(
     Args:
         weights: the result of `pack_backward`.
         clips, batch_sizes: the arguments of `forward`.
-        kept: the result of `forward` with `keep`.
-        first_cells: (B, C) c before the first step.
-        dgiven: (M, P) the gradient of the outputs.
-        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. They are overwritten with the
-            gradients of h and c before the first step.
+        kept: the result of `forward` with `keep=True`.
+        first_cells: (B, C), the cell state c before the first step.
+        dgiven: (M, P), the gradient of the outputs.
+        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. Both tensors are
+            overwritten with the gradients of h and c before the first step.
         inputs: compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
@@ -227,12 +229,12 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the first `columns` columns, without the padding, as a contiguous tensor."""
+    """Remove the padding: return the first `columns` columns as a contiguous tensor."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 
 def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Return the rows, padded with zeros to a number of columns."""
+    """Pad rows with zeros to `columns` columns."""
     more = columns - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, more)) if more else rows
 
@@ -242,7 +244,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return the packed row of the last step of each sequence, (B,)."""
+    """Return the index of the packed row of each sequence's last step, (B,)."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

@@ -1,4 +1,4 @@
-"""The autograd function of an LSTM direction, with the kernels of `fused_lstm`."""
+"""Autograd function for one direction of an LSTM layer, computed by the kernels of `fused_lstm`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .weight_gradient import weight_gradient
 
 
 class FusedLSTM(torch.autograd.Function):
-    """The function `plain_lstm.Direction.run` for autograd, computed by the kernels."""
+    """Equivalent of `plain_lstm.Direction.run` as an autograd function, computed by the kernels in C."""
 
     @staticmethod
     def forward(
@@ -33,8 +33,8 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run over packed sequences. The arguments are those of `plain_lstm.Direction` and `plain_lstm.Direction.run`;
-        `compute_dtype` is the number type of the products."""
+        """Run one direction over packed sequences. The arguments are the fields of `plain_lstm.Direction` and
+        the arguments of its method `run`; `compute_dtype` is the number type of the products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -108,11 +108,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block; otherwise the
-    forward pass of each block is computed again.
+    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block. If
+    not, the forward pass of each block is computed again.
 
     Yields:
-        The batch sizes of a block, its rows, c before the block, and the results of the forward pass.
+        The batch sizes of a block, the rows of the block, the cell state c before the block, and the results
+        of the forward pass.
     """
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:

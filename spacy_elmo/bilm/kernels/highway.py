@@ -22,7 +22,7 @@ def highway(
     Args:
         x: (n, width).
         carry, transform: (width, width) W_c and W_t.
-        carry_bias, transform_bias: (width,).
+        carry_bias, transform_bias: (width,) b_c and b_t.
     """
     parameters = carry, carry_bias, transform, transform_bias
     autocast = torch.is_autocast_enabled(x.device.type)
@@ -39,7 +39,11 @@ def highway_gates(
     transform: Tensor | Panels,
     transform_bias: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the gates [c ; t], (n, 2 width), and the result of `highway`, without a graph, for a contiguous x."""
+    """Compute the gates and the result of `highway` without an autograd graph. `x` must be contiguous.
+
+    Returns:
+        The gates [c ; t], (n, 2 width); and the result, (n, width).
+    """
     gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
     c, t = gates.chunk(2, 1)
     multiply(x, carry, carry_bias, c)

@@ -1,4 +1,4 @@
-"""The number types for which a processor or GPU has fast instructions."""
+"""Functions that check whether a processor or GPU has fast instructions for a number type."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _OF_CPU = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
 }
-"""Mapping from a number type to the CPU instructions that multiply it, under torch's names. `bf16` is for ARM
-processors, the other instructions are for x86."""
+"""Mapping from a number type to torch's names of the CPU instructions that multiply numbers of this type.
+`bf16` is for ARM processors, the other instructions are for x86."""
 
 
 def has_instructions(precision: Precision, device: torch.device) -> bool | None:
     """Return True if a device has instructions for products of a number type, False if it emulates them, and None if
     this version of torch cannot tell.
 
-    Every device has instructions for float32. A processor with AVX2 but not AVX512 emulates the other types, which is
-    much slower than float32.
+    Every device has instructions for float32. A processor without instructions for another number type
+    emulates the products of this type, which is much slower than float32.
     """
     if device.type == "cuda":
         return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)

@@ -14,23 +14,24 @@ LARGEST = 127
 
 @functools.cache
 def sums_are_exact() -> bool:
-    """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI (before Cascade
-    Lake and Zen 4) add pairs of products in 16 bits, which saturate."""
+    """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI
+    (before Cascade Lake and Zen 4) add pairs of products in 16 bits, and these sums saturate."""
     ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantize rows to whole numbers from -127 to 127, where 127 stands for the largest magnitude of a row.
+    """Quantize rows to whole numbers from -127 to 127, where 127 stands for the largest magnitude in the row.
 
-    Each row has its own scale, so it does not depend on the other rows of its batch. The scale of a row that contains
-    NaN or infinity is NaN.
+    Each row has its own scale, so the result for a row does not depend on other rows of the batch. The scale
+    of a row that contains NaN or infinity is NaN.
 
     Args:
         x: (n, k) float32, contiguous.
 
     Returns:
-        The quantized rows, (n, k) int8; and the scale of each row, (n,) float32, which is the value of the integer 1.
+        The quantized rows, (n, k) int8; and the scale of each row, (n,) float32. The scale is the value that
+        the integer 1 stands for.
     """
     if function := float32_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
@@ -47,8 +48,8 @@ def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
     Args:
         sums: (n, m) int32, contiguous; overwritten.
-        rows: (n,) float32 scales.
-        columns: (m,) float32 scales.
+        rows: (n,) float32, the scale of each row.
+        columns: (m,) float32, the scale of each column.
 
     Returns:
         (n, m) float32.

@@ -16,17 +16,15 @@
 
    NUMBER is the type of what is multiplied; NAMED(name), the name of a function for this processor and type; TARGET, the
    instructions that it may use; WIDTH, the lanes of a vector; TILE, the most rows of sums that the registers hold, and
-   WIDE(rows), of how many panels; NEARNESS, the cache into which the next panel is fetched, 3 for the first level and 2
-   for the second. LESS(a, b) is a < b ? a : b and MORE(a, b) a > b ? a : b, so b if one is NaN. A Group has PAIR numbers
-   in each lane of a panel's part: LOAD_GROUPS, STORE_GROUPS from PAIR rows of sixteen numbers, SPREAD_GROUP of one place
-   to all lanes, and MULTIPLY_ADD(left, right, sums). */
+   WIDE(rows), of how many panels. LESS(a, b) is a < b ? a : b and MORE(a, b) a > b ? a : b, so b if one is NaN. A Group
+   has PAIR numbers in each lane of a panel's part: LOAD_GROUPS, STORE_GROUPS from PAIR rows of sixteen numbers,
+   SPREAD_GROUP of one place to all lanes, and MULTIPLY_ADD(left, right, sums). */
 
 #undef VARIANT
 #undef TARGET
 #undef WIDTH
 #undef TILE
 #undef WIDE
-#undef NEARNESS
 #undef FMA
 #undef LESS
 #undef MORE
@@ -47,7 +45,6 @@
 #define WIDTH 16
 #define TILE 12
 #define WIDE(rows) ((rows) <= 5 ? 4 : 2)
-#define NEARNESS 2
 #define FMA(a, b, c) ((Lanes)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define LESS(a, b) ((Lanes)_mm512_min_ps((__m512)(a), (__m512)(b)))
 #define MORE(a, b) ((Lanes)_mm512_max_ps((__m512)(a), (__m512)(b)))
@@ -58,7 +55,6 @@
 #define WIDTH 8
 #define TILE 6
 #define WIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
-#define NEARNESS 3
 #define FMA(a, b, c) ((Lanes)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define LESS(a, b) ((Lanes)_mm256_min_ps((__m256)(a), (__m256)(b)))
 #define MORE(a, b) ((Lanes)_mm256_max_ps((__m256)(a), (__m256)(b)))
@@ -69,7 +65,6 @@
 #define WIDTH 4
 #define TILE 6
 #define WIDE(rows) ((rows) <= 2 ? 2 : 1)
-#define NEARNESS 2
 #define FMA(a, b, c) ((Lanes)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
 #define LESS(a, b) NAMED(selected)((a) < (b), a, b)
 #define MORE(a, b) NAMED(selected)((a) > (b), a, b)
@@ -80,7 +75,6 @@
 #define WIDTH 4
 #define TILE 2
 #define WIDE(rows) 1
-#define NEARNESS 2
 #define FMA(a, b, c) NAMED(multiply_add)(a, b, c)
 #define LESS(a, b) NAMED(selected)((a) < (b), a, b)
 #define MORE(a, b) NAMED(selected)((a) > (b), a, b)

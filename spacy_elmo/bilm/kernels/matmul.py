@@ -1,4 +1,4 @@
-"""Matrix products. For float32 on a CPU, a kernel adds in a fixed order; otherwise torch multiplies."""
+"""Matrix products: for float32 on a CPU by a kernel that adds in a fixed order, otherwise by torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from .panels import Panels, rows_apart
 from .weight_gradient import weight_gradient
 
 _POWER = 1024
-"""Rows that are a multiple of this apart, 4 KB, take so few places of a cache that a copy is faster."""
+"""Number of float32 numbers in 4 KB. Rows at a distance of a multiple of 4 KB compete for so few lines of the
+cache that copying them first is faster."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
-    """Return the number type of `matmul`: under autocast the type of autocast, otherwise the type of `x`."""
+    """Return the number type in which `matmul` multiplies: under autocast the type of autocast, otherwise the
+    type of `x`."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
@@ -45,12 +47,12 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tensor) -> None:
-    """Write x W + b to `out`, computed by the kernel. All tensors are float32 on a CPU.
+    """Compute x W + b with the kernel, and write the result to `out`. All tensors are float32 on a CPU.
 
     Args:
         x: (n, k).
-        weight: (k, m), with any strides, or its panels.
-        bias: (m,), or None for zeros.
+        weight: W, either as a tensor (k, m) with any strides, or as panels.
+        bias: (m,); None: zeros.
         out: (n, m), with contiguous rows.
     """
     if x.stride(1) != 1 or (x.stride(0) % _POWER == 0 and len(x) > 1):

@@ -1,8 +1,9 @@
-"""The functions of the C files in this folder, if a compiler was available when the package was installed.
+"""The C functions of this folder, which exist if a compiler was available when the package was installed.
 
-Each function is compiled for several kinds of processor; the fastest kind that this processor supports is used. In
-float32 all kinds compute the same bits (`lanes.h`). Each function has an equivalent in torch operators for other number
-types, for other devices, and for installations without a compiler. The equivalents add in another order.
+Each function is compiled for several kinds of processor; the fastest kind that this processor supports is
+used. In float32 the functions for all kinds compute the same bits (`lanes.h`). Each function has an
+equivalent in torch operators for other number types, for other devices, and for installations without a
+compiler. The equivalents add numbers in another order.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from torch import Tensor
 from .abi import ABI
 
 CHOICE = "SPACY_ELMO_KERNELS"
-"""Name of an environment variable that selects the kernels for another kind of processor, for tests. Its value is one
-of `processors()`, or "portable". The results have the same bits."""
+"""Name of the environment variable with which tests select the kernels for another kind of processor. The
+value of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The kinds of processor, fastest first."""
 
 
 def active_kernels() -> str:
-    """Return a short description of the kernels in use, and whether float32 results have the same bits everywhere."""
+    """Return a short text that names the kernels in use, and says whether float32 results have the same bits
+    everywhere."""
     if (kind := processor()) is None:
         why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
         return f"torch alone, float32 is not exact: {why}"
@@ -57,12 +59,13 @@ def processor() -> str | None:
 
 @cache
 def processors() -> list[str]:
-    """Return the kinds of processor whose kernels this processor supports and runs fast, fastest first."""
+    """Return the kinds of processor whose kernels run fast on this processor, the fastest kind first."""
     return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions of this name by the number type of their products.
+    """Return the C functions with this name, as a mapping from the number type of the products to the
+    function.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
     structure in their order.
@@ -113,7 +116,8 @@ def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function of this name; None if there is none, or if a tensor is not float32 on the CPU."""
+    """Return the C function with this name for float32; None if there is no such function, or if a tensor is
+    not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
@@ -124,7 +128,8 @@ def path() -> Path:
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled library; None if there is none, or if it is for another machine or has another ABI."""
+    """Return the compiled library; None if there is no library, or if the library is for another machine or
+    has another `ABI` number."""
     try:
         native = ctypes.CDLL(str(path()))
     except OSError:
@@ -136,7 +141,8 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:
-    """Let C divide rows among torch's own threads (`threads.c`), if torch's OpenMP library has GCC's functions."""
+    """Let the C functions divide rows among torch's own threads (`threads.c`), if torch's OpenMP library
+    contains the OpenMP functions of GCC."""
     if sys.platform == "win32":
         return  # Windows cannot look up a function in all libraries of the process.
     process = ctypes.CDLL(None)

@@ -25,11 +25,12 @@ class Panels(NamedTuple):
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
-    """Return stacked matrices as panels, (panels, rows, 16). The rows of each matrix are padded to a multiple of 16.
+    """Pack matrices, one below the other, into panels, (panels, rows, 16). The number of rows of each matrix
+    is padded to a multiple of 16.
 
     Args:
-        parts: (k, 1, m) for each matrix, or (k, 4, C) for four gates: then the first panels of the four gates come
-            first, then their second panels, and so on.
+        parts: (k, 1, m) for each matrix, or (k, 4, C) for a matrix with four gates. With gates, the first
+            panel of each gate comes first, then the second panel of each gate, and so on.
     """
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
@@ -47,9 +48,10 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return memory for a left matrix of this shape with a gap behind each row.
+    """Allocate a tensor for the left matrix of a product, with a gap after each row.
 
-    Rows that are a power of two apart take the same few places of a cache, and a product reads up to twelve at once.
+    Rows at a distance of a power of two compete for few lines of the cache, and a product reads up to twelve
+    rows at once.
     """
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]

@@ -13,7 +13,7 @@ INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const 
         for (int v = 0; v < vectors; v++)
             sum[row][v] = LOAD((start == NULL ? sums + row * sum_step : start) + v * WIDTH);
     for (int64_t k = 0; k < groups; k++, left += group_step, right += PANEL * PAIR, ahead += ahead_step) {
-        __builtin_prefetch(ahead, 0, NEARNESS);
+        __builtin_prefetch(ahead, 0, 3);
         Group column[MOST];
         for (int v = 0; v < vectors; v++)
             column[v] = LOAD_GROUPS(right + v / VECTORS * panel_step + v % VECTORS * WIDTH * PAIR);

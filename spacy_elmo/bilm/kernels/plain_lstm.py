@@ -1,14 +1,15 @@
 """One direction of one LSTM layer as a loop over steps, in torch operators.
 
-The cell is that of Sak et al. 2014, in the form of TensorFlow's `LSTMCell`, which bilm-tf uses (`model.py`,
-`training.py`):
+The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`, which bilm-tf uses
+(`model.py`, `training.py`):
 
     i, j, f, o = split(x W_x + h W_h + b)          j: the candidate
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Rows are packed, so padding is never computed. The products x W_x of many steps are one product, and so is the gradient
-of each matrix. The rest of a step is two products and one pass over the gates (`cell`); autograd computes its gradient.
+Rows are packed, so padding is never computed. The products x W_x of many steps are computed as one product,
+and the gradient of each matrix as well. The remaining operations of a step are two products and one pass over
+the gates (`cell`); autograd computes the gradient of these operations.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from .weight_gradient import weight_gradient
 
 _ROWS_PER_BLOCK = 512
 MAX_KEPT_ROWS = 8192
-"""Largest number of packed rows for which all activations are kept for the backward pass. Batches for training are
-smaller. For more rows, as in one long span, only the states between blocks of steps are kept, and the backward pass
-computes the rest again."""
+"""Largest number of packed rows for which all activations are kept for the backward pass. Batches in training
+have fewer rows. For more rows, as in one long span, only the states between blocks of steps are kept, and the
+backward pass computes the other activations again."""
 
 
 class Clips(NamedTuple):
@@ -40,7 +41,7 @@ class Clips(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """Weights and biases of one direction of a layer."""
+    """Weights and biases of one direction of an LSTM layer."""
 
     input: MatmulWeight
     """Input matrix W_x, (P, 4C), with the gates in the order i, j, f, o."""
@@ -55,15 +56,18 @@ class Direction(NamedTuple):
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over packed sequences (see `Packing`). Differentiable if the matrices are `PlainWeight`.
+        """Run this direction over packed sequences (see `Packing`). Differentiable if the matrices are
+        instances of `PlainWeight`.
 
         Args:
             x: (M, P) inputs.
-            h, c: (B, P) and (B, C), the state before the first step, by rank. Not changed.
+            h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`).
+                The tensors are not changed.
             batch_sizes: number of sequences at each step; the sum is M.
 
         Returns:
-            (M, P) the outputs, and the state after the last step of each sequence. No gradient flows out of the state.
+            The outputs, (M, P), and the state h and c after the last step of each sequence. No gradient flows
+            back through the returned state.
         """
         if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
             y, h, c = _advance(self, x, h, c, batch_sizes)
@@ -134,10 +138,12 @@ def _advance(
 
 
 class _Start(torch.autograd.Function):
-    """Identity function of `start`. The products of rows and a matrix are then added to its result, step by step.
+    """Autograd function that returns its argument `start`, and computes the gradient of a matrix as one
+    product.
 
-    The gradient of `start` is the gradient of the sums. So the gradient of the matrix can be computed here as one
-    product over all rows, instead of one product per step.
+    At each step, the caller adds the product of the step's rows and the matrix to the returned tensor. The
+    gradient of `start` is the gradient of these sums. So the gradient of the matrix is one product over the
+    rows of all steps, instead of one product per step.
 
     Args:
         rows: the rows of each step. The list is complete when the backward pass begins.

@@ -15,10 +15,10 @@ from .panels import Panels, pack
 
 
 class MatmulWeight(Protocol):
-    """A matrix (k, m) that multiplies rows from the right."""
+    """Interface of a matrix (k, m) by which rows can be multiplied: rows @ matrix."""
 
     dtype: torch.dtype
-    """Number type of the rows and of their products."""
+    """Number type of the rows and of the products."""
 
     def __call__(self, x: Tensor, /) -> Tensor:
         """Multiply rows by the matrix: (n, k) -> (n, m)."""
@@ -35,7 +35,8 @@ class PlainWeight:
 
 
 class PackedWeight:
-    """A float32 matrix that is packed into panels once. `matmul` packs it for every product, with the same results."""
+    """A float32 matrix that is packed into panels once. `matmul` would pack the matrix for every product,
+    with the same results."""
 
     dtype = torch.float32
 
@@ -49,7 +50,8 @@ class PackedWeight:
 
 
 class Int8Weight:
-    """A matrix of 8-bit integers with a scale for each column. Its input is quantized row by row."""
+    """A matrix of 8-bit integers with a scale for each column. The rows that are multiplied by the matrix are
+    quantized, too."""
 
     dtype = torch.float32
 
@@ -94,7 +96,8 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
-    """Convert a matrix to the number type of several products. Their results are the same as with `matmul`."""
+    """Convert a matrix once for several products in the number type `dtype`. The results are the same as with
+    `matmul`."""
     if dtype == torch.float32 and float32_function("product", weight):
         return PackedWeight(weight)
     return PlainWeight(weight, dtype)

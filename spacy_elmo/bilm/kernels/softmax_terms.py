@@ -1,4 +1,5 @@
-"""The expensive parts of a softmax: the exponentials of logits and their sums, and dot products of rows."""
+"""The expensive parts of a softmax: the exponentials of logits, the sums of exponentials, and the dot
+products of rows."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
     """Compute e^(logit + bias - largest) in each row, where `largest` is the row's largest logit + bias.
 
     Args:
-        logits: (M, S), contiguous, of any float type. They can contain -infinity, and are overwritten.
+        logits: (M, S), contiguous, of any float type. Logits can be -infinity. The tensor is overwritten.
         bias: (S,) float32 or float64, which is added to every row.
 
     Returns:
-        (M, S) the exponentials, in the memory and number type of `logits`; (M,) their sums; and (M,) the logarithms of
-        the sums of e^(logit + bias), which are -infinity if all logits of a row are -infinity.
+        The exponentials, (M, S), in the memory and number type of `logits`; the sum of the exponentials of
+        each row, (M,); and the logarithm of the sum of e^(logit + bias) of each row, (M,). If all logits of a
+        row are -infinity, the logarithm is -infinity.
     """
     usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
     if usual and (function := functions("softmax_terms").get(logits.dtype)):

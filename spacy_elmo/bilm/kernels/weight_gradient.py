@@ -18,8 +18,9 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     torch would round the product of bfloat16 matrices to bfloat16; this function does not.
 
     Args:
-        left, right: (n, k) and (n, m), of the same number type. They are copied if their rows are not contiguous.
-        into: (k, m) float32, contiguous; the product is added to it. None: a new tensor.
+        left, right: (n, k) and (n, m), of the same number type. A matrix is copied if the numbers of a row
+            are not contiguous.
+        into: tensor to which the product is added, (k, m) float32, contiguous; None: a new tensor.
     """
     if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
         product = left.t() @ right

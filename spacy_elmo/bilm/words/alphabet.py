@@ -11,14 +11,15 @@ SENTENCE_START, SENTENCE_END, UNKNOWN, PADDING, WORD_START, WORD_END = range(6)
 N_MARKS = 6
 
 BOUNDARIES = ("<bos>", "<eos>")
-"""The words that mark the start and the end of a sentence. Each has one special character."""
+"""The words that mark the start and the end of a sentence. Each of them is encoded as one special
+character."""
 
 
 class Alphabet:
-    """Mapping from code points to table rows. All code points without their own row share one row.
+    """Mapping from code points to table rows. All code points without a row of their own share one row.
 
     Args:
-        characters: the code points in the order of their rows. The first has row `N_MARKS`.
+        characters: the code points in the order of their rows. The first code point has row `N_MARKS`.
     """
 
     def __init__(self, characters: str) -> None:
@@ -27,7 +28,8 @@ class Alphabet:
         self._boundaries = dict(zip(BOUNDARIES, (SENTENCE_START, SENTENCE_END), strict=True))
 
     def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
-        """Return the row of each character of each word, between marks for its start and end, followed by padding.
+        """Return the row of each character of each word, between marks for the start and end of the word,
+        followed by padding.
 
         A word is cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` become the rows of the sentence
         boundaries.

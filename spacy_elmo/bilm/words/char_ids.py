@@ -17,10 +17,12 @@ the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
-    """Return the UTF-8 bytes of each word as ids, between marks for its start and end, followed by padding.
+    """Return the UTF-8 bytes of each word as ids, between marks for the start and end of the word, followed
+    by padding.
 
-    A word is cut to its first `max_characters - 2` bytes as in bilm-tf, even inside a character. `<S>` and `</S>`
-    become the ids of the sentence boundaries. A lone surrogate, which UTF-8 cannot encode, becomes `?`.
+    A word is cut to its first `max_characters - 2` bytes as in bilm-tf, even inside a character. `<S>` and
+    `</S>` become the ids of the sentence boundaries. An unpaired surrogate, which UTF-8 cannot encode,
+    becomes `?`.
 
     Args:
         words: K strings.

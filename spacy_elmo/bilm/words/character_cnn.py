@@ -22,8 +22,8 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
     although it scales the transformed part.
 
-    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. Change all of them
-    together.
+    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. If you
+    change the formula, change these files as well.
 
     *Shape:* (K, width) -> (K, width).
     """
@@ -54,7 +54,7 @@ class CharacterCNN(nn.Module):
     Args:
         config: the hyperparameters.
         characters: number of rows of the table of characters.
-        padding: row of the character that fills the positions after a word.
+        padding: row of the padding character, which fills the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -72,7 +72,8 @@ class CharacterCNN(nn.Module):
     def reset_parameters(self) -> None:
         """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
 
-        Filters with relu are uniform; other filters are normal with variance 1 / inputs.
+        With the activation relu, filters are drawn from a uniform distribution. With tanh, filters are drawn
+        from a normal distribution with variance 1 / inputs.
         """
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:

@@ -1,4 +1,4 @@
-"""Dense layers, and their prepacked form, which can only predict."""
+"""Dense layers, and prepacked dense layers for prediction only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Dense(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does: W is normal with variance 1 / inputs, b is 0."""
+        """Initialize the parameters as bilm-tf does: W is drawn from a normal distribution with variance 1 /
+        inputs, b is 0."""
         nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
         nn.init.zeros_(self.bias)
 
@@ -36,7 +37,8 @@ class Dense(nn.Module):
 
 
 class PrepackedDense(nn.Module):
-    """A dense layer that can only predict. Its matrix is converted to the number type of the products and prepacked."""
+    """A dense layer for prediction only. The matrix is converted to the number type of the products and
+    prepacked."""
 
     def __init__(self, dense: Dense, precision: Precision) -> None:
         super().__init__()
@@ -45,7 +47,7 @@ class PrepackedDense(nn.Module):
 
     @property
     def panels(self) -> Panels | None:
-        """The packed matrix, if it is float32 and there are kernels; otherwise None."""
+        """The packed matrix, if the products are float32 and there are kernels; otherwise None."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +57,8 @@ class PrepackedDense(nn.Module):
 
 
 def prepack_dense(module: Any, precision: Precision) -> Any:
-    """Return a copy of a module with prepacked dense layers. All other parameters are shared with the module."""
+    """Return a copy of a module with prepacked dense layers. The copy shares all other parameters with the
+    module."""
     if isinstance(module, Dense):
         return PrepackedDense(module, precision)
     other = copy.copy(module)

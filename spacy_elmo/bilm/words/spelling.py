@@ -17,18 +17,21 @@ _MARKS = frozenset((BOS, EOS, UNK, *BOUNDARIES))
 
 @dataclass(frozen=True)
 class Spelling:
-    """Rule that changes words to the spelling of a biLM's training text. Without arguments it changes no word.
+    """Rule that changes words to the spelling of a biLM's training text. Without arguments, the rule changes
+    no word.
 
     Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference. But
     such text has other bytes, so a biLM would compute other vectors.
 
     Args:
         form: Unicode normal form; empty: no conversion.
-        replace: pairs of a character (in this form) and its replacement (a string, which can be empty).
+        replace: pairs of a character and its replacement (a string, which can be empty), both in the normal
+            form.
 
     Raises:
-        ValueError: the form is unknown; or a pair is not a character and a text, contains white space, is not in the
-            normal form, or has a replacement that contains a replaced character.
+        ValueError: the form is unknown; or a pair does not start with one character, or starts with the
+            character of another pair; or a pair contains white space; or a pair is not in the normal form; or
+            a replacement contains a character that is itself replaced.
     """
 
     form: UnicodeForm = ""
@@ -70,7 +73,8 @@ class Spelling:
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words in the spelling of the training text. A second call with the result changes nothing.
 
-        Words that would become empty and the special words of vocabularies are not changed.
+        A word is not changed if it would become empty, or if it is a special word of vocabularies, such as
+        `<S>`.
         """
         return [self._spell(word) for word in words] if self else words
 

@@ -1,4 +1,5 @@
-"""A cache of the vectors of recently used words. It saves encoding frequent words in every batch."""
+"""A cache of the vectors of recently used words, so that frequent words are not encoded again in every
+batch."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder with a cache, for prediction on the CPU. The cache is discarded when parameters change.
+    """A token encoder with a cache, for prediction on the CPU. After a change of the parameters, create a new
+    cache.
 
-    The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a forked
-    process could inherit a locked lock. Instead, a row is written only once, before its key is added. When the cache is
-    full, the more recently used half is copied to a new table.
+    The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a
+    forked process could inherit a locked lock. Instead, a row is written only once, before the key of the row
+    is added. When the cache is full, the more recently used half is copied to a new table.
 
     Args:
         encoder: the encoder of words that are not in the cache.
@@ -79,11 +81,11 @@ class TokenCache(nn.Module):
 
 
 class _Store:
-    """A table of vectors by key. Rows are added, but never changed or removed.
+    """A table in which each vector has a key. Rows are added, but never changed or removed.
 
     Args:
         capacity: number of rows.
-        like: vectors with the same width and number type.
+        like: example of the vectors, which determines the width and number type of the table.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
@@ -99,7 +101,7 @@ class _Store:
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the row of each key, or -1 for an unknown key, (K,)."""
+        """Return the row of each key, (K,); -1 for an unknown key."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
@@ -113,7 +115,7 @@ class _Store:
         self._rows.update(zip(new, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
-        """Return a new table of the same capacity with the `count` rows that were used last.
+        """Return a new table of the same capacity with the `count` most recently used rows.
 
         Rows without a key are left out, because another thread is still adding them. So the new table can be empty.
         """

@@ -23,17 +23,20 @@ class TokenEncoder(Protocol):
     """Interface of token encoders, which compute layer 0 of the biLM, the context-free vectors of words."""
 
     boundaries: tuple[str, str]
-    """The words that mark the start and the end of a sentence. Other docstrings call them `<S>` and `</S>`."""
+    """The words that mark the start and the end of a sentence. Other docstrings call these words `<S>` and
+    `</S>`."""
 
     @property
     def alphabet(self) -> str:
-        """The characters of the table of code points, after the rows of its marks; empty if there is no table."""
+        """The character of each row of the table of code points, except for the first rows, which are marks;
+        empty if there is no table."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
         """Set the words of the word table and the characters of the table of code points, in the order of their rows.
 
         Raises:
-            ValueError: a special word is missing, or the number of words or characters differs from the number of rows.
+            ValueError: a special word is missing; or the number of words or characters differs from the
+                number of rows of the table.
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -79,8 +82,8 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A token encoder with a table of token vectors, as in a bilm-tf model without `char_cnn` or with dumped token
-    embeddings."""
+    """A token encoder that looks up token vectors in a table, for bilm-tf models without `char_cnn` or with
+    dumped token embeddings."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -96,7 +99,8 @@ class WordEncoder(nn.Module):
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the table, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be among them."""
+        """Set the words of the table, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be among the
+        words."""
         self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -112,7 +116,8 @@ class WordEncoder(nn.Module):
 class LexiconEncoder(nn.Module):
     """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`), which projects [word vector ; code point features].
 
-    Either of the two parts can be absent. A word is cut to `max_characters - 2` code points before it is looked up.
+    A model can lack either the word vectors or the features. A word is cut to `max_characters - 2` code
+    points before the word is looked up.
     """
 
     boundaries = BOUNDARIES
@@ -140,7 +145,7 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters of the table of code points, for its rows after the special marks."""
+        """The characters of the table of code points; see `TokenEncoder.alphabet`."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
@@ -157,8 +162,9 @@ class LexiconEncoder(nn.Module):
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the row of each word, then the rows of its characters: (K, 1 + max_characters). A part that the model
-        does not have is left out."""
+        """Return the row of each word and the rows of the word's characters, (K, 1 + max_characters). A model
+        without word vectors has only the rows of characters, a model without characters only the row of the
+        word."""
         size = self.config.max_characters
         columns = []
         if self.words is not None:

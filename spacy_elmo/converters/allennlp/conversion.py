@@ -53,19 +53,22 @@ def to_weights(
 ) -> Conversion:
     """Convert the biLM of a trained AllenNLP model that `read_files` has returned.
 
-    The entry `scalar_mixes` of the card contains the scalar mixes: a list of {"name", "weights" (L + 1 numbers, before
-    the softmax), "gamma"}.
+    The entry `scalar_mixes` of the card contains the scalar mixes as a list of {"name", "weights" (L + 1
+    numbers, before the softmax), "gamma"}.
 
     Args:
         prefix: prefix of the biLM's parameter names, if the model contains several biLMs.
-        accept: convert the model even if its options file is missing (the card then contains `assumed_options`), or if
-            its scalar mixes were trained with layer normalization over the whole batch.
-        dtype: float32 keeps every bit; float16 halves the file.
+        accept: convert the model also in two cases: its options file is missing (the card then contains
+            `assumed_options`), or its scalar mixes were trained with layer normalization over the whole
+            batch.
+        dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
-        ValueError: the model contains no ELMo, or several.
+        ValueError: the model contains no ELMo; or the model contains several, and `prefix` chooses none of
+            them.
         ValueError: the parameters do not fit the options (see `mismatches`).
-        ValueError: the scalar mixes use layer normalization or the options file is missing, and `accept` is not set.
+        ValueError: `accept` is false, although the scalar mixes use layer normalization or the options file
+            is missing.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {

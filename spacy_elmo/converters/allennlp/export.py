@@ -20,19 +20,21 @@ _CHARACTERS = 50
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a biLM as options.json and as a state dict that AllenNLP's `Elmo` loads with `strict=True`.
+    """Write options.json and a state dict of a biLM. AllenNLP's `Elmo` loads the state dict with
+    `strict=True`.
 
     Args:
         folder: folder to write `options.json` and `weights.th` to; see `all_or_nothing`.
         force: replace existing files.
 
     Returns:
-        The written files. The state dict contains the scalar mixes of the card (`scalar_mixes`). If the card has none,
-        it contains one untrained mix.
+        The written files. The state dict contains the scalar mixes of the card (`scalar_mixes`). If the card
+        has no scalar mixes, the state dict contains one untrained mix.
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: AllenNLP does not support this biLM (names each reason), or `scalar_mixes` in the card is invalid.
+        ValueError: AllenNLP does not support this biLM (the message names each reason), or `scalar_mixes` in
+            the card is invalid.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -62,7 +64,8 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Check the scalar mixes in the card, which users can edit, and return the weights and gamma of each mix."""
+    """Check the scalar mixes in the card, because users can edit the card. Return the weights and gamma of
+    each mix."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
@@ -79,7 +82,8 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
 
 
 def inexpressible(config: BiLMConfig) -> list[str]:
-    """Return the reasons why AllenNLP cannot load a biLM, in either format that it reads: state dict or HDF5."""
+    """Return the reasons why AllenNLP cannot load a biLM. The reasons apply to both formats, state dict and
+    HDF5."""
     problems = []
     if config.n_words or config.has_lexicon:
         problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")

@@ -25,10 +25,10 @@ class TrainedModel:
     state: dict[str, Tensor]
     config_file: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
-    """The content of config.json; empty if there is none."""
+    """The content of config.json; empty if the model has no such file."""
     options_file: Path | None = None
     options: dict[str, Any] | None = None
-    """The content of the ELMo's options.json; None if there is no such file."""
+    """The content of the options.json of the ELMo; None if the model has no such file."""
 
     @property
     def files(self) -> list[Path]:
@@ -43,13 +43,14 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     Args:
         source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`); or a file of
             parameters, with or without a `config.json` in its folder.
-        options: options file of the ELMo (options.json). Default: the file that the configuration names, if this file
-            is in the folder or was packed into the archive; or else the only JSON file in the folder that contains
-            `lstm`. By default, no file outside the folder is read. Nothing is downloaded.
+        options: options file of the ELMo (options.json). Default: the file that the configuration names, if
+            this file is in the folder or was packed into the archive; otherwise the only JSON file in the
+            folder that contains the section `lstm`. By default, no file outside the folder is read. Nothing
+            is downloaded.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: a file is damaged, or several files could be the options.
+        ValueError: a file is damaged, or several files could be the options file.
     """
     path = Path(source)
     folder = path.parent if path.is_file() else path

@@ -1,4 +1,4 @@
-"""Conversion of AllenNLP's ELMo options, or of the shapes of its parameters, to a `BiLMConfig`."""
+"""Conversion of the options of AllenNLP's ELMo, or of the shapes of its parameters, to a `BiLMConfig`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def config_of(
         accept: assume the options of the published models if there is no options file.
 
     Raises:
-        ValueError: options are missing or impossible, or AllenNLP does not support them.
+        ValueError: options are missing or impossible, or AllenNLP does not support these options.
     """
     if model.options is None:
         config, notes = _config_without_options(model, state, accept)
@@ -72,7 +72,8 @@ def _config_without_options(
 
 
 def _published(name: str) -> BiLMConfig | None:
-    """Return the configuration of the published model with this options file; None if there is no such model."""
+    """Return the configuration of the published model with the options file `name`; None if there is no such
+    model."""
     match = _PUBLISHED.fullmatch(name)
     if match is None or match.groups()[:3] not in _SIZES:
         return None

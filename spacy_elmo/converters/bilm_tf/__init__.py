@@ -1,1 +1,2 @@
-"""Conversion of bilm-tf's models (TensorFlow checkpoints, and HDF5 files, which AllenNLP also reads), and export."""
+"""Conversion of bilm-tf's models (TensorFlow checkpoints or HDF5 files), and export to HDF5 files, which
+AllenNLP also reads."""

@@ -1,7 +1,8 @@
 """Conversion of the checkpoint of a bilm-tf training run: options.json and TensorFlow's files.
 
-The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, with other names. It also contains
-the softmax. The softmax becomes our head, so you can continue the training. The state of the optimizer is not read.
+The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, but with other names. The
+checkpoint also contains the softmax, which becomes our head. So you can continue the training. The state of
+the optimizer is not read.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: bilm-tf's `save_dir`, if you want its newest checkpoint; or the `.index` file of a checkpoint.
+        folder: the folder `save_dir` of bilm-tf, to convert its newest checkpoint; or the `.index` file of a
+            checkpoint.
         options: the options file. Default: `options.json` in the folder.
         vocabulary: the vocabulary that the model was trained with, one word per line. Default: the only text file in
             the folder that has as many words as the softmax has rows. Without a vocabulary, the result has no head.
-        dtype: float32 keeps every bit; float16 halves the file.
+        dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
         OSError: a file is missing or cannot be read.
@@ -93,7 +95,7 @@ def recognize(folder: str | Path) -> str | None:
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a checkpoint, and the path at which the names of all its files start."""
+    """Return the folder of a checkpoint, and the prefix that the paths of all its files share."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
@@ -137,7 +139,8 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """If there is a vocabulary, add it and the softmax to the model. Return a note about the head."""
+    """If there is a vocabulary, add the vocabulary and the softmax to the model. Return a note about the
+    head."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(
             f"{checkpoint.index} has no variable {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax"

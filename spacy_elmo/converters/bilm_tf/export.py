@@ -25,8 +25,9 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     """Write a biLM in the HDF5 format of bilm-tf and AllenNLP.
 
     Args:
-        folder: folder to write to; see `all_or_nothing`. The files are `options.json` and `weights.hdf5`; if the
-            weights have a vocabulary, `vocab.txt`; and if the weights have a head, `softmax_weights.hdf5`.
+        folder: folder to write to; see `all_or_nothing`. The function writes `options.json` and
+            `weights.hdf5`. If the weights have a vocabulary, it also writes `vocab.txt`. If the weights have
+            a head, it also writes `softmax_weights.hdf5`.
         force: replace existing files.
 
     Returns:
@@ -34,7 +35,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: bilm-tf does not support this biLM (names each reason), or h5py is missing.
+        ValueError: bilm-tf does not support this biLM (the message names each reason), or h5py is missing.
     """
     if problems := _inexpressible(weights):
         raise ValueError("bilm-tf does not support this biLM:\n  " + "\n  ".join(problems))

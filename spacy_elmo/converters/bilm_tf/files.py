@@ -72,13 +72,14 @@ def read_files(
 
     Args:
         source: the folder of the model, or the weights file in this folder.
-        options, weights, vocabulary, softmax: files to read instead of the chosen ones.
-        token_vectors: an HDF5 file of bilm-tf's `dump_token_embeddings`. Its array `embedding` has a vector for each
-            word of the vocabulary.
+        options, weights, vocabulary, softmax: files to read instead of the files that the function chooses.
+        token_vectors: an HDF5 file that bilm-tf's `dump_token_embeddings` has written. Its array `embedding`
+            has a vector for each word of the vocabulary.
 
     Raises:
         OSError: a file or the folder is missing or cannot be read.
-        ValueError: no file or several files fit (lists them), a file is damaged, or h5py is missing.
+        ValueError: no file or several files fit (the message lists them), a file is damaged, or h5py is
+            missing.
     """
     folder = Path(source)
     if folder.is_file():
@@ -212,7 +213,8 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Return the files for which `fits` is true, and {other file: the error of reading it, or "not found"}."""
+    """Return the files for which `fits` is true, and {other file: the error that `fits` has raised, or "not
+    found"}."""
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:
@@ -257,7 +259,8 @@ def read_options(path: Path) -> dict[str, Any]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Return the words of a vocabulary file with one word per line, without `!!!MAXTERMID` (bilm-tf `data.py`).
+    """Return the words of a vocabulary file with one word per line. `!!!MAXTERMID` is left out, as in
+    bilm-tf's `data.py`.
 
     Raises:
         OSError: the file is missing or cannot be read.

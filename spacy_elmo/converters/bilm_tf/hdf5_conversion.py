@@ -1,8 +1,8 @@
 """Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-The conversion does not change any number. Our gates have TensorFlow's order i, j, f, o, and our matrices multiply from
-the right, like TensorFlow's. TensorFlow adds 1 to the forget gate at run time; the bias in the file does not include
-this 1. So the configuration has a `forget_bias` of 1.
+The conversion does not change any number. Our gates have TensorFlow's order i, j, f, o. Our matrices multiply
+from the right, like TensorFlow's matrices. TensorFlow adds 1 to the forget gate at run time, and the bias in
+the file does not include this 1. So the configuration has a `forget_bias` of 1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def convert(
 
     Args:
         source, options, weights, vocabulary, softmax, token_vectors: see `read_files`.
-        dtype: float32 keeps every bit; float16 halves the file.
+        dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
         OSError, ValueError: see `read_files` and `to_weights`.
@@ -131,14 +131,14 @@ class _Source(NamedTuple):
     """Location of one of our tensors in bilm-tf's arrays."""
 
     names: tuple[str, ...]
-    """Name of the array; if there is an array per direction, the names of both."""
+    """Name of the array; if each direction has its own array, the names of both arrays."""
     shape: tuple[int, ...]
     """Shape of each array."""
     part: Any
     """Index that selects the part of each array that belongs to our tensor."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return our tensor as an array. If there is an array per direction, stack both."""
+        """Return our tensor as an array. If each direction has its own array, stack both arrays."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
@@ -170,7 +170,8 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """If the model has token vectors, replace the token encoder by them; return options, arrays and notes.
+    """If the model has token vectors, let them replace the token encoder. Return the new options and arrays,
+    and notes.
 
     The converted biLM then has word input, as in bilm-tf's `TokenBatcher`.
     """
@@ -187,7 +188,8 @@ def _with_token_vectors(
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Insert `MultiRNNCell/Cell0` into the names of the arrays, if TensorFlow has omitted it for a model of one layer.
+    """Insert `MultiRNNCell/Cell0` into the names of arrays, because TensorFlow omits this part if there is
+    only one layer.
 
     Returns:
         The arrays by their new names, and notes for the user.

@@ -22,11 +22,11 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
 
     Args:
         options: the content of options.json.
-        table_rows: number of rows of the word table; 0 if there is no word table. It is used if the model has word
-            input (no `char_cnn`), and the options do not contain `n_tokens_vocab`.
+        table_rows: number of rows of the word table; 0 if there is no word table. This number is used if the
+            model has word input (no `char_cnn`), but the option `n_tokens_vocab` is missing.
 
     Raises:
-        ValueError: options are missing or impossible (names all of them).
+        ValueError: options are missing or impossible (the message names all of them).
     """
     reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:

@@ -1,9 +1,9 @@
 """Conversion of an ELMoForManyLangs model to our `Weights`.
 
-ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have the order
-i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the configuration is 0. The
-gate of a highway layer scales the carried input, so we negate the parameters of our carry gate. No other number
-changes.
+ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have
+the order i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the
+configuration is 0. The gate of a highway layer scales the input of the layer, but our carry gate scales the
+transformed input, so we negate the parameters of the gate. No other number changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conver
 
     Args:
         folder: see `read_files`.
-        dtype: float32 keeps every bit; float16 halves the file.
+        dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
         OSError, ValueError: see `read_files` and `to_weights`.
@@ -77,10 +77,12 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Return the rows of our character table, marks first, and the characters after the marks.
+    """Return the content of our character table: first the rows of the marks, then the rows of single
+    characters.
 
     Returns:
-        The row in ELMoForManyLangs' character table for each row of our table, and the characters as one string.
+        For each row of our table, the row number in ELMoForManyLangs' character table; and the characters as
+        one string.
     """
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
@@ -134,7 +136,7 @@ def _tensors(
     """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: the row in ELMoForManyLangs' character table for each row of our table.
+        rows: for each row of our character table, the row number in ELMoForManyLangs' character table.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}

@@ -65,7 +65,7 @@ def model_folder(folder: Path) -> Path | None:
     """Return the folder that contains a model: `folder` or, as in unpacked archives, its only subfolder with a model.
 
     Returns:
-        The folder; None if there is no model, or several.
+        The folder; None if there is no model, or if there are several models.
     """
     if _has_model(folder):
         return folder
@@ -121,7 +121,8 @@ def read_files(folder: str | Path) -> ManyLangsModel:
 
 
 def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
-    """Return the options of the network, their file, and the name of the file.
+    """Return the options of the network, the options file (None for options that ELMoForManyLangs ships), and
+    its name.
 
     ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
     """

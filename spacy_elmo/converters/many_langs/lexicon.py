@@ -16,13 +16,14 @@ _SHOWN = 10
 def read_lexicon(path: Path) -> list[str]:
     """Read a dictionary of ELMoForManyLangs, and return the symbol of each row.
 
-    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break, and every kind of space around a line is
-    removed. This also removes a symbol that is itself a space. So the symbol of a line without a symbol is U+3000.
+    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break, and every kind of space around a
+    line is removed. A symbol that is itself a space is removed, too. So a line without a symbol stands for
+    the symbol U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is not UTF-8 text; a line has another form (names the lines); or the rows are not 0, 1, 2
-            ..., with one symbol each.
+        ValueError: the file is not UTF-8 text; a line does not consist of a symbol, a tab and a row (the
+            message lists the lines); or the rows are not 0, 1, 2 ..., with one symbol each.
     """
     with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()

@@ -27,7 +27,8 @@ def config_of(
         characters: number of rows of the character table, without the rows of the marks.
 
     Raises:
-        ValueError: options are missing or impossible, or the network is not a biLM (names all problems).
+        ValueError: options are missing or impossible, or the network is not a biLM (the message names all
+            problems).
     """
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):

@@ -15,8 +15,9 @@ _MAX_BYTES = 2_000_000_000
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
     """Write a biLM to an .onnx file, atomically; see `onnx_model`.
 
-    The metadata of the file contain, as JSON, `config` and `card`; `vocabulary`, the word of each row of the word
-    table; and `alphabet`, the character of each row of the character table after the rows of the marks.
+    The metadata of the file contain four entries in JSON: `config`; `card`; `vocabulary`, the word of each
+    row of the word table; and `alphabet`, the character of each row of the character table after the rows of
+    the marks.
 
     Args:
         path: the file to write.
@@ -26,7 +27,8 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
         The written file.
 
     Raises:
-        OSError: `path` is a folder; its parent is missing or not writable; or the file exists and `force` is not set.
+        OSError: `path` is a folder; the parent folder of `path` is missing or not writable; or the file
+            exists, and `force` is not set.
         ValueError: the weights are too large for an .onnx file, or onnx is missing.
     """
     path = Path(path)

@@ -172,7 +172,8 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Return the inputs of each direction in its order: a boundary, then the words. (T, B, P) -> (2, T+1, B, P)."""
+    """Return the inputs of both directions, each in its reading order: (T, B, P) -> (2, T+1, B, P). A
+    boundary comes before the words."""
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -266,7 +267,8 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape a tensor. A size of 0 means 0. By default in ONNX, it would mean the size of this axis in `x`."""
+    """Reshape a tensor. A size of 0 means 0. By default in ONNX, a size of 0 would mean the size of this axis
+    in `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
@@ -276,6 +278,6 @@ def _reversed(graph: _Graph, x: str) -> str:
 
 
 def _slice(graph: _Graph, x: str, start: int, *, axis: int) -> str:
-    """Slice an axis from `start` to its end."""
+    """Slice an axis from `start` to the end of the axis."""
     end = torch.iinfo(torch.int64).max
     return graph("Slice", x, *(graph.constant([number]) for number in (start, end, axis)))

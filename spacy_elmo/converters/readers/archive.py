@@ -30,7 +30,8 @@ class Opened:
     """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file. For an archive, the folder with its unpacked content, or the only subfolder of it."""
+    """The folder or file. For an archive, the folder with its unpacked content; if this folder contains only
+    a subfolder, that subfolder."""
     _given: Path
     _unpacked: Path
 
@@ -43,16 +44,18 @@ class Opened:
 def opened(path: str | Path) -> Iterator[Opened]:
     """Yield a folder or file. If the file is an archive, unpack it into a temporary folder for the `with` block.
 
-    Errors (ValueError, OSError) in the `with` block show paths in the archive instead of temporary paths. The
-    environment variable `TMPDIR` sets the location of temporary folders.
+    For an archive, a ValueError or OSError in the `with` block becomes a ValueError that shows paths in the
+    archive instead of temporary paths. The environment variable `TMPDIR` sets the location of temporary
+    folders.
 
     Args:
-        path: a folder or file; an archive if it ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
+        path: a folder or file. It is an archive if its name ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
-        OSError: the archive is missing, or there is no space for its files.
-        ValueError: the archive is damaged, encrypted or compressed by an unsupported method; or it contains a link, a
-            device, a path outside its folder, or far more bytes or files than a model.
+        OSError: the temporary folder cannot be created.
+        ValueError: the archive is missing, damaged, encrypted or compressed by an unsupported method; the
+            archive contains a link, a device, a path outside its folder, or far more bytes or files than a
+            model; or there is no space for its files.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ZIP + _TAR):
@@ -185,7 +188,7 @@ class _Budget:
 
 
 class _Metered:
-    """Stream that subtracts the bytes read from it from a budget."""
+    """Stream that counts the bytes that are read, and subtracts them from a budget."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read

@@ -1,9 +1,10 @@
 """Fast computation of the checksum CRC-32C of large arrays, in numpy.
 
-The data are a polynomial over GF(2). The checksum is its remainder modulo a fixed polynomial (Castagnoli's). Two 32-bit
-words at a distance of k bits can be merged without changing the remainder: multiply the earlier word by x^k, and add
-the later word. So the computation needs no loop over bytes. It halves the array repeatedly: one operation merges all
-words of the first half into the words of the second half, until one word is left.
+The data are a polynomial over GF(2). The checksum is the remainder of this polynomial modulo a fixed
+polynomial (Castagnoli's). Two 32-bit words at a distance of k bits can be merged without changing the
+remainder: multiply the earlier word by x^k, and add the later word. So the computation needs no loop over
+bytes. It halves the array repeatedly, until one word is left. Each time, one operation merges all words of
+the first half into the words of the second half.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Mask a checksum as TensorFlow stores it (`core/lib/hash/crc32c.h:Mask`)."""
+    """Return a checksum in the masked form that TensorFlow stores (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -62,7 +63,8 @@ def _remainder(words: np.ndarray) -> int:
 
 @functools.cache
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two tables of products with x^(32 * 2^level): of each lower half and of each upper half of a word.
+    """Return the products of x^(32 * 2^level) with every lower half and with every upper half of a word, as
+    two tables.
 
     A half has 16 bits, so each table has 65,536 products.
     """

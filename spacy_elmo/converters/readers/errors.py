@@ -1,4 +1,4 @@
-"""Error handling of the readers, which turns any error of a parser into one ValueError that names the file."""
+"""Error handling of the readers. Any error of a parser becomes one ValueError that names the file."""
 
 from __future__ import annotations
 

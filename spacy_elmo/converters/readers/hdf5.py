@@ -1,4 +1,5 @@
-"""Safe reader of arrays in HDF5 files, which refuses arrays larger than the file and links to other files."""
+"""Safe reader of arrays in HDF5 files. It refuses links to other files, and arrays too large for the size of
+the file."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: an array is missing; the file is damaged, declares arrays larger than it can contain, links to
-            another file, or contains anything but numbers; or h5py is missing.
+        ValueError: an array is missing; the file is damaged; the file declares arrays that are too large for
+            its size, links to another file, or contains anything but numbers; or h5py is missing.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)

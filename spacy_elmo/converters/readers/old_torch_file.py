@@ -1,8 +1,10 @@
-"""Check of the sizes in a file of `torch.save` from PyTorch before 1.6. The check does not load the file.
+"""Check of the sizes that a `torch.save` file of PyTorch before 1.6 declares. The check does not load the
+file.
 
-Such a file consists of five pickles (magic number, protocol, system, content, names of the storages), followed by the
-numbers. When PyTorch loads the fourth pickle, it allocates all storages before it reads any number. It also enlarges a
-storage if a tensor is larger. So a small damaged file could fill the memory.
+Such a file consists of five pickles (magic number, protocol, system, content, names of the storages),
+followed by the numbers. When PyTorch loads the fourth pickle, it allocates all storages before it reads any
+number. PyTorch also enlarges a storage if a tensor is larger than its storage. So a small damaged file could
+fill the memory.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class _Anything:
 def _check_tensor(
     storage: int, offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
 ) -> _Anything:
-    """Check that a tensor does not exceed its storage. PyTorch's functions in `_TENSORS` have the same arguments.
+    """Check that a tensor does not exceed its storage. The arguments are those of PyTorch's functions
+    `_TENSORS`.
 
     Args:
         storage: length of the storage, in numbers.
@@ -94,7 +97,8 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """Unpickler of the fourth pickle, the content, which records the length of each storage and checks the tensors."""
+    """Unpickler of the fourth pickle (the content). It records the length of each storage, and checks the
+    tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

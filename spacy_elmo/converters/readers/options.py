@@ -1,4 +1,5 @@
-"""Reader of the options of other programs, which collects messages about missing, invalid and unknown options."""
+"""Reader of the options of other programs. It collects messages about missing, invalid and unknown
+options."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class OptionsReader:
         return default
 
     def whole(self, path: str, *, default: Any = ...) -> int:
-        """Return the value of an option that must be a whole number. If it is not, add a message to `problems`."""
+        """Return the value of an option that must be a whole number. For any other value, add a message to
+        `problems`."""
         value = self.value(path, default=default)
         if type(value) is int:
             return value
@@ -47,7 +49,8 @@ class OptionsReader:
         return 0
 
     def clip(self, path: str) -> float | None:
-        """Return the positive limit in a clipping option; None (no clip) if the option is missing, null, 0 or false."""
+        """Return the limit that a clipping option sets, a positive number; None (no clip) if the option is
+        missing, null, 0 or false."""
         value = self.value(path, default=None) or None
         if value is None:
             return None
@@ -59,7 +62,8 @@ class OptionsReader:
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a list with one note on all unknown options, such as typos; an empty list if there are none.
+        """Return a list with one note on all unknown options, such as typos; an empty list if there are no
+        unknown options.
 
         Args:
             known: options to ignore without a note, because they do not change any vector.

@@ -31,7 +31,8 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 class Message:
-    """A decoded protocol buffer message, without a schema: the caller must know the meaning of each field number.
+    """A protocol buffer message, decoded without a schema. So the caller must know the meaning of each field
+    number.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 

@@ -1,9 +1,9 @@
-"""Reader of TensorFlow's checkpoints, format V2 ("tensor bundle"), which does not need TensorFlow.
+"""Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). It does not need TensorFlow.
 
 `PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
-`BundleHeaderProto`. The other keys are the names of the tensors. The value of each is a `BundleEntryProto`, which
-locates the tensor in one of the files `PREFIX.data-00000-of-00001`. These files contain only numbers, in C order. A
-text file `checkpoint` in the same folder names the newest prefix.
+`BundleHeaderProto`. Each other key is the name of a tensor, and its value is a `BundleEntryProto`, which
+locates the tensor in one of the files `PREFIX.data-00000-of-00001`. The data files contain only numbers, in C
+order. A text file `checkpoint` in the same folder names the newest prefix.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -36,7 +36,7 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of the index of a checkpoint, which locates one tensor."""
+    """Index entry that locates one tensor of a checkpoint."""
 
     dtype: int
     """Code of the number type in TensorFlow's `types.proto`."""
@@ -44,7 +44,7 @@ class Entry:
     shard: int
     offset: int
     size: int
-    """Number of bytes of the tensor. They start at `offset` in the data file."""
+    """Number of bytes of the tensor. The bytes start at `offset` in the data file."""
     crc: int
     """Masked CRC-32C of the bytes of the tensor."""
     sliced: bool
@@ -70,7 +70,7 @@ class Checkpoint:
     """TensorFlow checkpoint on disk. The constructor reads only the index, and `read` loads one tensor.
 
     Args:
-        prefix: path of the files without `.index` and `.data-00000-of-00001`.
+        prefix: common path of the files, without `.index` and `.data-00000-of-00001`.
 
     Raises:
         OSError: the index is missing or cannot be read.
@@ -102,10 +102,10 @@ class Checkpoint:
             bfloat16.
 
         Raises:
-            KeyError: there is no such tensor.
-            OSError: the file is missing or cannot be read.
-            ValueError: the tensor is truncated, damaged or sliced, or its type is not float32, float16, bfloat16, int32
-                or int64.
+            KeyError: the checkpoint has no tensor with this name.
+            OSError: the data file is missing or cannot be read.
+            ValueError: the tensor is truncated, damaged or sliced; or its type is none of float32, float16,
+                bfloat16, int32 and int64.
         """
         entry = self.entries[name]
         if entry.sliced:
@@ -155,7 +155,8 @@ def newest(folder: Path) -> Path:
 
     Raises:
         OSError: the folder cannot be read.
-        ValueError: there is no checkpoint; or there are several checkpoints (lists them), and no file `checkpoint`.
+        ValueError: there is no checkpoint; or there are several checkpoints (the message lists them), and no
+            file `checkpoint` that names one of them.
     """
     prefixes = sorted(
         path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")

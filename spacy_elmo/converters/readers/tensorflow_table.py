@@ -6,8 +6,8 @@
     block    entries, the offsets of restarts (4 bytes each), the number of restarts (4 bytes). A restart is an entry
              that shares no bytes with the entry before. The block is followed by 1 byte for the compression and 4 bytes
              for the masked CRC-32C of the block and that byte; the size of the block does not include these 5 bytes
-    entry    three varints: length of the part of the key shared with the entry before, of the rest of the key, and of
-             the value. Then the rest of the key, and the value
+    entry    three varints: length of the part that the key shares with the key before, length of the rest of
+             the key, length of the value. Then the rest of the key, and the value
 
 The values in the index block are the handles of the data blocks, in the order of their keys. Numbers are little-endian.
 

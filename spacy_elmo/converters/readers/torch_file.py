@@ -1,4 +1,4 @@
-"""Safe reader of `torch.save` files, which does not execute any code in the files."""
+"""Safe reader of `torch.save` files. It does not execute any code in the files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is damaged; or it contains anything besides tensors (the message names it), a tensor that
-            is larger than its data, or the same tensor under very many names.
+        ValueError: the file is damaged; or the file contains anything besides tensors (the message names it),
+            a tensor that is larger than its data, or the same tensor under very many names.
     """
     path = Path(path)
     with path.open("rb"):

@@ -1,1 +1,1 @@
-"""The computation of layers from Docs: spans, sequences, batches and the biLM inside a thinc model."""
+"""The computation of biLM layers for Docs: spans, sequences, batches, and the biLM inside a thinc model."""

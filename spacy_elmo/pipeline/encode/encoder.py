@@ -1,4 +1,4 @@
-"""`spacy-elmo.BiLM.v1`, the model of the `elmo` component, which computes the layers of the tokens of Docs."""
+"""`spacy-elmo.BiLM.v1`, the thinc model of the `elmo` component. It computes the layers of tokens."""
 
 import itertools
 import warnings
@@ -39,11 +39,13 @@ def BiLM_v1(
     n_symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
-    """Build a biLM over Docs. Its output is (layers, n_tokens, width) for each Doc, with zeros for whitespace tokens.
+    """Build a thinc model that computes the layers of each Doc with a biLM.
 
-    `BiLMConfig` explains the arguments. The value of an argument that is null comes from the weights file or the saved
-    pipeline; any other value must agree with them. For random weights, null means the default of `BiLMConfig`. A clip
-    of 0 means no clipping.
+    The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
+
+    `BiLMConfig` explains the arguments. The weights file or the saved pipeline determines the arguments that
+    are null, and must agree with all other arguments. With random weights, null means the default of
+    `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {
@@ -63,7 +65,7 @@ def BiLM_v1(
 def configure(
     model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Set the options of a biLM to the options of the config.
+    """Set the options of a `BiLM_v1` model to the options of the config.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
@@ -102,8 +104,9 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Compute the layers of each Doc. The backward pass takes float32 gradients of the same shapes and ignores the
-    rounding to `dtype`. In prediction, the arrays of different Docs share no memory."""
+    """Compute the layers of each Doc. The backward pass takes float32 gradients in the shapes of the layers,
+    and ignores the rounding of the layers to `dtype`. In prediction, the arrays of different Docs share no
+    memory."""
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:
         flat, backprop = _compute(model, docs, train=True)
@@ -112,7 +115,7 @@ def forward(
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """Compute the average of the layers of each Doc, (n_tokens, width), without storing all its layers at once."""
+    """Compute the average of the layers of each Doc, (n_tokens, width), without storing all its layers."""
     return _predict(model, docs, average=True)
 
 
@@ -121,7 +124,7 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is a group of its own."""
+    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is its own group."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -148,7 +151,8 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
 def _compute(
     model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
 ) -> tuple[Any, Callable]:
-    """Compute the layers of the T tokens of some Docs, (layers, T, width), or their average, (T, width).
+    """Compute the layers, (layers, T, width), or the average of the layers, (T, width), of the T tokens of
+    some Docs.
 
     Args:
         train: build an autograd graph. The second result is then the backward pass.

@@ -1,4 +1,5 @@
-"""The parameters of a biLM: which parameters are trained, their learning rates, and whether they have changed."""
+"""Functions for the parameters of a biLM: their choice for training, learning rates, changes and number
+type."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Enable the gradients of the parameters to train, and disable all other gradients. None: train no parameter."""
+    """Enable the gradients of the parameters to train (None: no parameters), and disable the others."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -39,7 +40,7 @@ def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[fl
     """Return the factor of the learning rate for each layer of the biLM. Layer 0 is the token encoder.
 
     Raises:
-        ValueError: the option is a list that does not have one factor per layer.
+        ValueError: `factor` is a list, but does not contain one factor per layer.
     """
     if not isinstance(factor, list):
         return [factor] * (config.layers + 1)
@@ -52,11 +53,12 @@ def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[fl
 
 
 def layer_of(name: str) -> int:
-    """Return the layer of a parameter of a biLM, given its name; 0 is the token encoder."""
+    """Return the layer to which the parameter with this name belongs; layer 0 is the token encoder."""
     return int(name.split(".")[1]) + 1 if name.startswith("lstm.") else 0
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it represents all values exactly, as with weights from a float16 file; otherwise float32."""
+    """Return float16 if it represents all values exactly (as for weights from a float16 file), or else
+    float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

@@ -19,7 +19,7 @@ from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
 
 FirstState = Callable[[int], tuple[Tensor, Tensor] | None]
-"""Function from the number of sequences to their start state, in the form of the argument of `BiLM.forward_chunks`."""
+"""Function from the number of sequences to their start state (argument `state` of `BiLM.forward_chunks`)."""
 
 
 @dataclass
@@ -27,16 +27,16 @@ class Sequences:
     """The spans of some Docs, without whitespace tokens."""
 
     words: list[str]
-    """K distinct words."""
+    """The distinct words of the Docs."""
     lengths: np.ndarray
     """Number of words of each span, at least 1, (S,)."""
     rows: np.ndarray
-    """Index in `words` of every word, span after span, (N,)."""
+    """Index in `words` of every word of all spans, span after span, (N,)."""
     tokens: np.ndarray
-    """Index of each of these N words in the concatenated tokens of the Docs, (N,). Overlapping spans repeat an
-    index."""
+    """Index of each of these N words in the concatenated tokens of the Docs, (N,). If spans overlap, the
+    index of a shared word occurs several times."""
     n_tokens: int
-    """Number of tokens of the Docs, including whitespace tokens, T."""
+    """Number T of tokens of the Docs, including whitespace tokens."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
@@ -58,7 +58,7 @@ class Sequences:
         return bool((np.bincount(self.tokens) > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of at most `max_tokens` words. A longer span is a batch of its own.
+        """Yield batches of at most `max_tokens` words. A span with more words is a batch of its own.
 
         Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
 
@@ -82,7 +82,8 @@ def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndar
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the integers of all ranges, concatenated: the index of the range of each integer, and the integers."""
+    """Return the integers of the ranges `starts[i]` to `ends[i] - 1`, concatenated, and before them the index
+    i of each integer's range."""
     sizes = ends - starts
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
@@ -109,16 +110,17 @@ def write_layers(
     first_state: FirstState,
     average: bool = False,
 ) -> Tensor:
-    """Compute the layers of every word and write them to an array of zeros. Return a tensor that shares its memory.
+    """Write the layers of every word to an array, and return a tensor that shares the memory of the array.
 
     Args:
-        bilm: the network. The tensor has an autograd graph if gradients are enabled and some parameter requires one.
-        array: (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. Words in several
-            sequences get the mean of their vectors.
+        bilm: the network. The returned tensor has an autograd graph if gradients are enabled and some
+            parameter requires a gradient.
+        array: zeros, (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. A
+            word in several sequences gets the mean of its vectors.
         sequences: the words.
-        max_words: number of words that are processed at once. In training, pass the number of all words: no gradient
-            flows out of the final state of a chunk, and chunks save no memory, because the graph needs the memory of
-            all words.
+        max_words: number of words to process at once (a chunk). In training, pass the number of all words,
+            because no gradient flows from one chunk to the previous one. Chunks save no memory in training,
+            because the autograd graph stores all words.
         first_state: function that returns the state at the start of every sequence.
         average: write the average of the layers.
     """
@@ -144,7 +146,8 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Yield the indices of the words that each direction has processed, (2, m), and each layer's outputs, (2, m, P)."""
+    """Yield the word indices of each direction in a chunk, (2, m), and the outputs of each layer, (2, m,
+    P)."""
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = first_state(len(lengths))
@@ -154,7 +157,7 @@ def _chunks(
 
 
 def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
-    """Write the outputs of each direction to its half of the vectors in `target`, at the row numbers `rows`, (2, m)."""
+    """Write the outputs of each direction to its half of the vectors. `rows`, (2, m): vector indices."""
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):
         columns = target[:, :, direction * half : (direction + 1) * half]

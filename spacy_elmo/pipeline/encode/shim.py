@@ -1,4 +1,4 @@
-"""The shim that holds a biLM in a thinc model: loading, training, averaging, copying and saving its parameters."""
+"""The shim that holds a biLM in a thinc model, and loads, trains, copies and saves the biLM's parameters."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(PyTorchShim):
-    """A thinc shim with a biLM, which is loaded at its first use. Its inputs are the arguments of `write_layers` except
-    the first, the network.
+    """A thinc shim that holds a biLM, and loads it at its first use. The inputs of the shim are the arguments
+    of `write_layers`, without `bilm` and `first_state`.
 
-    It differs from a plain `PyTorchShim` in these points. A copy gets a new id, so it does not share the optimizer's
-    moments with the original. `use_params` looks up averages under the keys that the optimizer writes. The module
-    always stays in evaluation mode, so other threads can use it during training; no layer of a biLM behaves differently
-    in training.
+    This class differs from `PyTorchShim` in three points. A copy of the shim gets a new id, so the copy does
+    not share the optimizer's moments with the original. `use_params` looks up averages under the keys that
+    the optimizer writes. The network always stays in evaluation mode, so other threads can use the network
+    during training. (No layer of a biLM behaves differently in training mode.)
 
     Args:
-        shape: the fields of `BiLMConfig` that the config sets; the weights must agree with them.
+        shape: the fields of `BiLMConfig` that the config sets; the weights must agree with these fields.
     """
 
     def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
         super().__init__(None)
         self.shape = dict(shape or {})
         self.options = _RANDOM
-        """Options of the biLM. Until `configure` sets other options, it has random weights and is frozen."""
+        """Options of the biLM. Before `configure` sets them, the biLM is frozen and has random weights."""
         self.lang: str | None = None
-        """Language of the pipeline, if it is known, for `weights = "auto"`."""
+        """Language of the pipeline, which `weights = "auto"` needs; None: the language is unknown."""
         self._version = new_version()
         self._counters: list[tuple[int, int]] = []
         self._inference_bilm: tuple[str, BiLM] | None = None
@@ -71,16 +71,17 @@ class BiLMShim(PyTorchShim):
 
     @property
     def bilm(self) -> BiLM:
-        """The network, which is loaded at its first use. Several threads can use it at once.
+        """The network, which is loaded at its first use. Several threads can use the network at once.
 
         Raises:
-            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random weights were not drawn yet.
+            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random weights are not
+                drawn yet.
         """
         self.ensure_loaded()
         return self._model
 
     def ensure_loaded(self) -> None:
-        """Load the network if it is not loaded yet. It raises the same errors as `bilm`."""
+        """Load the network if it is not loaded yet. The errors are the same as for the property `bilm`."""
         if self._model is None:
             with _LOADING:
                 if self._model is None:
@@ -116,8 +117,9 @@ class BiLMShim(PyTorchShim):
     def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
         """Set the options of the biLM, and the language of the pipeline if it is known.
 
-        Parameters that are not trained get no gradient, and the optimizer skips them. Steps are counted from 0 after
-        `initialize` and after loading a saved pipeline, as in spaCy's schedules; no file stores the count.
+        Parameters that are not trained get no gradient, and the optimizer skips these parameters. Training
+        steps are counted from 0 after `initialize`, and also after a saved pipeline is loaded, because the
+        count is not saved. spaCy's schedules count in the same way.
         """
         self.options, self.lang = options, lang
         if self._model is not None:
@@ -126,7 +128,8 @@ class BiLMShim(PyTorchShim):
     def checksum(self) -> str:
         """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits.
 
-        It covers shape, parameters, precision, vocabulary, alphabet, and the start state if it is not zero.
+        The digest covers shape, parameters, precision, vocabulary, alphabet, and the start state if `start`
+        is "warm".
         """
         digest = Digest()
         settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
@@ -141,7 +144,8 @@ class BiLMShim(PyTorchShim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state of a number of sequences, for the argument `state` of `BiLM.forward`; None: zeros."""
+        """Return the start state for a number of sequences (argument `state` of `BiLM.forward`; None:
+        zeros)."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
@@ -150,12 +154,13 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def initialize(self) -> None:
-        """Read the weights file (again), or draw random weights if there is none, and count the steps from 0.
+        """Read the weights file (again), or draw random weights if `weights` is null. Set the count of
+        training steps to 0.
 
         Raises:
-            OSError: there is no such file, or it cannot be read.
-            ValueError: the file is not a weights file, its shape differs from the config, or it contains no start state
-                for `start = "warm"`.
+            OSError: the weights file does not exist or cannot be read.
+            ValueError: the file is not a weights file; the shape of the weights differs from the config; or
+                the file contains no start state, which `start = "warm"` needs.
         """
         self._steps = 0
         with _LOADING:
@@ -165,8 +170,8 @@ class BiLMShim(PyTorchShim):
                 self._load()
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
-        """Run the network with an autograd graph. The callback takes the arguments of `torch.autograd.backward` and
-        adds to the gradients of the parameters."""
+        """Run the network with an autograd graph. The returned callback takes the arguments of
+        `torch.autograd.backward`, and adds to the gradients of the parameters."""
         with torch.enable_grad():
             output = self._run(self.bilm, inputs)
 
@@ -178,7 +183,7 @@ class BiLMShim(PyTorchShim):
         return output, backprop
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without an autograd graph. Its weights are prepacked once per version."""
+        """Run the network without an autograd graph. The weights are prepacked once for each `version`."""
         with plain_inference(self.bilm.device):
             return self._run(self.bilm_for_inference(), inputs)
 
@@ -186,7 +191,7 @@ class BiLMShim(PyTorchShim):
         return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)
 
     def bilm_for_inference(self) -> BiLM:
-        """Return the network with prepacked weights, which can only predict."""
+        """Return a copy of the network with prepacked weights. The copy can only predict."""
         # Read the version first: if another thread changes the parameters meanwhile, the version differs afterwards.
         version, ready = self.version, self._inference_bilm
         if ready is None or ready[0] != version:
@@ -195,7 +200,8 @@ class BiLMShim(PyTorchShim):
         return ready[1]
 
     def clear_cache(self) -> None:
-        """Empty the cache of word vectors. The last digit of a word's vector can depend on which words are cached."""
+        """Empty the cache of word vectors. The last digit of a vector can depend on the words in the
+        cache."""
         if self._inference_bilm is not None:
             self._inference_bilm[1].clear_cache()
 
@@ -221,8 +227,8 @@ class BiLMShim(PyTorchShim):
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Create a context in which parameters have other values, such as their averages. The keys are the
-        optimizer's."""
+        """Create a context in which parameters have the values in `params`, such as their averages. The keys
+        of `params` are the optimizer's keys."""
         named = self._model.named_parameters() if self._model is not None else ()
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
@@ -251,7 +257,7 @@ class BiLMShim(PyTorchShim):
             self._inference_bilm = None
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of a complete weights file; loading it needs no other file."""
+        """Return the bytes of a complete weights file. No other file is needed to load these bytes."""
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
@@ -269,8 +275,8 @@ class BiLMShim(PyTorchShim):
         """Load the weights from the bytes that `to_bytes` has returned.
 
         Raises:
-            ValueError: the bytes are damaged, their shape differs from the config, or they contain no start state for
-                `start = "warm"`.
+            ValueError: the bytes are damaged; the shape of the weights differs from the config; or the bytes
+                contain no start state, which `start = "warm"` needs.
         """
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))

@@ -13,7 +13,8 @@ from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences of each Doc by the rule of `text.sentences`, the default. It uses no annotation."""
+    """Return the sentences of each Doc by the rule of `text.sentences` (the default), which uses no
+    annotation."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
@@ -38,8 +39,8 @@ def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
 
 
 def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
-    """Return windows of `size` tokens of each Doc, one every `stride` tokens. The last window ends with the Doc and can
-    be shorter."""
+    """Return windows of `size` tokens of each Doc. A window starts every `stride` tokens. The last window
+    ends at the end of the Doc, and can be shorter."""
     return [
         [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
         for doc in docs
@@ -47,22 +48,22 @@ def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Sp
 
 
 def sents_v1() -> SpanGetter:
-    """Return `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"`. The component that sets the sentences must come
-    before elmo, in training as well (`annotating_components`)."""
+    """Return the span getter `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"`. The component that sets
+    the sentences must run before elmo. So in training, list this component in `annotating_components`."""
     return sentence_spans
 
 
 def doc_v1() -> SpanGetter:
-    """Return `whole_docs`, for `@misc = "spacy-elmo.doc.v1"`."""
+    """Return the span getter `whole_docs`, for `@misc = "spacy-elmo.doc.v1"`."""
     return whole_docs
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """Return `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several windows gets the mean of its
-    vectors in these windows.
+    """Return the span getter `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several
+    windows gets the mean of its vectors in these windows.
 
     Raises:
-        ValueError: windows would be empty, or would leave out tokens.
+        ValueError: windows would be empty, or some tokens would be in no window.
     """
     if not 1 <= stride <= size:
         raise ValueError(
@@ -74,10 +75,10 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
-    """Return the spans that a getter chooses in each Doc; None: `rule_spans`.
+    """Return the spans that a span getter returns for each Doc. If `get_spans` is None, `rule_spans` is used.
 
     Raises:
-        ValueError: the getter (possibly a user's function) does not return one list of spans per Doc.
+        ValueError: the span getter (possibly a user's function) does not return one list of spans per Doc.
     """
     spans = list((get_spans or rule_spans)(list(docs)))
     if len(spans) != len(docs):
@@ -88,7 +89,8 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable
 
 
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct words of some Docs, and the index of the word of each of their T tokens, (T,)."""
+    """Return the distinct words of some Docs, and the word index of each of the T tokens of the Docs,
+    (T,)."""
     ends = np.cumsum([len(doc) for doc in docs])
     empty = np.zeros(0, dtype=np.uint64)
     orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])

@@ -1,5 +1,5 @@
-"""The use of a biLM's layers in a task: listeners, scalar mixes, and the gradients for the `elmo` component.
+"""The use of a biLM's layers by other components: listeners, scalar mixes, and the gradients for the biLM.
 
-A listener applies a `scalar_mix` to the layers of its component. The options of the mix, such as dropout, are the
-fields of `MixOptions`. The mix and its options are in `scalar_mix.py`.
+A listener applies a scalar mix to the layers of an `elmo` component. `scalar_mix.py` contains the scalar mix
+and its options (`MixOptions`), such as dropout.
 """

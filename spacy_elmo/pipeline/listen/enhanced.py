@@ -1,4 +1,5 @@
-"""`spacy-elmo.ElmoEnhanced.v1`: ELMo concatenated with the input of an encoder, with its output, or with both."""
+"""`spacy-elmo.ElmoEnhanced.v1`: an encoder with ELMo vectors concatenated to its input, its output, or
+both."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,23 +17,25 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build an encoder with ELMo vectors at its input and output: [x ; ELMo] -> encode -> [h ; ELMo].
+    """Concatenate ELMo vectors to the input and output of an encoder: [x ; ELMo] -> encode -> [h ; ELMo].
 
     The output is (n_tokens, width) per Doc (Peters et al. 2018, section 3.3).
 
-    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and "output"
-    are these layers. `project_to_width` projects the input of `encode` to the width that it needs. The width of the
-    output is the width of `encode`, plus the width of ELMo if there is an `output`.
+    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and
+    "output" are these two layers. The input of `encode` is projected to the width that `encode` expects (see
+    `project_to_width`). The width of the model's output is the output width of `encode`, plus the width of
+    ELMo if `output` is given.
 
     Args:
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
-        embed: the embedding x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is only ELMo.
+        embed: the embedding that computes x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode`
+            is only ELMo.
         input: the ELMo layer for the input, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of `encode` is
             only x.
-        output: the ELMo layer for the output, of the same types; null: the output is h.
+        output: the ELMo layer for the output, of one of these two types; null: the output is only h.
 
     Raises:
-        ValueError: neither `input` nor `output` is given, or neither `embed` nor `input`.
+        ValueError: `input` and `output` are both missing, or `embed` and `input` are both missing.
     """
     if input is None and output is None:
         raise ValueError(
@@ -63,9 +66,9 @@ def project_to_width(
     """Build a layer that projects vectors to the input width of an encoder, with a Maxout layer as in spaCy's
     embeddings.
 
-    The width is the encoder's nI. If nI is not set, the width is its nO, because spaCy's window encoders add their
-    input to their output. Vectors that already have this width are not changed. If the encoder sets neither dim, no
-    vectors are changed.
+    The width is the encoder's dim "nI". If "nI" is not set, the width is the encoder's dim "nO", because
+    spaCy's window encoders add their input to their output. Vectors that already have this width are not
+    changed. If neither dim is set, no vectors are changed.
     """
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
     # dropout = 0.0, not None, because [training] dropout changes only layers that have a dropout.
@@ -84,7 +87,7 @@ def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats2d], list[Floats2d]], X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Apply the Maxout layer if it has weights."""
+    """Apply the Maxout layer if it has weights. Otherwise, return X unchanged."""
     maxout = model.layers[0]
     return maxout(X, is_train) if maxout.has_dim("nI") else (X, _same)
 

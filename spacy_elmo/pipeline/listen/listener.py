@@ -1,4 +1,5 @@
-"""`spacy-elmo.ElmoListener.v1`: a layer in a component's model that outputs the vectors of an `elmo` component."""
+"""`spacy-elmo.ElmoListener.v1`: a layer that passes the vectors of an `elmo` component to a later
+component."""
 
 import weakref
 from collections.abc import Callable
@@ -18,10 +19,10 @@ _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """State of a listener in addition to its parameters. It is not saved with the model.
+    """State of a listener in addition to its parameters. This state is not saved with the model.
 
-    A copy of a listener is linked to the same `elmo` component; `nlp.rehearse` makes such copies. If a whole pipeline
-    is copied or unpickled, the copied `elmo` component links its listeners again.
+    A copy of a listener (as `nlp.rehearse` makes) is linked to the same `elmo` component as the original. If
+    a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to itself.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
@@ -29,8 +30,8 @@ class ListenerState(ConfigOnly):
         self.width = width
         """The width in the config; None if the config sets no width."""
         self.docs_are_copies = False
-        """True if the consumer does not pass the pipeline's own Docs to its model: `EntityLinker` trains on copies and
-        predicts on excerpts."""
+        """True if the component with the listener does not pass the pipeline's own Docs to its model. The
+        `EntityLinker` trains on copies and predicts on excerpts of the Docs."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
@@ -58,7 +59,7 @@ class ListenerState(ConfigOnly):
         return upstream.source
 
     def link(self, upstream: Any) -> None:
-        """Link the listener to a component; None: unlink it."""
+        """Link the listener to a component; None: unlink the listener."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,10 +78,11 @@ def ElmoListener_v1(
     """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens, width) per Doc.
 
     Args:
-        width: width of the biLM's layers; null: the width of the component at `initialize`, which is then saved.
-        upstream: the name of the component; "*": the nearest elmo component before this one.
-        options: the options of the scalar mix, such as `layers` and `dropout`; every field of `MixOptions` is an
-            argument.
+        width: width of the biLM's layers; null: the listener takes the width from the component at
+            `initialize`, and saves it.
+        upstream: the name of the component; "*": the nearest `elmo` component before the listener.
+        options: the options of the scalar mix, such as `layers` and `dropout`. Every field of `MixOptions` is
+            an argument.
     """
     return Model(
         "elmo-listener",
@@ -106,7 +108,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     """Set the dims of the listener to the dims of the linked biLM.
 
     Raises:
-        ValueError: no component is linked, or its width differs from the one in the config.
+        ValueError: no component is linked, or the component's width differs from the width in the config.
     """
     state = state_of(model)
     layers, width = layers_and_width(state.source.model)
@@ -131,7 +133,7 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers of Docs. In training, apply the dropout of the mix.
+    """Mix the layers that a source returns for Docs. In training, apply the dropout of the mix.
 
     If the biLM is trained, the backward pass passes the gradient of the layers to the source.
     """

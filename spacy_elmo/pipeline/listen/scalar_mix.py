@@ -1,4 +1,5 @@
-"""The scalar mix, a weighted sum of a biLM's layers that a task learns: its options and its thinc layer.
+"""Options and thinc layer of the scalar mix: a weighted sum of a biLM's layers, with weights that a task
+learns.
 
 Each listener and each `ElmoTok2Vec` has its own mix.
 """
@@ -22,29 +23,31 @@ _NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.in
 
 @dataclass(frozen=True)
 class MixOptions(ConfigOnly):
-    """Options of a scalar mix, which combines the layers of a biLM to one vector per token. They are not saved with the
-    model, because a saved value would override the config.
+    """Options of a scalar mix, which combines the layers of a biLM to one vector per token. These options are
+    not saved with the model, because saved options would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
     """
 
     layers: LayerChoice = "mix"
-    """Layers to combine: "mix", which is γ Σ softmax(s)_l h_l with learnt s and γ; "average"; "top"; or the number of
-    one layer, where 0 is the context-free layer."""
+    """How to combine the layers h_l: "mix" (the weighted sum γ Σ softmax(s)_l h_l, where s and γ are learnt),
+    "average", "top" (only the last layer), or the number of one layer (0 is the context-free layer)."""
     grad_factor: float = 1.0
-    """Factor of the gradient that flows back into the biLM; the gradients of s and γ are not changed. The factor weighs
-    this listener against other listeners of the same biLM. With Adam, the same factor for all listeners has no
-    effect."""
+    """Factor by which the gradient into the biLM is multiplied. The gradients of s and γ do not change. The
+    factor weighs this listener against other listeners of the same biLM. With Adam, the same factor for all
+    listeners has no effect."""
     dropout: float = 0.0
-    """Share of the numbers of the output that are set to zero in training. `[training] dropout` does not change it."""
+    """Share of the output values that are set to zero in training. `[training] dropout` does not change this
+    share."""
     l2: float = 0.0
-    """The regularization weight λ of the paper, which adds λ Σ s² to the loss of each batch and so draws the mix
-    towards the average. In the paper the loss is a mean, but in most spaCy components it is a sum over words, so λ = 1
-    has hardly any effect."""
+    """The regularization weight λ of Peters et al. (2018). The term λ Σ s² is added to the loss of each
+    batch, and draws the mix towards the average. In the paper, the loss is a mean. In most spaCy components,
+    the loss is a sum over words, so λ = 1 has hardly any effect."""
     layer_norm: bool = False
-    """Whether each vector of each layer is normalized over its width, without a learnt scale. bilm-tf and AllenNLP use
-    the mean and variance of all words of the batch instead, so their vectors depend on the other Docs of the batch."""
+    """Whether each vector of each layer is normalized over its width, without a learnt scale. bilm-tf and
+    AllenNLP use the mean and variance of all words of the batch instead. So with these libraries, a vector
+    depends on the other Docs of the batch."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -63,9 +66,11 @@ class MixOptions(ConfigOnly):
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
 
-    (layers, n, width) per Doc -> (n, width) per Doc. It is initialized as the average. γ is stored as 1 + "scale",
-    because spaCy's optimizer decays every parameter towards 0. The backward pass returns the gradient with respect to
-    the layers. `inputs=False` skips this gradient. A frozen biLM does not need it, and it costs more than the rest.
+    The input is (layers, n, width) per Doc; the output is (n, width) per Doc. The initial mix is the average.
+    The parameter "scale" stores γ - 1, because spaCy's optimizer decays every parameter towards 0.
+
+    The backward pass returns the gradient with respect to the layers. `inputs=False` skips this gradient,
+    which a frozen biLM does not need, and which costs more than the gradients of s and γ.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -79,7 +84,7 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
 
 
 def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set the number of layers and the width from a sample, which may contain no tokens."""
+    """Set the number of layers and the width from a sample of layers. The sample can be without tokens."""
     if not X:
         return
     layers, _, width = X[0].shape
@@ -94,8 +99,8 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers in float32, even if they are stored as float16. The layers of all Docs are concatenated, because
-    one large operation is faster than one per Doc."""
+    """Mix the layers in float32, even if the layers are stored as float16. The layers of all Docs are
+    concatenated, because one large operation is faster than one per Doc."""
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
@@ -123,7 +128,7 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
     the consumer would then fail with a misleading error.
 
     Raises:
-        ValueError: the layers do not have the shape that the mix was initialized for.
+        ValueError: the number or width of the layers differs from the layers at initialization.
     """
     layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
     if None in (layers, width):
@@ -212,7 +217,8 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return softmax(s) and γ of a mix. If they are not learnt, the weights are equal and γ is 1."""
+    """Return softmax(s) and γ of a mix. If the mix has no learnt parameters, all weights are equal and γ is
+    1."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
     if not model.has_param("scalars"):

@@ -27,17 +27,17 @@ def ElmoTok2Vec_v1(
     mix_options: MixOptions,
     cache_mb: float = 0,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer with its own biLM and scalar mix, which needs no `elmo` component. Output: (n_tokens, width) per
-    Doc.
+    """Build a layer with its own biLM and scalar mix. The layer needs no `elmo` component. Its output is
+    (n_tokens, width) per Doc.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        bilm_options: the options of the biLM; every field is an argument, as in the `elmo` component. `unfreeze_at`
-            counts the steps of the consumer. A biLM that `replace_listeners` copies keeps its count of steps until the
-            pipeline is saved and loaded.
-        mix_options: the options of the mix; every field is an argument, as in `ElmoListener_v1`.
-        cache_mb: megabytes for the layers of training Docs while the biLM is frozen, as in the `elmo` component. The
-            default is 0, because every replaced listener would have its own cache.
+        bilm_options: the options of the biLM. Every field is an argument, as in the `elmo` component.
+            `unfreeze_at` counts the optimizer steps of the component that contains this layer. A biLM that
+            `replace_listeners` copies keeps its count of steps until the pipeline is saved and loaded.
+        mix_options: the options of the scalar mix. Every field is an argument, as in `ElmoListener_v1`.
+        cache_mb: size in megabytes of a cache for layers while the biLM is frozen, as in the `elmo`
+            component. The default is 0, because every replaced listener would have its own cache.
     """
     configure(bilm, bilm_options)
     return _chain(bilm, scalar_mix(mix_options), cache_mb)
@@ -80,15 +80,16 @@ def _source(model: Model) -> LayerSource:
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
-    """Build the replacement of a listener: the copied biLM and the listener's mix."""
+    """Build the layer that replaces a listener, from the copied biLM and a copy of the listener's mix."""
     return _chain(copied, listener.layers[0].copy(), cache_mb=0)
 
 
 @dataclass
 class ReplaceListenerConfig:
-    """Function that writes the config of a replaced listener (`model.attrs["replace_listener_cfg"]`).
+    """Callable that returns the config of the layer that replaces a listener.
 
-    spaCy passes only `model` blocks to this function, so it stores the other options of the component.
+    spaCy finds this callable in `model.attrs["replace_listener_cfg"]`, and passes only `model` blocks to it.
+    So the callable itself stores the other options of the component.
     """
 
     upstream: str
@@ -96,16 +97,18 @@ class ReplaceListenerConfig:
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the component's biLM, as in the config."""
     any_upstream: bool = True
-    """True if a listener to "*" is linked to the component. Otherwise, listeners to "*" belong to another component."""
+    """True if a listener with `upstream` "*" is linked to the component. Otherwise, such listeners belong to
+    another component."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
-        """Return the block of an `ElmoTok2Vec_v1` that replaces a listener.
+        """Return the config block of the `ElmoTok2Vec_v1` that replaces a listener.
 
         Args:
             bilm: the `model` block of the component.
-            consumer: the block of the consumer that contains the listener, at any depth. spaCy does not say which
-                listener it replaces, so this function takes the first remaining listener. Users must give the paths in
-                the order of the config; if the listeners have different options, a warning says so.
+            consumer: the `tok2vec` block of the consumer, which contains the listener at any depth. spaCy
+                does not say which listener it replaces, so this function takes the first remaining listener.
+                So users must give the paths of the listeners in the order of the config. If the listeners
+                have different options, a warning says so.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())

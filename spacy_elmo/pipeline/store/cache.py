@@ -1,6 +1,6 @@
-"""A cache of the layers of Docs, for training runs that use the same Docs in every epoch with a frozen biLM.
+"""Cache of the layers of Docs, for training runs with a frozen biLM and with the same Docs in every epoch.
 
-The cache is in memory. A folder can store more layers, which other runs can use too.
+The cache is in memory. In addition, a folder can store layers, which other runs can use too.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from ..factory_options import SpanGetter
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of Docs whose keys are remembered. The keys need about 20 megabytes."""
+"""Largest number of Docs that the cache remembers by their keys. So many keys need about 20 megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A cache of recently used layers. The key of an entry is the words and spans of a Doc and the weights.
+    """A cache of recently used layers. The key of an entry covers the words and spans of a Doc, and the
+    weights.
 
-    The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every epoch. A copied
-    or unpickled cache is empty, with the same size and folder. Several threads can use a cache at once.
+    The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every
+    epoch. A copied or unpickled cache is empty, and has the same size limit and folder. Several threads can
+    use a cache at once.
 
     Args:
         megabytes: bound on the memory of the cache; 0: store no layers in memory.
@@ -51,19 +53,20 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True if the current weights have computed the layers of a training Doc."""
+        """True if the cache has been used for training Docs since it last noticed a change of the weights."""
         return self._entries.in_use
 
     def get_or_compute(
         self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
     ) -> list[Floats3d]:
-        """Return the layers of Docs from the cache, and compute layers that are not cached. The caller must not change
-        the arrays, because the next epoch uses them too.
+        """Return the layers of Docs from the cache, and compute layers that are not cached. The caller must
+        not change the arrays, because the next epoch uses the same arrays.
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers. Otherwise, only layers of Docs that `mark_training` has marked, or that are
-                predicted for the second time, are stored; in memory, only in free space.
+            keep: store all computed layers, and remove older layers from memory if space is needed.
+                Otherwise, store layers only if `mark_training` has marked their Doc, or if the Doc is
+                predicted for the second time, and remove no layers from memory.
 
         Raises:
             OSError: the folder cannot be written.
@@ -89,14 +92,16 @@ class LayerCache:
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
-        """Mark Docs as training data, so that their layers are stored when they are next computed."""
+        """Mark Docs as training data. When the layers of these Docs are next computed, the cache stores
+        them."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
             entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
-        """Return the entries of the current weights. If the weights have changed, they are new and empty."""
+        """Return the entries of the current weights. If the weights have changed, the entries are new and
+        empty."""
         shim = shim_of(model)
         with self._lock:
             # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
@@ -114,7 +119,7 @@ class LayerCache:
 
 
 class _Entries:
-    """The layers that one version of the weights has computed.
+    """The cached layers that one version of the weights has computed.
 
     A thread that still computes with older weights stores its layers in the entries of the older weights, which no
     other thread reads any more.
@@ -137,12 +142,12 @@ class _Entries:
         self._lock = threading.Lock()
 
     def remember(self, keys: Sequence[bytes]) -> None:
-        """Remember Docs, so their layers are stored the next time. Do nothing if `MOST_KEYS` are remembered."""
+        """Remember Docs, so that their layers are stored the next time. Do nothing after `MOST_KEYS` Docs."""
         if len(self.asked) < MOST_KEYS:
             self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
-        """Return the layers of a Doc from memory or a file; None if not found. Layers from a file are stored in
+        """Return the layers of a Doc from memory or a file, or None. Layers from a file are also stored in
         memory."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
@@ -156,8 +161,8 @@ class _Entries:
         return layers
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Store layers in memory. If there is no space, remove the least recently used layers, or, without `evict`, do
-        not store the new layers."""
+        """Store layers in memory. If there is no space, `evict` decides: either remove the least recently
+        used layers (True), or do not store the new layers (False)."""
         size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
             space = self._capacity if evict else self._capacity - self._bytes
@@ -172,20 +177,21 @@ class _Entries:
 class LayerFiles:
     """Files with the layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
 
-    The files are in a subfolder whose name contains the version of this package and `kind`. So layers from another
-    version or other weights are never read. Several processes can use the folder, because each file is written
-    atomically.
+    The files are in a subfolder whose name contains the version of this package and `kind`. So layers from
+    another version of the package or from other weights are never read. Several processes can use the folder,
+    because each file is written atomically.
 
     Args:
-        folder: the folder with a subfolder for each biLM. It is created when the first file is written.
-        kind: number type and weights of the layers, as part of a file name.
+        folder: the folder with a subfolder for each biLM. The folder is created when the first file is
+            written.
+        kind: part of the subfolder's name, which identifies the number type and the weights of the layers.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """Return the array of a key; None if it has no file, or if the file is damaged."""
+        """Return the array of a key; None if the key has no file, or if the file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -215,7 +221,8 @@ class LayerFiles:
 
 
 def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
-    """Return a digest of 16 bytes for each Doc. It covers everything that determines the layers except the weights.
+    """Return a digest of 16 bytes for each Doc. The digest covers everything that determines the layers,
+    except the weights.
 
     Raises:
         ValueError: see `spans_of`.

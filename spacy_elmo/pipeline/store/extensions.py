@@ -14,15 +14,15 @@ from thinc.util import is_xp_array
 # `elmo_layers`, because a user may have an extension of this name.
 _KEY: Any = ("._.", "elmo_layers_by_component", None, None)
 _USER = ""
-"""The key of layers that a user has set. Other keys are names of components."""
+"""Key under which layers that a user has set are stored. All other keys are names of components."""
 
 
 def install_extensions() -> None:
     """Register `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
-    The `elmo` component calls this function when it is created. Call it yourself in a process without an `elmo`
-    component, for example to read a `DocBin` with vectors. If these extensions exist already, they are kept, with one
-    warning.
+    The `elmo` component calls this function when it is created. Call this function yourself in a process
+    without an `elmo` component, for example to read a `DocBin` with vectors. If other code has already
+    registered an extension with one of these names, its extension stays, and this function gives one warning.
     """
     _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
     _install(Span, "elmo_layers", _span_layers)
@@ -51,23 +51,27 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
 
 
 class StoredLayers(dict[str, Any]):
-    """The arrays that components have stored on a Doc, by the name of the component, in the order in which they ran.
+    """The arrays that components have stored on a Doc, by component name, in the order in which components
+    ran.
 
-    A saved Doc contains only a plain dict of the arrays, because versions have no meaning in another process.
+    `versions` contains the version of the weights for each array. A version has no meaning in another
+    process, so a saved Doc contains only a plain dict of the arrays.
     """
 
     def __init__(self, *arrays: Any) -> None:
         super().__init__(*arrays)
         self.versions: dict[str, str] = {}
-        """Version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep it."""
+        """Version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep the
+        versions."""
 
 
 def store_layers(
     doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
 ) -> None:
-    """Store on a Doc the layers that a component has computed, or their average. Arrays of other components are kept.
+    """Store the layers from a component, or the average of the layers, on a Doc. Arrays of other components
+    are kept.
 
-    The arrays are in `user_data`, so `to_bytes`, `DocBin` and `n_process` keep them.
+    The arrays are in `doc.user_data`, so `to_bytes`, `DocBin` and `n_process` keep the arrays.
     """
     stored = doc.user_data.get(_KEY)
     if not isinstance(stored, StoredLayers):
@@ -80,13 +84,15 @@ def store_layers(
 
 
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
-    """Return the layers that a component or the user has stored on a Doc; None if they do not match its tokens.
+    """Return the layers that a component or the user has stored on a Doc.
+
+    The result is None if there are none, or if they are for another number of tokens or from another version.
 
     Args:
         doc: a Doc.
         component: name of the component.
-        version: the version of the weights that must have computed the layers; None: any version. Layers that a user
-            has set are returned in any case.
+        version: the version of the weights that must have computed the layers; None: any version. Layers that
+            a user has set match any version.
     """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
@@ -116,9 +122,9 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
 
 
 def _stored(doc: Doc, name: str | None = None) -> Any:
-    """Return the array that a component has stored on a Doc: layers or their average.
+    """Return the array that a component has stored on a Doc: the layers, or the average of the layers.
 
-    If `name` is None, it is the array of the component that ran last.
+    If `name` is None, return the array of the component that ran last.
     """
     stored = doc.user_data.get(_KEY)
     if not stored or name not in (None, *stored):
@@ -140,10 +146,11 @@ def _layers_to_average(doc: Doc) -> Any:
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
-    """Replace the layers of all components by a float32 copy of an array; None: remove them.
+    """Replace the layers of all components by a float32 copy of an array; None: remove the layers.
 
     Raises:
-        ValueError: the value is not an array of numpy or cupy, or its shape is not (layers, n_tokens, width).
+        ValueError: the value is not an array of numpy or cupy, or the value's shape is not (layers, n_tokens,
+            width).
     """
     if layers is None:
         doc.user_data.pop(_KEY, None)
@@ -195,9 +202,9 @@ def token_vector(token: Token) -> Floats1d | None:
 
 
 def span_vector(span: Span) -> Floats1d | None:
-    """Return the mean vector of a span's tokens without whitespace tokens (`span._.elmo`); None if there are no layers.
+    """Return the mean vector of a span's tokens (`span._.elmo`); None if there are no layers.
 
-    A span that has only whitespace tokens gets zeros.
+    Whitespace tokens are left out. A span that has only whitespace tokens gets zeros.
     """
     layers = _layers_to_average(span.doc)
     if layers is None:

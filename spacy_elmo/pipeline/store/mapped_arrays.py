@@ -17,8 +17,8 @@ _LEAST_BYTES = 32 * 1024
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Return an array of zeros. On the CPU, an array that is not small is allocated outside the heap.
 
-    The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between Docs. The
-    gaps are larger than the Docs, and the process could not return them to the system.
+    The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between
+    Docs. The gaps would be larger than the Docs, and the process could not return their memory to the system.
 
     Args:
         xp: numpy or cupy.
@@ -39,7 +39,8 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy in memory from `mapped_zeros`. Use it for a slice, which keeps the whole array in memory."""
+    """Return a copy in memory from `mapped_zeros`. Copy a slice of an array if the array itself is not
+    needed, because the slice would keep the whole array in memory."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

@@ -65,7 +65,7 @@ class TrainBatch:
 
 
 class Batcher:
-    """Converter from sentences, as word ids, to batches for a biLM and a softmax over a vocabulary.
+    """Converter of sentences (word ids) to batches, for a biLM and a softmax over a vocabulary.
 
     Args:
         types: the distinct words of the corpus; the id of a word is its index in this list.
@@ -81,7 +81,7 @@ class Batcher:
         self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
-        """Build a batch.
+        """Convert sentences to a batch.
 
         Args:
             ids: (N,) ids of the words of B sentences, one sentence after the other.

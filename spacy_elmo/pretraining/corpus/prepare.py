@@ -40,13 +40,14 @@ def prepare(
     """Tokenize text and write a prepared corpus. The folder is written atomically.
 
     Types (distinct words) are numbered by decreasing count in the training part, so the first n types are the
-    vocabulary of size n. The spelling rule of the biLM that will be trained is applied to all words, so it also applies
-    to the softmax classes. The result depends only on the text and the settings, not on the number of processes.
+    vocabulary of size n. The spelling rule of the biLM that will be trained is applied to all words, and
+    therefore also to the softmax classes. The result depends only on the text and the settings, not on the
+    number of processes.
 
-    Memory is needed for the types, and for each sentence and document about 40 bytes (twice as much for a short time
-    with `dedup`). Each process also needs memory for its tokenizer and two batches of a million characters. In total,
-    22 million words of English need 0.6 GB with two processes. Each line, JSON record or `.spacy` file must fit into
-    memory, but the whole text need not.
+    The types need memory, and each sentence and each document needs about 40 bytes (twice as much for a short
+    time with `dedup`). Each process also needs memory for its tokenizer and two batches of a million
+    characters. In total, 22 million words of English need 0.6 GB with two processes. Each line, JSON record
+    or `.spacy` file must fit into memory, but the whole text need not.
 
     Args:
         paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
@@ -58,11 +59,11 @@ def prepare(
 
     Raises:
         BlockingIOError: another run is preparing this corpus.
-        FileExistsError: `out` exists, and `force` is false or `out` is no prepared corpus.
+        FileExistsError: `out` exists and `force` is false; or `out` exists and is no prepared corpus.
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written, for example on a full disk; or a process died.
-        ValueError: the text has no sentence, or too few sentences to hold some out; a file or a line cannot be read; or
-            the language has no tokenizer.
+        ValueError: the text has no sentence; the text is too small to hold some sentences out; a file or a
+            line cannot be read; or the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -88,7 +89,7 @@ def _write_corpus(
     """Write the files of a corpus.
 
     Args:
-        texts: the files of the texts that `paths` names.
+        texts: result of `paths.text_files()`.
     """
     settings, raw_text, dev_text = tokenizer.settings, paths.raw_text, paths.dev_text
     assert raw_text is not None, "checked by Paths.text_files"
@@ -133,7 +134,7 @@ def tokenize_files(
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents. Each is large enough to make its transfer to another process worthwhile."""
+    """Yield lists of documents. Each list is so large that its transfer to another process is worthwhile."""
     task: list[Document] = []
     characters = 0
     for document in texts:
@@ -180,7 +181,7 @@ class _IndexedText:
         self.sentence_digests = array.array("Q")
 
     def fill(self, files: list[Path], tokenizer: DocumentTokenizer) -> bool:
-        """Add the text of some files. Return True if the whole text has a sentence."""
+        """Add the content of files to the text. Return True if the text now has a sentence."""
         chunks = tokenize_files(files, tokenizer)
         with contextlib.closing(chunks), self.path.open("wb") as file:
             for chunk in chunks:
@@ -207,7 +208,8 @@ class _Selection:
         self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
 
     def ids(self) -> Iterator[np.ndarray]:
-        """Yield the provisional ids of the words of the selected sentences, in chunks that fit into memory."""
+        """Yield the word ids of the selected sentences, in chunks that fit into memory. These ids are
+        provisional: they number the words by first occurrence instead of by count."""
         with self._path.open("rb") as file:
             for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
                 rows = slice(first, first + _SENTENCES_PER_CHUNK)
@@ -253,7 +255,8 @@ def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
     Documents are held out in the order of a seeded hash, until there are enough documents and enough sentences.
 
     Args:
-        is_new: (sentences,) bool, true for the sentences that count towards the minimum.
+        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Only these sentences count
+            towards the minimum.
     """
     document_of_sentence = np.repeat(
         np.arange(len(text.sentences_per_document)), text.sentences_per_document

@@ -17,7 +17,8 @@ from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
 DESCRIPTION = "corpus.json"
-"""Name of the file with the settings of a prepared corpus, and with digests of itself and of the other files."""
+"""Name of the file with the settings of a prepared corpus, and with digests of this file and of the other
+files."""
 TYPES, COUNTS = "types.txt", "counts.npy"
 _IDS_PER_READ = 1 << 22
 
@@ -54,23 +55,26 @@ class Sentences:
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """Return the same words, with long sentences split into sentences of at most `max_length` words."""
+        """Return the same sentences, in which each longer sentence is split into sentences of at most
+        `max_length` words."""
         splits = -(-self.lengths // max_length)
         starts = np.repeat(self.offsets[:-1], splits)
         number = np.arange(len(starts)) - np.repeat(np.cumsum(splits) - splits, splits)
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return as many sentences from the start as are needed for `words` words, or all if there are fewer words."""
+        """Return the first sentences, as many as are needed for a total of `words` words. If the corpus has
+        fewer words, return all sentences."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
     def words(self, rows: np.ndarray) -> int:
-        """Return the total number of words of the sentences with these indices."""
+        """Return the total number of words of the sentences with the indices `rows`."""
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the word ids of the sentences `rows`, concatenated, and the length of each sentence, (len(rows),)."""
+        """Return the concatenated word ids of the sentences with the indices `rows`, and the length of each
+        of these sentences, (len(rows),)."""
         # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
@@ -91,7 +95,8 @@ class Corpus:
     """A prepared corpus, as `prepare` writes it."""
 
     types: list[str]
-    """Distinct words: `<S>`, `</S>`, `<UNK>`, then all others by decreasing count in the training part."""
+    """Distinct words: `<S>`, `</S>`, `<UNK>`, then all other words by decreasing count in the training
+    part."""
     counts: np.ndarray
     """Number of occurrences of each distinct word in the training part, (types,) int64."""
     train: Sentences
@@ -106,7 +111,8 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """Open a prepared corpus, with its ids memory-mapped, and check the digests of its files.
+        """Open a prepared corpus with memory-mapped word ids, and check the digests of the files of the
+        corpus.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
@@ -152,8 +158,8 @@ class Corpus:
         return corpus
 
     def vocabulary(self, size: int) -> list[str]:
-        """Return the words of a softmax of `size` classes, or of fewer if the training part has fewer distinct
-        words."""
+        """Return the words of a softmax with `size` classes. If the training part has fewer distinct words,
+        the softmax has fewer classes."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
 

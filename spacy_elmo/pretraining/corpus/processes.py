@@ -23,10 +23,12 @@ _work: Callable[[Any], Any]
 def in_order(
     work: Callable[[_Task], _Result], tasks: Iterable[_Task], n_process: int
 ) -> Generator[_Result, None, None]:
-    """Yield `map(work, tasks)`, computed by `n_process` new processes, or by this process if `n_process` is 1.
+    """Yield the results of `map(work, tasks)`, computed by `n_process` new processes, or by this process if
+    `n_process` is 1.
 
-    Memory is bounded: for each process, only one running and one waiting task are taken from the iterable. Processes
-    start by Python's default method, as in spaCy's `nlp.pipe`. They end when this process ends, even if it is killed.
+    Memory is bounded, because only one running and one waiting task per process are taken from `tasks`. The
+    new processes are started by Python's default method, as in spaCy's `nlp.pipe`. They end when this process
+    ends, even if this process is killed.
 
     Raises:
         ChildProcessError: a process died.

@@ -1,4 +1,4 @@
-"""Tokenization of documents into word indices, the part of the preparation that can run in several processes."""
+"""Tokenization of documents into word indices. This part of the preparation can run in several processes."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ class TokenizedText:
 
 
 class DocumentTokenizer:
-    """Tokenizer and sentence splitter for documents, with the sentence rule of the component (`text/sentences.py`).
+    """Tokenizer and sentence splitter for documents, with the sentence rule of the component `elmo`
+    (`text/sentences.py`).
 
     Args:
         spelling: the rule that changes the spelling of tokens, such as the spelling rule of a biLM.
 
     Raises:
-        ValueError: spaCy has no tokenizer for `lang` or `tokenizer`.
+        ValueError: spaCy cannot create the tokenizer that the settings `lang` and `tokenizer` describe.
     """
 
     def __init__(self, settings: Prepare, spelling: Spelling = AS_GIVEN) -> None:
@@ -60,7 +61,7 @@ class DocumentTokenizer:
         return DocumentTokenizer, (self.settings, self.spelling)
 
     def __call__(self, documents: Sequence[Document]) -> TokenizedText:
-        """Return the sentences of some documents, concatenated."""
+        """Tokenize documents, and return their concatenated sentences."""
         index = WordIndex()
         if self._nlp is None:
             words, sizes = _index_words(
@@ -96,11 +97,11 @@ class DocumentTokenizer:
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context in which a large spaCy vocabulary drops new words at the end, so it does not grow with the
-        text.
+        """Return a context manager. At the end of the context, a large spaCy vocabulary drops the new words,
+        so the vocabulary does not grow with the text.
 
-        A small vocabulary keeps new words. In a memory zone, the tokenizer would not cache new words, and would be
-        three times slower.
+        A small vocabulary keeps new words, because in a memory zone the tokenizer would not cache new words
+        and would be three times slower.
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
@@ -120,7 +121,8 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, with a newline after each line, and their number per document, (D,)."""
+    """Return the word indices of all documents, with the index of a newline after each line, and the number
+    of these indices in each document, (D,)."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
@@ -137,7 +139,8 @@ def _index_words(
 
 
 def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
-    """Return a function from a line to the indices of its tokens. It looks up each distinct token only once."""
+    """Return a function that tokenizes a line and returns the indices of its tokens. The function looks up
+    each distinct token only once."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
@@ -171,7 +174,8 @@ def _with_digests(
 
 
 def _digests(texts: list[bytes]) -> np.ndarray:
-    """Return a digest of each text, (texts,) uint64. The probability that two of a million texts collide is 3e-8."""
+    """Return a digest of each text, (texts,) uint64. The probability that two of a million texts have the
+    same digest is 3e-8."""
     return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
 
 

@@ -1,4 +1,4 @@
-"""Layout of a line chart. The template of the report draws it as SVG."""
+"""Layout of a line chart, which the template of the report draws as SVG."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 # Sizes are in units of the drawing, which scales with the page.
 WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
-"""Edges of the plot inside the drawing. The space above it shows the values at the pointer."""
+"""Edges of the plot inside the drawing. The space above the plot shows the values at the mouse pointer."""
 MAX_POINTS = 240
-"""Largest number of points of a curve. More points would be less than two units of the drawing apart."""
+"""Largest number of points of a curve. With more points, the distance between neighboring points would be
+less than two units of the drawing."""
 _MAX_MARKED_POINTS = 40
 
 
@@ -36,7 +37,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class HoverStripe:
-    """A vertical stripe of the plot, and the text that is shown while the pointer is in it."""
+    """A vertical stripe of the plot, and the text that is shown while the pointer is in this stripe."""
 
     left: float
     width: float
@@ -47,7 +48,7 @@ class HoverStripe:
 
 @dataclass(frozen=True)
 class Chart:
-    """The parts of a line chart. It has no curves if no value can be drawn."""
+    """The parts of a line chart. The chart has no curves if no value can be drawn."""
 
     title: str
     unit: str
@@ -56,7 +57,8 @@ class Chart:
     y_ticks: list[Tick]
     stripes: list[HoverStripe]
     undrawn: int
-    """Number of values that are infinite, not numbers, or not positive on a logarithmic scale."""
+    """Number of values that cannot be drawn: infinite values, nan and, on a logarithmic scale, values that
+    are not positive."""
 
 
 def line_chart(
@@ -73,8 +75,9 @@ def line_chart(
 
     Args:
         x: ascending values.
-        curves: the y values of each curve by its name, one for each value of `x`.
-        describe: function from the number of a point to a description of its values.
+        curves: {name of a curve: the y values of the curve, one for each value of `x`}.
+        describe: function that takes the number of a point and returns a description of the values at this
+            point.
         log: the y axis is logarithmic.
         from_zero: the y axis begins at 0.
     """
@@ -112,7 +115,7 @@ def thinned(values: Sequence[float], most: int) -> list[int]:
 
     Args:
         values: values of the line. NaN is never the lowest or highest.
-        most: at least 4.
+        most: largest number of indices, at least 4.
     """
     if len(values) <= most:
         return list(range(len(values)))
@@ -126,8 +129,8 @@ def thinned(values: Sequence[float], most: int) -> list[int]:
 
 
 def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
-    """Return three to eight round numbers from `low` to `high`, for the ticks of an axis. `low < high`, and both are
-    positive if `log` is true."""
+    """Return three to eight round numbers from `low` to `high`, for the ticks of an axis. `low` must be less
+    than `high`. If `log` is true, both must be positive."""
     if log:
         exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for digits in ((1,), (1, 2, 5), range(1, 10)):
@@ -146,7 +149,8 @@ def short(value: float, beside: float | None = None) -> str:
     """Return a number as the label of a tick, such as 0.003, 800, 25k or 1.5M.
 
     Args:
-        beside: the maximum of the axis, which determines the unit. For example, 500,000 becomes 0.5M if it is 1.5M.
+        beside: the maximum of the axis, which determines the unit. For example, 500,000 becomes 0.5M if the
+            maximum is 1.5M.
     """
     largest = abs(value if beside is None else beside)
     for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):

@@ -26,7 +26,7 @@ _MB = 1e6
 
 
 def write_report(out: Path) -> Path:
-    """Write `report.html` of the run in `out`, up to the last row of its log. The page is written atomically.
+    """Write `report.html` of the run in `out`, up to the last row of the log. The page is written atomically.
 
     Raises:
         OSError: the log or the config is missing, or the disk is full.
@@ -40,7 +40,8 @@ def write_report(out: Path) -> Path:
 
 
 def report(rows: Sequence[Row], config: PretrainConfig) -> str:
-    """Return the page, with the current values, the curves over the training words, and the model card.
+    """Return the HTML page of the report, with the current values, the curves against the number of training
+    words, and the model card.
 
     Args:
         rows: the rows of the log, at least one.
@@ -182,5 +183,5 @@ def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
 
 
 def _shown(value: object) -> str:
-    """Return a setting as it is written in a `.cfg`, but strings without quotation marks."""
+    """Return a setting as it is written in a `.cfg` file. A string is returned without quotation marks."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,8 @@ class Statistics:
     held_out_covered: float
     """Share of the words in the held-out part that have a softmax class."""
     long_words: float
-    """Share of words with more bytes than `model.max_characters` allows; their ends are ignored."""
+    """Share of words with more bytes than `model.max_characters` allows. The ends of these words are
+    ignored."""
     long_sentences: float
     """Share of the training sentences that are split because they have more than `training.max_length` words."""
 

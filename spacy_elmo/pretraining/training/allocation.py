@@ -8,7 +8,8 @@ import os
 # Option numbers of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-"""Environment variables that bound the caches of torch's interface to oneDNN and of oneDNN itself."""
+"""Environment variables that bound two caches: the cache of torch's interface to oneDNN, and the cache of
+oneDNN itself."""
 _CAPACITY = 128
 """Largest number of matrix shapes in each cache. A step has fewer shapes. With 32, training is 7 % slower."""
 
@@ -16,14 +17,14 @@ _CAPACITY = 128
 def reuse_memory() -> None:
     """Let this process keep freed memory, and bound the memory of its caches of matrix products.
 
-    A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the system at
-    once. In the next step, the first access to each of their pages is a page fault, which costs a quarter of the time
-    of a step.
+    A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the
+    system at once. In the next step, the first access to each page of a buffer is a page fault. These page
+    faults cost a quarter of the time of a step.
 
-    Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes. Every
-    batch has other shapes, so the caches of a biLM of the base size would need 7 GB after an hour. Capacities that the
-    user has set are not changed. Call this function before the process computes its first matrix product; later the
-    bounds have no effect.
+    Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes.
+    Every batch has different shapes, so the caches of a biLM of the base size would need 7 GB after an hour.
+    Capacities that the user has set are not changed. Call this function before the process computes its first
+    matrix product, because later the bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

@@ -84,10 +84,11 @@ class Ranks:
         return box[0]
 
     def on_first_rank(self, work: Callable[[], object]) -> None:
-        """Call `work` in the first process while the others wait.
+        """Call `work` in the first process while the other processes wait.
 
         Raises:
-            SystemExit: `work` has failed in the first process. The first process raises the error of `work` itself.
+            SystemExit: in the other processes, if `work` has failed. The first process raises the error of
+                `work` itself.
         """
         done = False
         try:
@@ -101,7 +102,8 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Return the ascending indices of the rows of each parameter that have a gradient in some process."""
+    """Return, for each parameter, the ascending indices of the rows that have a gradient in at least one
+    process."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -114,7 +116,8 @@ def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
-    """Return the gradient of the rows `indices`, (len(indices), ...), with zeros for rows without a gradient."""
+    """Return the gradient of the rows with the indices `indices`, (len(indices), ...). Rows without a
+    gradient contain zeros."""
     rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
         gradient = parameter.grad.coalesce()
@@ -123,8 +126,8 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 
 
 def device(gpu_id: int) -> torch.device:
-    """Return the CPU for -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`, the second process the
-    next GPU.
+    """Return the CPU for a `gpu_id` of -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`,
+    the second process the next GPU.
 
     Raises:
         ValueError: torch has no such GPU.
@@ -141,7 +144,8 @@ def device(gpu_id: int) -> torch.device:
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` has started; without torchrun, there is only this process."""
+    """Create a context in which this process communicates with the other processes that `torchrun` has
+    started. Without `torchrun`, there is only this process."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return

@@ -35,17 +35,19 @@ def read_initial_weights(
     """Read and check the weights of `paths.init`.
 
     Args:
-        resumed: folder of a run that is resumed. If the file of `paths.init` no longer exists, the run's own weights
-            are read instead: they have the network, the vocabulary and the card of the initial weights.
+        resumed: folder of a run that is resumed. If the file of `paths.init` no longer exists, the weights of
+            this run are read instead, because they have the network, the vocabulary and the card of the
+            initial weights.
 
     Returns:
-        The config, with the network of the weights if `[model]` was empty; and the weights, None if `paths.init` is
-        null.
+        The config, and the weights (None if `paths.init` is null). If `[model]` was empty, the config now has
+        the network of the weights.
 
     Raises:
-        OSError: there is no such file or biLM, or the file cannot be read.
-        ValueError: the file is no weights file of this package, its network differs from `[model]`, its language
-            differs from `prepare.lang`, or it has no vocabulary although `training.vocab_size` is null.
+        OSError: the file or the biLM does not exist, or the file cannot be read.
+        ValueError: the file is no weights file of this package; the network of the weights differs from
+            `[model]`; the language of the weights differs from `prepare.lang`; or the weights have no
+            vocabulary, although `training.vocab_size` is null.
     """
     path = config.paths.init
     if path is None:

@@ -17,7 +17,8 @@ class Progress:
 
     step: int
     steps: int
-    """Estimated number of steps of the whole run, from its limits of steps, epochs and tokens; 0 if it has none."""
+    """Estimated number of steps of the whole run, from its limits of steps, epochs and tokens; 0 if the run
+    has no such limit."""
     epoch: float
     """Number of passes over the corpus so far, including the fraction of the current pass."""
     tokens: int
@@ -45,7 +46,7 @@ def append_row(log: Path, progress: Progress) -> None:
 
 
 def truncate(log: Path, step: int) -> None:
-    """Remove the rows after `step`, which a resumed run writes again, and an incomplete last row."""
+    """Remove an incomplete last row, and the rows after `step`, because a resumed run writes them again."""
     if not log.exists():
         return
     size = 0

@@ -23,7 +23,8 @@ _CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
 
 
 class PretrainingStopped(Exception):
-    """Signal that a run was stopped on request. The checkpoint contains its last step, so nothing is lost."""
+    """Exception that is raised when a run was stopped on request. The checkpoint contains the last step of
+    the run, so no step is lost."""
 
 
 def train(
@@ -39,16 +40,17 @@ def train(
 ) -> Iterator[Progress]:
     """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
 
-    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the number of the
-    step. So a run that was killed and resumed ends with the same weights as an uninterrupted run, bit for bit, on the
-    same machine with the same number of threads and processes.
+    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the
+    number of the step. So a run that was killed and resumed ends with the same weights as an uninterrupted
+    run, bit for bit, if the machine and the number of threads and processes stay the same.
 
-    Initial weights are evaluated first, so `model-best` is never worse than the initial weights.
+    The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than these
+    weights.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
-        ranks: the processes that train together. Each calls this function with the same folder.
-        resume, stop: see `pretrain`, also for the errors. No error changes the last checkpoint.
+        ranks: the processes that train together. Each process calls this function with the same folder.
+        resume, stop: see `pretrain`, which also lists the errors. No error changes the last checkpoint.
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, initial)
@@ -77,8 +79,8 @@ def train(
 
 
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step, with the checkpoint last. If the process is killed before that, the
-    resumed run repeats the step and writes all files."""
+    """Write the files that are due after a step. The checkpoint is written last. So if the process is killed
+    before the checkpoint is written, the resumed run repeats the step and writes all files."""
     if progress is not None:
         if progress.best:
             _write_weights(trainer, out / "model-best.safetensors", progress)

@@ -1,5 +1,5 @@
-"""The loss of a training step and its gradient, computed in parts and by several processes if necessary. Repeated runs
-compute the same bits."""
+"""The loss of a training step and the gradient of this loss, computed in parts and by several processes if
+necessary. Repeated runs compute the same bits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return the softmax class that each direction should predict at each packed row, (2, M).
+    """Return, for each direction and each packed row, the softmax class that the biLM should predict, (2, M).
 
-    It is the class of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
+    This is the class of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
     """
     forward, backward = output.packing.positions
     return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
@@ -40,7 +40,8 @@ def loss_sum(
     negatives: Sequence[Negatives] | None,
     dropout: float,
 ) -> Tensor:
-    """Return the softmax loss in nats, summed over all targets of both directions (bilm-tf `training.py`).
+    """Return the softmax loss in nats, summed over all targets of both directions, as in bilm-tf's
+    `training.py`.
 
     Args:
         negatives: one sample of negative words per direction, for the sampled softmax; None: the full softmax.
@@ -84,7 +85,8 @@ class Gradient:
         self._bilm, self._head, self._batcher = bilm, head, batcher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
         self.dtype = autocast_dtype(settings.precision, bilm.device)
-        """Number type of the matrix products, "float32" or "bfloat16". A resumed run has the type of its checkpoint."""
+        """Number type of the matrix products, "float32" or "bfloat16". A resumed run has the number type of
+        its checkpoint."""
         self._dense, self._sparse = list(bilm.parameters()), list(head.parameters())
         if settings.negatives is None:
             self._dense, self._sparse = self._dense + self._sparse, []
@@ -128,7 +130,8 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the number type that a setting names. For `"auto"`, it is the faster one of `"float32"` and `"bfloat16"`.
+    """Return the number type that a setting names. `"auto"` stands for the faster of `"float32"` and
+    `"bfloat16"`.
 
     bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
     """
@@ -139,8 +142,8 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch adds in a fixed order. At the end, it restores torch's settings and random state,
-    because the caller possibly uses torch for other work."""
+    """Create a context in which torch adds in a fixed order. At its end, the context restores torch's
+    settings and random state, because the caller possibly uses torch for other work."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

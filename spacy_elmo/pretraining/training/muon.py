@@ -1,4 +1,4 @@
-"""The optimizer Muon for the matrices of a biLM, which can be blocks of a larger parameter."""
+"""The optimizer Muon for the matrices of a biLM. A matrix can be a block of a larger parameter."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class MuonMatrix(NamedTuple):
 
 
 def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
-    """Return the matrices of a biLM with at least 64 rows and 64 columns, which Muon updates.
+    """Return the matrices of a biLM that Muon updates. They have at least 64 rows and 64 columns.
 
-    They are the input and recurrent matrices of the LSTM for each direction and gate, its projections, the highway
-    layers and the projection of the character CNN. `LSTMLayer` stacks directions and gates for speed, but each gate is
-    a separate linear map, so each is orthogonalized separately. AdamW updates embeddings, convolution filters and small
-    matrices, because orthogonal steps are not known to help them.
+    These are the input and recurrent matrices of the LSTM for each direction and gate, the projections of the
+    LSTM, the highway layers and the projection of the character CNN. `LSTMLayer` stacks directions and gates
+    for speed. But each gate is a separate linear map, so the matrix of each gate is orthogonalized
+    separately. AdamW updates embeddings, convolution filters and small matrices, because orthogonal steps are
+    not known to help these parameters.
     """
     return [matrix for matrix in _matrices(bilm) if min(matrix.values.shape) >= _MIN_SIZE]
 
@@ -60,22 +61,24 @@ def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
 class Muon(Optimizer):
     """Muon for matrices inside parameters (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-    It replaces the momentum by a nearly orthogonal matrix, so all directions of a matrix change at the same rate. The
-    step of an m x n matrix W with gradient G is
+    Muon replaces the momentum by a nearly orthogonal matrix, so all directions of a matrix change at the same
+    rate. The step of an m x n matrix W with gradient G is
 
         B = 0.95 B + 0.05 G
         U = nearly_orthogonal(0.95 B + 0.05 G)
         W = (1 - learn_rate weight_decay) W - 0.2 sqrt(max(m, n)) learn_rate U
 
-    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the steps as large as those
-    of AdamW, so both can have the same learning rate. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same
-    steps except for rounding, but needs more time. State dicts of torch's Muon can be loaded.
+    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the steps as
+    large as the steps of AdamW, so Muon and AdamW can have the same learning rate.
+    `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same steps except for rounding, but needs
+    more time. State dicts of torch's Muon can be loaded.
 
-    The optimizer has a view of each matrix in the memory of its parameter. So its state dict has one momentum buffer
-    per matrix, and a step changes the parameters. A step also clears their gradients.
+    The optimizer has a view of each matrix in the memory of the parameter that contains the matrix. So the
+    state dict of the optimizer has one momentum buffer per matrix, and a step changes the parameters. A step
+    also clears the gradients of the parameters.
 
-    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so a run that
-    continues on another processor keeps it.
+    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so a run
+    that continues on another processor keeps this number type.
     """
 
     def __init__(

@@ -17,14 +17,14 @@ _FLAT = 1.5
 
 
 def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return U S' V^T for a matrix U S V^T, with singular values S' between 0.7 and 1.2. Singular values of the matrix
-    below about a thousandth of its norm remain smaller.
+    """Return U S' V^T for a matrix U S V^T, with singular values S' between 0.7 and 1.2. If a singular value
+    in S is less than about a thousandth of the norm of the matrix, its value in S' is smaller than 0.7.
 
     This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T.
 
-    For a flat matrix, the same polynomial is computed with fewer operations. The factors a + b R + c R^2 of several
-    iterations are multiplied with each other, and R is updated by R <- (a + b R + c R^2)^2 R. All of these are small
-    symmetric matrices that commute.
+    For a flat matrix, the same polynomial is computed with fewer operations. The factors a + b R + c R^2 of
+    several iterations are multiplied with each other, and R is updated by R <- (a + b R + c R^2)^2 R. All
+    these factors are small symmetric matrices that commute.
 
     Args:
         matrix: (m, n) of any float type.

@@ -24,14 +24,15 @@ def optimizers(
     Args:
         dtype: number type of the matrix products, which Muon uses too.
 
-    A step of the sampled softmax changes a few rows of the head. Adagrad does not change the other rows. With AdamW and
-    Muon, the head has the optimizer `SparseAdam`, which updates the moments of these rows only. With the full softmax,
-    all rows change, so the head is one more group of AdamW.
+    A step of the sampled softmax changes a few rows of the head. Adagrad does not change the other rows. With
+    AdamW and Muon, the head has the optimizer `SparseAdam`, which updates only the moments of the changed
+    rows. With the full softmax, all rows change, so the head is one more parameter group of AdamW.
 
-    bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, its number of unrolled steps,
-    clips it at 10 and initializes Adagrad's accumulator with 1. The step w -= rate g / sqrt(a + sum g^2) is the same if
-    g and the clip are divided by 20 and the initial a by 400. Here the gradient is not multiplied, so the clip of the
-    paper is `grad_clip` = 0.5, and its learning rate is still 0.2.
+    bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, the number of unrolled
+    steps. It clips this gradient at a norm of 10, and initializes the accumulator of Adagrad with 1. The step
+    w -= rate g / sqrt(a + sum g^2) stays the same if g and the clip are divided by 20 and the initial a is
+    divided by 400. Here the gradient is not multiplied. So the clip of the paper is `grad_clip` = 0.5, and
+    the learning rate of the paper is still 0.2.
     """
     rate = settings.learn_rate
     if settings.optimizer == "adagrad":
@@ -59,7 +60,7 @@ def optimizers(
 
 
 def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
-    """Update the parameters with this learning rate, and clear their gradients."""
+    """Update the parameters with the learning rate `rate`, and clear their gradients."""
     # torch's Adagrad warns that it creates sparse tensors without checks. They have the rows of the gradient, so they
     # are valid.
     with torch.sparse.check_sparse_tensor_invariants(False):
@@ -86,14 +87,14 @@ def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Return the learning rate of a step: a linear warm-up, a constant peak, and a linear cooldown to a hundredth of
-    the peak.
+    """Return the learning rate of a step. The learning rate has a linear warm-up, a constant peak, and a
+    linear cooldown to a hundredth of the peak.
 
     The peak is constant (Hägele et al. 2024), so the end of a run can be postponed until the cooldown begins. A cosine
     schedule would not allow this.
 
     Args:
-        steps: number of steps of the whole run; 0 if it is unknown, so there is no cooldown.
+        steps: number of steps of the whole run; 0 if this number is unknown, so there is no cooldown.
     """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps

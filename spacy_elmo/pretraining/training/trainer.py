@@ -72,7 +72,7 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training, with its optimizers and its position in the corpus. Only `loop.py` writes files.
+    """A network in training, with its optimizers and its position in the corpus. The class writes no files.
 
     Args:
         ranks: the processes that train together.
@@ -142,7 +142,8 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights. They are the best weights until a step reaches a lower perplexity."""
+        """Evaluate the initial weights. They count as the best weights until a step reaches a lower
+        perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
             return self._report(rate, self._held_out_perplexity())
@@ -223,8 +224,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, without a random state: random numbers depend only on the seed and
-        step."""
+        """Return the state for a checkpoint. It contains no random state, because random numbers depend only
+        on the seed and the step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -238,7 +239,8 @@ class Trainer:
         }
 
     def load_state(self, state: dict[str, Any], folder: Path) -> None:
-        """Restore the state of a checkpoint. Warn if the run will be rounded differently from an uninterrupted run.
+        """Restore the state of a checkpoint. Warn if the sums of the run will be rounded differently from
+        those of an uninterrupted run.
 
         Args:
             folder: the folder of the checkpoint, for messages.
@@ -271,7 +273,8 @@ class Trainer:
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
     """Return the number of steps that the limits of steps, epochs and tokens allow, or 0 if none of them is set.
 
-    For epochs and tokens it is an estimate, because the number of batches differs a little between epochs.
+    With a limit of epochs or tokens, the result is an estimate, because the number of batches differs a
+    little between epochs.
 
     Args:
         epoch_steps, epoch_tokens: number of batches and words of an epoch.
@@ -308,7 +311,8 @@ def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkp
 
 
 def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the checkpoint is from another number of threads or processes, because sums then round differently."""
+    """Warn if the checkpoint was saved with another number of threads or processes, because sums are then
+    rounded differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
         ("ranks", ranks, "`torchrun --nproc-per-node`"),

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "spacy_elmo" / "bilm" / "kernels"
 RUNNERS = {"gcc": [], "clang": [], "aarch64-linux-gnu-gcc": ["qemu-aarch64"]}
 """Each compiler, and what runs its programs."""
-FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-wrapv"]
 """Those of setup.py."""
 
 
