@@ -15,8 +15,7 @@ LIMITED = native.processor() not in (None, *native.processors()[:1])
 FAST = tuple(
     name
     for name in ALL
-    if name == "float32"
-    or not LIMITED and has_instructions(name, torch.device("cpu")) is not False
+    if name == "float32" or not LIMITED and has_instructions(name, torch.device("cpu")) is not False
 )
 TRAINED = tuple(name for name in FAST if name != "int8")
 """The number types in which training is measured too."""

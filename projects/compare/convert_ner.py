@@ -27,7 +27,9 @@ def convert(path: Path, out: Path) -> DocBin:
         text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf8"), flags=re.MULTILINE)
         for number, line in enumerate(text.split("\n"), 1):
             if line and not TAG.fullmatch(tag := line.split()[-1]):
-                raise ValueError(f"line {number} ends with {tag!r}. Expected: O, B-LABEL or I-LABEL")
+                raise ValueError(
+                    f"line {number} ends with {tag!r}. Expected: O, B-LABEL or I-LABEL"
+                )
         docs = DocBin(docs=conll_ner_to_docs(text, n_sents=1, no_print=True))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

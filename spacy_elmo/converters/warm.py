@@ -1,4 +1,4 @@
-"""Estimation of the LSTM start state of a converted model."""
+"""Estimation of the initial LSTM state of a converted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of the items (lines, records, sentences) of a corpus, in groups (shards) that are processed at once."""
+"""Reader of the items (lines, records, sentences) of a corpus, in groups (shards) that are processed together."""
 
 from __future__ import annotations
 

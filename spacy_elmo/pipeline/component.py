@@ -232,8 +232,8 @@ class Elmo(TrainablePipe):
         """Link the listeners of a component that comes later in the pipeline.
 
         A listener with `upstream` "*" belongs to the nearest `elmo` component before the listener. spaCy
-        calls this method for every later component, in pipeline order. So if spaCy has already passed another
-        `elmo` component, that component is nearer to the listener. spaCy does not call this method of a
+        calls this method once for each later component, in pipeline order. If one of the earlier calls was for
+        another `elmo` component, the listener belongs to that component, because it is nearer. spaCy does not call this method of a
         disabled `elmo` component, so a disabled component keeps its listeners.
         """
         if isinstance(component, Elmo):

@@ -129,7 +129,8 @@ class LayerSource(ConfigOnly):
         """Store the result of `compute` on the Docs, and set hooks and extra annotations if the options ask
         for them.
 
-        Layers that do not come from `compute` have no version, so training does not use such layers.
+        Layers that a user or another component has set do not state which weights computed them, so training
+        ignores them.
         """
         install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)

@@ -24,9 +24,9 @@ class Neighbor(NamedTuple):
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
     """Return the n nearest occurrences in a corpus for each query and each view (a layer or the average).
 
-    The nearest occurrence comes first, and equally near occurrences are in the order of the text. Many texts
-    repeat phrases. So if several occurrences have the same two words on each side, only the nearest of these
-    occurrences is returned.
+    The nearest occurrence comes first, and equally near occurrences are in the order of the text. If several
+    occurrences have the same two words on each side, only the nearest of these occurrences is returned, because many
+    texts repeat phrases.
 
     Args:
         queries: occurrences to compare with the corpus, from `find_in_sentences`.

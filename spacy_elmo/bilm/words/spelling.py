@@ -71,10 +71,9 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words in the spelling of the training text. A second call with the result changes nothing.
+        """Return the words in the spelling of the training text. The spelling of the result does not change in a second call.
 
-        A word is not changed if it would become empty, or if it is a special word of vocabularies, such as
-        `<S>`.
+        A word is not changed if it would become empty, or if it is a special token, such as `<S>`.
         """
         return [self._spell(word) for word in words] if self else words
 

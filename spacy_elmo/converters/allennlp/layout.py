@@ -1,8 +1,9 @@
 """Layout of AllenNLP's biLM parameters (`_ElmoBiLm`): conversion to our tensors and back.
 
 - AllenNLP multiplies from the left, so its matrices are the transposes of our matrices.
-- AllenNLP packs the two matrices of a highway layer into one matrix. AllenNLP's gate scales the input of the
-  layer, but our carry gate scales the transformed input. So we negate the parameters of the gate.
+- AllenNLP packs the two matrices of a highway layer into one matrix. AllenNLP's gate scales the
+  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the gate,
+  because 1 - sigmoid(x) = sigmoid(-x).
 - AllenNLP's LSTM gates have the order i, f, j, o. Ours have the order i, j, f, o.
 - AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we keep the bias
   as it is, and set `forget_bias` to 0.

@@ -2,8 +2,9 @@
 
 ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have
 the order i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the
-configuration is 0. The gate of a highway layer scales the input of the layer, but our carry gate scales the
-transformed input, so we negate the parameters of the gate. No other number changes.
+configuration is 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales the
+transformed input, as in bilm-tf. We negate the parameters of the gate, because 1 - sigmoid(x) = sigmoid(-x). No
+other number changes.
 """
 
 from __future__ import annotations

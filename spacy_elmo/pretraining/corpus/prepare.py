@@ -127,14 +127,14 @@ def _write_corpus(
 def tokenize_files(
     files: list[Path], tokenizer: DocumentTokenizer
 ) -> Generator[TokenizedText, None, None]:
-    """Yield the sentences of text files, about a million characters at a time. Close the generator to stop early."""
+    """Yield lists of the sentences of text files. Each list has about a million characters. Close the generator to stop early."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
     return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents. Each list is so large that its transfer to another process is worthwhile."""
+    """Yield lists of documents. Each list is large enough to be worth a transfer to another process."""
     task: list[Document] = []
     characters = 0
     for document in texts:
