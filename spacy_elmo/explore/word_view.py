@@ -71,7 +71,8 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return two lists: the senses for the legend, most frequent first, and the index of the sense of each occurrence."""
+    """Return two lists: the senses for the legend, most frequent first, and the index of the sense of each
+    occurrence."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None

@@ -233,8 +233,8 @@ class Elmo(TrainablePipe):
 
         A listener with `upstream` "*" belongs to the nearest `elmo` component before the listener. spaCy
         calls this method once for each later component, in pipeline order. If one of the earlier calls was for
-        another `elmo` component, the listener belongs to that component, because it is nearer. spaCy does not call this method of a
-        disabled `elmo` component, so a disabled component keeps its listeners.
+        another `elmo` component, the listener belongs to that component, because it is nearer. spaCy does not
+        call this method of a disabled `elmo` component, so a disabled component keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)

@@ -71,7 +71,8 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words in the spelling of the training text. The spelling of the result does not change in a second call.
+        """Return the words in the spelling of the training text. The spelling of the result does not change
+        in a second call.
 
         A word is not changed if it would become empty, or if it is a special token, such as `<S>`.
         """

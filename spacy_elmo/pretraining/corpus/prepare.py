@@ -127,7 +127,8 @@ def _write_corpus(
 def tokenize_files(
     files: list[Path], tokenizer: DocumentTokenizer
 ) -> Generator[TokenizedText, None, None]:
-    """Yield lists of the sentences of text files. Each list has about a million characters. Close the generator to stop early."""
+    """Yield lists of the sentences of text files. Each list has about a million characters. Close the
+    generator to stop early."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
     return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
