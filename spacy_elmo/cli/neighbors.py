@@ -62,7 +62,7 @@ def neighbors_cli(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find similar occurrences of a word, or draw a map of all occurrences.
+    """Find similar occurrences of a word, or map all occurrences.
 
     For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
     Peters et al. (2018).

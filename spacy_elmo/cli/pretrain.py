@@ -50,8 +50,7 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text.
 
-    To override a setting of CONFIG, give the section and the name of the setting, for example
-    --training.max_steps 1000
+    To override a setting of CONFIG, give the setting's section and name, for example --training.max_steps 1000
 
     The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
     checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the

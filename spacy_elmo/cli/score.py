@@ -52,8 +52,7 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    Each log-probability (in nats) is conditioned on the words before the token (forward) or after the token
-    (backward).
+    Each log-probability (in nats) is conditioned on the words before the token (forward) or after it (backward).
 
     A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
     All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 search_cli = typer.Typer(
     name="search",
-    help="Find the sentences of a corpus that are most similar to a query.",
+    help="Find the corpus sentences that are most similar to a query.",
     no_args_is_help=True,
 )
 
