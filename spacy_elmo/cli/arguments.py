@@ -40,7 +40,8 @@ CorpusArgument = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="Corpus: file, folder or glob pattern. Plain text, .jsonl, .conllu (also as .gz, .xz, .zst) or .spacy",
+        help="Corpus: file, folder or glob pattern. The files are plain text, .jsonl or .conllu (possibly compressed as"
+        " .gz, .xz or .zst), or .spacy",
     ),
 ]
 ConfigArgument = Annotated[
@@ -62,7 +63,7 @@ TokenizerOption = Annotated[
     str | None,
     typer.Option(
         "--lang",
-        help="Language code of spaCy's tokenizer to use. Default: the tokenizer of the weights",
+        help="Language code of the spaCy tokenizer to use. Default: the tokenizer of the weights",
     ),
 ]
 TokenizedOption = Annotated[
@@ -77,6 +78,6 @@ GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID, or -1 fo
 CodeOption = Annotated[
     Path | None,
     typer.Option(
-        "--code", "-c", help="Python file to import first, for example with registered functions"
+        "--code", "-c", help="Python file with additional code, such as registered functions"
     ),
 ]

@@ -46,7 +46,7 @@ def convert_cli(
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            help="Vocabulary file, one word per line, if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
+            help="Vocabulary file (one word per line), if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
         ),
     ] = None,
     weights: Annotated[
@@ -59,18 +59,21 @@ def convert_cli(
     token_vectors: Annotated[
         Path | None,
         typer.Option(
-            help="File with a vector for each word of the vocabulary, used instead of characters (only for bilm-hdf5)"
+            help="File with a vector for each word of the vocabulary. The model uses these vectors instead of"
+            " characters (only for bilm-hdf5)"
         ),
     ] = None,
     prefix: Annotated[
         str | None,
-        typer.Option(help="Prefix of the ELMo's parameter names in the model (only for allennlp)"),
+        typer.Option(
+            help="Prefix of the names of ELMo's parameters in the model (only for allennlp)"
+        ),
     ] = None,
     accept: Annotated[
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model even if it normalizes its layers or its options are missing (only for allennlp)",
+            help="Convert a model even if its options are missing or if it normalizes its layers (only for allennlp)",
         ),
     ] = False,
     dtype: Annotated[
@@ -80,15 +83,15 @@ def convert_cli(
         Path | None,
         typer.Option(
             metavar="TEXT",
-            help='Text from which the start state for start = "warm" is estimated: one sentence per line, words'
-            " separated by spaces",
+            help='Text from which to estimate the initial LSTM state that elmo uses with start = "warm". One sentence'
+            " per line, words separated by spaces",
         ),
     ] = None,
     lang: Annotated[
         str | None,
         typer.Option(
             metavar="CODE",
-            help="Language code of the model, stored in OUT_FILE. No format records the language",
+            help="Language code to store in OUT_FILE, because the formats do not contain the language",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite OUT_FILE")] = False,

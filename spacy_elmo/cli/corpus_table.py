@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print the size of a prepared corpus, and the shares of unknown words, cut words and cut sentences.
+    """Print the size of a prepared corpus, and the shares of unknown words, and of words and sentences that are cut.
 
     Args:
-        config: config of the pretraining run, which determines the vocabulary and the limits of the lengths.
+        config: config of the pretraining run, which determines the vocabulary and the maximum lengths of words and
+            sentences.
         initial: initial weights of the run (`paths.init`); None: random weights.
     """
     from ..pretraining.report.statistics import statistics

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 def download_cli(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Name of a listed model, or URL of a file"),
+        typer.Argument(metavar="NAME", help="Name of a model in the list, or URL of a file"),
     ] = None,
     lang: Annotated[
-        str | None, typer.Option("--lang", help="List only models of this language (code)")
+        str | None,
+        typer.Option("--lang", help="Language code: list only the models of this language"),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -54,7 +55,7 @@ def download_cli(
             _show_models(models.values(), lang)
             return
         if lang is not None:
-            raise ValueError("--lang filters the list of models. Use it without NAME")
+            raise ValueError("--lang filters the list of models, so it cannot be used with NAME")
         if "://" in name:
             target = (folder or cache_folder()) / folder_of(name)
             _fetch([RemoteFile(name, sha256)], target, ["auto"], quiet=quiet)
@@ -62,7 +63,7 @@ def download_cli(
         model = find_model(name, models)
         if sha256 is not None:
             raise ValueError(
-                f"--sha256 can only be used with the URL of a file. {name} is the name of a listed model"
+                f"--sha256 can only be used with the URL of a file, but {name} is the name of a listed model"
             )
         msg.info(f"{model.about}. Licence: {model.licence} ({model.source})")
         languages = ["--lang", model.languages[0]] if len(model.languages) == 1 else []
@@ -93,13 +94,13 @@ def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
                 codes = " ".join(code for model in similar for code in model.languages)
                 typer.echo(textwrap.fill(f"{name}: {codes}", 98, subsequent_indent="    "))
     msg.info(
-        "The URLs and licences were copied from the authors' pages and not verified. To download a model that is not"
-        " listed, give its URL: python -m spacy elmo download https://host/model.zip"
+        "The URLs and licences were copied from the authors' pages and were not verified. To download a model that is"
+        " not listed, give its URL: python -m spacy elmo download https://host/model.zip"
     )
 
 
 def _name_pattern(model: PublicModel) -> str:
-    """Return the name of a model. If the name ends with the language code, replace it by CODE: many-langs-CODE."""
+    """Return the name of a model. If the name ends with the language code, replace the code, as in many-langs-CODE."""
     (*first, last) = model.name.split("-")
     return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
 

@@ -77,7 +77,8 @@ def embed_cli(
     pooling: Annotated[
         PoolingChoice | None,
         typer.Option(
-            help="Write one vector per item: the mean or maximum of its tokens. Default: one per token"
+            help="Write one vector per item, the mean or the maximum of its token vectors. Default: one vector per"
+            " token"
         ),
     ] = None,
     tokenized: TokenizedOption = False,
@@ -85,7 +86,8 @@ def embed_cli(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Continue an interrupted run: keep the vectors in OUT, add the rest"
+            "--resume",
+            help="Continue an interrupted run: keep the vectors in OUT, and add the missing vectors",
         ),
     ] = False,
     force: Annotated[
@@ -96,7 +98,8 @@ def embed_cli(
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="here: compute in this process; ray: on a Ray cluster, with one process per core (per GPU with -g 0)"
+            help="here: compute in this process; ray: compute on a Ray cluster, with one process per core (with -g 0:"
+            " one per GPU)"
         ),
     ] = EngineChoice.here,
     code: CodeOption = None,
@@ -105,7 +108,7 @@ def embed_cli(
 
     The items of the corpus (lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
     spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5 file has the
-    layout of `allennlp elmo`: item 7 is the dataset "7".
+    layout that `allennlp elmo` writes: item 7 is the dataset "7".
     """
     with report_errors():
         import_code(code)

@@ -45,10 +45,10 @@ def evaluate_cli(
 
     The perplexity is computed with the full softmax. Lower is better.
 
-    The model predicts each word and the end of each sentence from the words before (forward), and each word and the
-    start of each sentence from the words after (backward). All words outside the vocabulary count as one class, <UNK>,
-    so compare only models with the same vocabulary. The column "No <UNK>" and the columns to its right do not count the
-    <UNK> targets.
+    In the forward direction, the model predicts each word and the end of each sentence from the words before. In the
+    backward direction, the model predicts each word and the start of each sentence from the words after. All words
+    outside the vocabulary count as one class, <UNK>, so compare only models with the same vocabulary. The column "No
+    <UNK>" and the columns to its right do not count the <UNK> targets.
     """
     with report_errors():
         from ..bilm.weights import Weights
@@ -78,7 +78,9 @@ def evaluate_cli(
             write_json(output, metrics)
     rows = [_row(Path(name).name, p) for name, p in files.items()] + [_row("All", result)]
     msg.table(rows, header=_HEADER, divider=True, aligns=["l"] + ["r"] * (len(_HEADER) - 1))
-    msg.info(f"Vocabulary: {size:,} classes. The number of targets is per direction")
+    msg.info(
+        f"Vocabulary: {size:,} classes. The column Targets counts the targets of one direction"
+    )
     if output is not None:
         msg.good(f"Saved: {output}")
 

@@ -25,8 +25,8 @@ def explore_cli(
         str,
         typer.Argument(
             metavar="CORPUS",
-            help="Index made by `search index --unit word`; or a corpus (file, folder or glob pattern), which is then"
-            " indexed first",
+            help="Index that `search index --unit word` has created; or corpus to index first (file, folder or glob"
+            " pattern)",
         ),
     ],
     port: Annotated[
@@ -43,7 +43,7 @@ def explore_cli(
 
     Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
     word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
-    that the language model predicts in this context, and the surprise of each word. Only this machine can reach the
+    that the language model predicts in this context, and how surprising each word is. Only this machine can reach the
     server. Ctrl-C ends the server.
     """
     with report_errors():
@@ -80,14 +80,14 @@ def _index(
     if is_index(Path(corpus)):
         if lang is not None or tokenized:
             raise ValueError(
-                f"{corpus} is an index, which already has a tokenizer. Use --lang and --tokenized only with text"
+                f"{corpus} is an index, which has its own tokenizer. Use --lang and --tokenized only with a corpus"
             )
         yield Path(corpus)
         return
     with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
         make_word_index(Path(folder), source, corpus, lang=lang, tokenized=tokenized, quiet=quiet)
         msg.info(
-            "This index is temporary. To make one that you can use again:"
+            "This index is temporary. To create an index that you can use again, run:"
             f" python -m spacy elmo search index {source} {corpus} FOLDER --unit word"
         )
         yield Path(folder)

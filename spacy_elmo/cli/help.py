@@ -13,10 +13,16 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Typer group with a help text that lists the commands by `rich_help_panel`, which spaCy's app would ignore."""
+    """Typer group whose help text lists the commands under the titles in `rich_help_panel`.
+
+    spaCy's app ignores these titles, because it does not use rich for its help texts.
+    """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write one section of the help text per group of commands, in the order of the first command of each group."""
+        """Write a section of the help text for each group of commands.
+
+        The groups have the same order as their first commands.
+        """
         sections: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))

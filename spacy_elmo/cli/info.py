@@ -16,7 +16,7 @@ from .terminal import file_size, printable
 
 _UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
-"""Fields of the card that are always shown, because every user needs them."""
+"""Names of the model card's fields that are shown even without `--all`."""
 
 
 def info_cli(
@@ -87,7 +87,9 @@ def _self_test(source: str) -> None:
         name: kinds for name in found if (kinds := self_test.differences(name, found[name]))
     }
     for name, kinds in different.items():
-        msg.fail(f"Network {name}: different numbers for these test sentences: {', '.join(kinds)}")
+        msg.fail(
+            f"Network {name} has different numbers for these test sentences: {', '.join(kinds)}"
+        )
     if not known:
         msg.info(
             f"{printable(path.stem)} itself was not tested, because its expected numbers are not known"
@@ -122,7 +124,7 @@ def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[st
     head = f"softmax over {info['vocabulary']:,} words, for evaluate, score and fine-tuning"
     rows = [
         ("vectors", f"{info['width']} numbers per token in each of the layers 0 to {last}"),
-        ("head", head if info["head"] else "none (evaluate and score need one)"),
+        ("head", head if info["head"] else "none (evaluate and score need a head)"),
         ("origin", _origin(card)),
     ]
     perplexity = card.get("perplexity")

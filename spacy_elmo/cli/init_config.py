@@ -50,8 +50,8 @@ def init_config_cli(
         typer.Option(
             "--optimize",
             "-o",
-            help="Input of each component. efficiency: only ELMo; accuracy: ELMo and an embedding and encoder of its"
-            " own. Default: efficiency",
+            help="Input of each component. efficiency: only ELMo; accuracy: ELMo, plus the component's own embedding"
+            " and encoder. Default: efficiency",
         ),
     ] = None,
     vectors: Annotated[
@@ -94,9 +94,9 @@ def init_config_cli(
         if shipped is not None:
             if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(
-                    "--from copies a shipped config unchanged, so it excludes --lang, --pipeline, --optimize, --vectors"
-                    " and --weights. Override its settings when you use it, for example: spacy train CONFIG --nlp.lang"
-                    " de --components.elmo.weights PATH"
+                    "--from copies a shipped config unchanged, so it cannot be used with --lang, --pipeline,"
+                    " --optimize, --vectors or --weights. To change a setting, override it in the command that uses the"
+                    " config, for example: spacy train CONFIG --nlp.lang de --components.elmo.weights PATH"
                 )
             text = _shipped(shipped)
         else:
@@ -154,7 +154,7 @@ def _config(
     accurate = optimize == OptimizeChoice.accuracy
     if vectors is not None and not (accurate and names):
         raise ValueError(
-            "--vectors adds static vectors to the embedding of each component. It needs --pipeline NAMES and"
+            "--vectors adds static vectors to the embedding of each component, so it needs --pipeline NAMES and"
             " --optimize accuracy"
         )
     add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
@@ -162,7 +162,7 @@ def _config(
     if vectors is not None:
         folder = Path(vectors)
         config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors
-    # Parse it again, because spaCy puts the sections in order only when it parses a config.
+    # Parse the text again, because spaCy puts the sections in order only when it parses a config.
     return load_config_from_str(config.to_str()).to_str() + "\n"
 
 

@@ -31,7 +31,7 @@ def layers_cli(
     Each listener computes a weighted sum of the layers of the biLM, with its own layer weights, as in figure 2 of
     Peters et al. (2018).
 
-    Layer 0 depends only on the word, not on its context. The weights are softmax(s), so they sum to 1. γ scales the
+    Layer 0 depends only on the word, not on its context. The weights of a listener sum to 1. γ scales the
     weighted sum.
     """
     with report_errors():

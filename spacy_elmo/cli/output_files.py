@@ -1,4 +1,4 @@
-"""Functions for the output files of commands, which check the files of charts and write JSON results."""
+"""Functions that check the chart files of a command, and write its results to a JSON file."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def package_cli(
         typer.Option(
             "--name",
             "-n",
-            help="Name by which users load the weights. It must end with the model's version, for example"
+            help="Name by which users load the weights. The name must end with the version of the model, for example"
             " la_elmo_mini_v1",
         ),
     ],
@@ -32,18 +32,21 @@ def package_cli(
         typer.Option(
             "--version",
             "-v",
-            help="Version of the package. Default: 1.0.0 for a name that ends in _v1",
+            help="Version of the package. Default: the version in NAME, such as 1.0.0 if NAME ends with _v1",
         ),
     ] = None,
     lang: LanguageOption = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", help="Licence. Default: the licence of the weights")
+        str | None,
+        typer.Option(
+            "--licence", help="Licence of the package. Default: the licence of the weights"
+        ),
     ] = None,
     card: Annotated[
         Path | None,
         typer.Option(
             "--card",
-            help="JSON file with an object whose fields are added to the card, such as licence, author and sources",
+            help="JSON file with fields to add to the model card, such as licence, author and sources",
         ),
     ] = None,
     head: Annotated[
@@ -76,8 +79,10 @@ def package_cli(
         folder = write_package(weights, name, out, version=version, head=head, force=force)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     msg.good(f"{folder}: {file_size(size)}")
-    msg.text(f"Install it: python -m pip install {folder}")
+    msg.text(f"Install the package: python -m pip install {folder}")
     if head:
         with_head = head_file(name, out)
         msg.good(f"{with_head}: {file_size(with_head.stat().st_size)}")
-        msg.text(f"Train it further: python -m spacy elmo pretrain CONFIG OUT --init {with_head}")
+        msg.text(
+            f"Train the weights further: python -m spacy elmo pretrain CONFIG OUT --init {with_head}"
+        )

@@ -1,4 +1,4 @@
-"""Functions that load the pipeline of a command and choose its device."""
+"""Functions that load the pipeline for a command, and choose the CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Load a pipeline, or create one for weights, and print warnings; see `corpora.pipelines.load_pipeline`."""
+    """Load or create a pipeline with elmo, and print the warnings of `corpora.pipelines.load_pipeline`."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -50,14 +50,14 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text.
 
-    To override a setting of CONFIG, give its section and its name: --training.max_steps 1000
+    To override a setting of CONFIG, give the setting's section and name, for example --training.max_steps 1000
 
     The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
     checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
     full softmax.
 
-    Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues it. To train with several processes or
-    machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with several
+    processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)
@@ -81,16 +81,16 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event that the first SIGINT or SIGTERM in the `with` block sets. A second signal ends the program at once."""
+    """Event that the first SIGINT or SIGTERM inside the `with` block sets. The second signal ends the program."""
 
     def __init__(self) -> None:
         super().__init__()
         self.number: int | None = None
-        """Number of the signal that was received; None: no signal was received."""
+        """Number of the received signal, such as 2 for SIGINT; None if no signal was received."""
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program that the received signal ends; without a signal, SIGTERM."""
+        """Exit code that a shell reports for a program ended by the received signal, or by SIGTERM if there is none."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -111,7 +111,8 @@ class _StopSignal(threading.Event):
 class _Screen:
     """Context manager that prints messages about a pretraining run.
 
-    If `torchrun` has started several processes, only the first process is notified, so only this one prints messages.
+    If `torchrun` has started several processes, only the first process is notified of the stages, so only the first
+    process prints messages.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -159,14 +160,14 @@ class _Screen:
     def _show_end(self, last: Progress | None) -> None:
         if last is None:
             msg.info(
-                "This run is already complete. To train it further, use --resume and raise the limit that ended it:"
+                "This run is already complete. To train further, use --resume and raise the limit that ended the run:"
                 " --training.max_steps, --training.max_epochs, --training.max_tokens, --training.max_minutes or"
                 " --training.patience"
             )
         elif (dev := last.dev) is not None:
             msg.info(
-                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Without the"
-                f" {dev.unk_share:.1%} of the targets that are <UNK>: {dev.mean_known:.1f}"
+                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Perplexity"
+                f" without <UNK> targets ({dev.unk_share:.1%} of all targets): {dev.mean_known:.1f}"
             )
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 

@@ -38,11 +38,12 @@ def score_cli(
             "--substitutes",
             "-n",
             min=0,
-            help="Number of substitutes to show for each token: the most probable words in its context",
+            help="Number of substitutes to show for each token. Substitutes are the words that are most probable in the"
+            " context of the token",
         ),
     ] = 0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per document, each on a line")
+        bool, typer.Option("--json", help="Print the scores as JSON lines: one object per document")
     ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
@@ -51,7 +52,7 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    Log-probabilities are in nats, given the words before the token (forward) or the words after the token (backward).
+    Each log-probability (in nats) is conditioned on the words before the token (forward) or after it (backward).
 
     A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
     All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a
@@ -67,7 +68,7 @@ def score_cli(
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
-        # No bar if the results appear on the terminal: they show the progress.
+        # No bar if the results appear on the terminal, because the results show the progress.
         with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
             for doc in docs:
                 scores = model.score(doc)
@@ -85,7 +86,7 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield each document of a text as a Doc that is split into tokens and sentences as in the command `prepare`."""
+    """Yield each document of a text as a Doc with the tokens and sentences that the command `prepare` would create."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 search_cli = typer.Typer(
     name="search",
-    help="Find the sentences of a corpus most similar to a query.",
+    help="Find the corpus sentences that are most similar to a query.",
     no_args_is_help=True,
 )
 
@@ -60,18 +60,19 @@ def index_cli(
         Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
     ],
     unit: Annotated[
-        UnitChoice, typer.Option(help="sentence: for `search query`; word: for `explore`")
+        UnitChoice,
+        typer.Option(help="What to index. sentence: for `search query`; word: for `explore`"),
     ] = UnitChoice.sentence,
     layer: Annotated[
         int | None,
         typer.Option(
-            help="Layer to index: 0 is context-free, higher ones are LSTM layers. Default: the average of all layers"
+            help="Layer to index: 0 is context-free, the others are LSTM layers. Default: the average of all layers"
         ),
     ] = None,
     method: Annotated[
         MethodChoice,
         typer.Option(
-            help="exact: compare a query with all sentences; hnsw: search a graph, for millions of sentences"
+            help="exact: compare a query with all sentences; hnsw: approximate search for millions of sentences"
         ),
     ] = MethodChoice.exact,
     tokenized: TokenizedOption = False,
@@ -94,7 +95,7 @@ def index_cli(
         words = unit == UnitChoice.word
         if words and (layer is not None or method != MethodChoice.exact):
             raise ValueError(
-                "--layer and --method can only be used with --unit sentence. An index of words has all layers"
+                "--layer and --method can only be used with --unit sentence. An index of words contains all layers"
             )
         if out_dir.is_file():
             raise FileExistsError(f"OUT_DIR must be a folder, but {out_dir} is a file")
@@ -142,11 +143,11 @@ def query_cli(
         int, typer.Option("--hits", "-n", min=1, help="Number of sentences to find")
     ] = 10,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per query, each on a line")
+        bool, typer.Option("--json", help="Print the hits as JSON lines: one object per query")
     ] = False,
     pipeline: Annotated[
         str | None,
-        typer.Option(help="New location of the index's pipeline or weights, if they were moved"),
+        typer.Option(help="New path of the pipeline or weights of the index, if they were moved"),
     ] = None,
     code: CodeOption = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Parser of settings on the command line: overrides of a config file (`--section.key value`), and the tokenizer."""
+"""Functions that read settings from the command line: overrides of a config file, and options of the tokenizer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from ..pretraining.config import Prepare
 
 ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Context settings of Typer that let a command accept overrides of a config file."""
+"""Value of Typer's `context_settings` for commands that accept overrides, such as `--training.max_steps 1000`."""
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:
     """Parse the overrides at the end of a command line, and return them as {"section.key": value}.
 
     Raises:
-        ValueError: an argument is not of the form `--section.key`.
+        ValueError: an argument does not have the form `--section.key`.
     """
     try:
         return parse_config_overrides(extra_args)
@@ -30,7 +30,7 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings in the options; if no option is given, the settings in the card of the weights.
+    """Return the tokenizer settings that the options give, or, without options, those in the card of the weights.
 
     Raises:
         ValueError: see `settings_of`.

@@ -99,7 +99,7 @@ def test_self_test(monkeypatch, tmp_path):
     write(tmp_path / "w.safetensors")
     code, output = invoke(tmp_path / "w.safetensors", "--self-test")
     assert code == 1
-    assert "Network words: different numbers" in output and "not tested" in output
+    assert "Network words has different numbers" in output and "not tested" in output
 
 
 def test_card_that_somebody_has_edited(tmp_path):

@@ -27,7 +27,7 @@ def test_the_card_is_completed_and_the_head_stands_beside_the_package(tmp_path):
     more = {"licence": "CC0 1.0", "sources": ["a book"]}
     (tmp_path / "card.json").write_text(json.dumps(more))
     code, output = invoke(tmp_path, "--card", tmp_path / "card.json", "--head")
-    assert code == 0 and "Train it further" in output
+    assert code == 0 and "Train the weights further" in output
     package = tmp_path / "models" / "la_elmo_tiny" / "la_elmo_tiny" / f"{NAME}.safetensors"
     with_head = tmp_path / "models" / f"{NAME}_with_head.safetensors"
     for file in (package, with_head):
