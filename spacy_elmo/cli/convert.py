@@ -46,7 +46,7 @@ def convert_cli(
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            help="Vocabulary file, one word per line, if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
+            help="Vocabulary file (one word per line), if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
         ),
     ] = None,
     weights: Annotated[
@@ -64,13 +64,13 @@ def convert_cli(
     ] = None,
     prefix: Annotated[
         str | None,
-        typer.Option(help="Prefix of the ELMo's parameter names in the model (only for allennlp)"),
+        typer.Option(help="Prefix of the parameter names of ELMo in the model (only for allennlp)"),
     ] = None,
     accept: Annotated[
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model even if it normalizes its layers or its options are missing (only for allennlp)",
+            help="Convert a model even if its options are missing, or if it normalizes its layers (only for allennlp)",
         ),
     ] = False,
     dtype: Annotated[
@@ -80,8 +80,8 @@ def convert_cli(
         Path | None,
         typer.Option(
             metavar="TEXT",
-            help='Text from which the start state for start = "warm" is estimated: one sentence per line, words'
-            " separated by spaces",
+            help='Text from which convert estimates the initial LSTM state for elmo with start = "warm". One sentence'
+            " per line, words separated by spaces",
         ),
     ] = None,
     lang: Annotated[

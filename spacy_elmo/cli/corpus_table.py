@@ -16,7 +16,7 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
     """Print the size of a prepared corpus, and the shares of unknown words, cut words and cut sentences.
 
     Args:
-        config: config of the pretraining run, which determines the vocabulary and the limits of the lengths.
+        config: config of the pretraining run, which determines the vocabulary and the maximum lengths.
         initial: initial weights of the run (`paths.init`); None: random weights.
     """
     from ..pretraining.report.statistics import statistics

@@ -26,13 +26,14 @@ def download_cli(
         typer.Argument(metavar="NAME", help="Name of a listed model, or URL of a file"),
     ] = None,
     lang: Annotated[
-        str | None, typer.Option("--lang", help="List only models of this language (code)")
+        str | None,
+        typer.Option("--lang", help="Language code. List only the models of this language"),
     ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--dir",
-            help="Folder to download to. Default: the environment variable SPACY_ELMO_CACHE, or the user's cache",
+            help="Folder to download to. Default: $SPACY_ELMO_CACHE if it is set, otherwise the user's cache",
         ),
     ] = None,
     sha256: Annotated[

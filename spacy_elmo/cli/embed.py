@@ -69,7 +69,8 @@ def embed_cli(
         FormatChoice, typer.Option("--format", help="File format of the vectors")
     ] = FormatChoice.safetensors,
     layers: Annotated[
-        LayersChoice, typer.Option(help="Write all layers, their average, or the top layer")
+        LayersChoice,
+        typer.Option(help="Write all layers, the average of all layers, or the top layer"),
     ] = LayersChoice.all,
     dtype: Annotated[
         DTypeChoice, typer.Option(help="Number type of the vectors")
@@ -77,7 +78,7 @@ def embed_cli(
     pooling: Annotated[
         PoolingChoice | None,
         typer.Option(
-            help="Write one vector per item: the mean or maximum of its tokens. Default: one per token"
+            help="Write one vector per item: the mean or maximum over its tokens. Default: one vector per token"
         ),
     ] = None,
     tokenized: TokenizedOption = False,
@@ -85,7 +86,8 @@ def embed_cli(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Continue an interrupted run: keep the vectors in OUT, add the rest"
+            "--resume",
+            help="Continue an interrupted run: keep the vectors in OUT, and add the missing ones",
         ),
     ] = False,
     force: Annotated[
@@ -96,7 +98,7 @@ def embed_cli(
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="here: compute in this process; ray: on a Ray cluster, with one process per core (per GPU with -g 0)"
+            help="here: compute in this process; ray: use a Ray cluster, with one process per core (with -g 0, per GPU)"
         ),
     ] = EngineChoice.here,
     code: CodeOption = None,

@@ -43,7 +43,7 @@ def explore_cli(
 
     Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
     word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
-    that the language model predicts in this context, and the surprise of each word. Only this machine can reach the
+    that the language model predicts in this context, and how surprising each word is. Only this machine can reach the
     server. Ctrl-C ends the server.
     """
     with report_errors():

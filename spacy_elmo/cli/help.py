@@ -13,7 +13,10 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Typer group with a help text that lists the commands by `rich_help_panel`, which spaCy's app would ignore."""
+    """Typer group whose help text lists the commands in groups.
+
+    The `rich_help_panel` of a command names its group. Without this class, spaCy's app would ignore the groups.
+    """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section of the help text per group of commands, in the order of the first command of each group."""

@@ -122,7 +122,7 @@ def _use_rows(info: Mapping[str, Any], card: Mapping[str, Any]) -> list[tuple[st
     head = f"softmax over {info['vocabulary']:,} words, for evaluate, score and fine-tuning"
     rows = [
         ("vectors", f"{info['width']} numbers per token in each of the layers 0 to {last}"),
-        ("head", head if info["head"] else "none (evaluate and score need one)"),
+        ("head", head if info["head"] else "none (evaluate and score need a head)"),
         ("origin", _origin(card)),
     ]
     perplexity = card.get("perplexity")

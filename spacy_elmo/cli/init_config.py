@@ -50,8 +50,8 @@ def init_config_cli(
         typer.Option(
             "--optimize",
             "-o",
-            help="Input of each component. efficiency: only ELMo; accuracy: ELMo and an embedding and encoder of its"
-            " own. Default: efficiency",
+            help="Input of each component. efficiency: only ELMo; accuracy: ELMo, plus the component's own embedding"
+            " and encoder. Default: efficiency",
         ),
     ] = None,
     vectors: Annotated[
@@ -94,9 +94,9 @@ def init_config_cli(
         if shipped is not None:
             if lang or pipeline or optimize or vectors or weights:
                 raise ValueError(
-                    "--from copies a shipped config unchanged, so it excludes --lang, --pipeline, --optimize, --vectors"
-                    " and --weights. Override its settings when you use it, for example: spacy train CONFIG --nlp.lang"
-                    " de --components.elmo.weights PATH"
+                    "--from copies a shipped config unchanged, so do not combine it with --lang, --pipeline,"
+                    " --optimize, --vectors or --weights. Override settings when you use the config, for example: spacy"
+                    " train CONFIG --nlp.lang de --components.elmo.weights PATH"
                 )
             text = _shipped(shipped)
         else:
@@ -162,7 +162,7 @@ def _config(
     if vectors is not None:
         folder = Path(vectors)
         config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors
-    # Parse it again, because spaCy puts the sections in order only when it parses a config.
+    # Parse the config again, because spaCy puts the sections in order only when it parses a config.
     return load_config_from_str(config.to_str()).to_str() + "\n"
 
 

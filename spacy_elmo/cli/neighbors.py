@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`: find occurrences of a word in similar contexts, and draw a map of them all."""
+"""`python -m spacy elmo neighbors`: find similar occurrences of a word, and draw a map of all occurrences."""
 
 from __future__ import annotations
 
@@ -41,17 +41,19 @@ def neighbors_cli(
         str,
         typer.Argument(
             metavar="WORD",
-            help="Word to find, in upper or lower case; in text with annotated senses, the lemma",
+            help="Word to find (case is ignored). In text with annotated senses, give the lemma",
         ),
     ],
     query: Annotated[
         list[str] | None,
         typer.Option("--query", "-q", help="Sentence that contains WORD. Can be repeated"),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors of each query")] = 3,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors per query")] = 3,
     layers: Annotated[
         LayersChoice,
-        typer.Option(help="Vectors to compare: each layer, their average, or the top layer"),
+        typer.Option(
+            help="Vectors to compare: each layer, the average of all layers, or the top layer"
+        ),
     ] = LayersChoice.all,
     out: FigureFilesOption = None,
     tokenized: TokenizedOption = False,
@@ -60,7 +62,7 @@ def neighbors_cli(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar")] = False,
     code: CodeOption = None,
 ) -> None:
-    """Find similar occurrences of a word, or draw a map of all.
+    """Find similar occurrences of a word, or draw a map of all occurrences.
 
     For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
     Peters et al. (2018).

@@ -23,7 +23,7 @@ def package_cli(
         typer.Option(
             "--name",
             "-n",
-            help="Name by which users load the weights. It must end with the model's version, for example"
+            help="Name by which users load the weights. The name must end with a version, for example"
             " la_elmo_mini_v1",
         ),
     ],
@@ -43,7 +43,7 @@ def package_cli(
         Path | None,
         typer.Option(
             "--card",
-            help="JSON file with an object whose fields are added to the card, such as licence, author and sources",
+            help="JSON file with an object whose fields, such as licence, author and sources, are added to the card",
         ),
     ] = None,
     head: Annotated[

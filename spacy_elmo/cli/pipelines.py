@@ -25,7 +25,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Load a pipeline, or create one for weights, and print warnings; see `corpora.pipelines.load_pipeline`."""
+    """Load a pipeline, or create a pipeline for weights, and print warnings; see `corpora.pipelines.load_pipeline`."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -56,8 +56,8 @@ def pretrain_cli(
     checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
     full softmax.
 
-    Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues it. To train with several processes or
-    machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run; --resume continues the run. To train with several
+    processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)
@@ -90,7 +90,7 @@ class _StopSignal(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program that the received signal ends; without a signal, SIGTERM."""
+        """Exit code that a shell reports for a program that the received signal ends. No signal counts as SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -111,7 +111,8 @@ class _StopSignal(threading.Event):
 class _Screen:
     """Context manager that prints messages about a pretraining run.
 
-    If `torchrun` has started several processes, only the first process is notified, so only this one prints messages.
+    If `torchrun` has started several processes, only the first process is notified, so only the first process prints
+    messages.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -159,14 +160,14 @@ class _Screen:
     def _show_end(self, last: Progress | None) -> None:
         if last is None:
             msg.info(
-                "This run is already complete. To train it further, use --resume and raise the limit that ended it:"
+                "This run is already complete. To train further, use --resume and raise the limit that ended the run:"
                 " --training.max_steps, --training.max_epochs, --training.max_tokens, --training.max_minutes or"
                 " --training.patience"
             )
         elif (dev := last.dev) is not None:
             msg.info(
-                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Without the"
-                f" {dev.unk_share:.1%} of the targets that are <UNK>: {dev.mean_known:.1f}"
+                f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Perplexity without <UNK>"
+                f" targets ({dev.unk_share:.1%} of all): {dev.mean_known:.1f}"
             )
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 

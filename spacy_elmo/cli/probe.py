@@ -71,8 +71,8 @@ def word_sense_cli(
     The table shows the F1 of each layer in %, as in table 5 of Peters et al. (2018).
 
     For each annotated word, the command compares the senses of the same lemma and part of speech, and predicts the
-    sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, it predicts the first sense in
-    --first-senses; without --first-senses, it predicts no sense. Each line of a file is {"tokens": [...], "sense":
+    sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, the command predicts the first
+    sense in --first-senses or, without --first-senses, no sense. Each line of a file is {"tokens": [...], "sense":
     [WordNet sense key or null for each token]}.
     """
     with report_errors():
@@ -104,7 +104,7 @@ def part_of_speech_cli(
     source: PipelineArgument,
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CoNLL-U file to train on")],
     dev: Annotated[
-        Path, typer.Argument(metavar="DEV", help="CoNLL-U file to choose the best epoch")
+        Path, typer.Argument(metavar="DEV", help="CoNLL-U file on which the best epoch is chosen")
     ],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="CoNLL-U file to test on")],
     column: Annotated[

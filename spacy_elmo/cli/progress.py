@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) -> tqdm:
-    """Return a progress bar. It is hidden if `quiet` is set, or if standard error is not a terminal.
+    """Return a progress bar, which is hidden if `quiet` is set or if standard error is not a terminal.
 
     Args:
         unit: plural noun for the counted units, such as "sentences"; "B" for bytes.
@@ -23,7 +23,7 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
     return tqdm(
         unit=unit if unit == "B" else f" {unit}",
-        # A scaled number has decimals. A small count is shown without: 2, not 2.00.
+        # A scaled number has decimals. A small count is shown without decimals: 2, not 2.00.
         unit_scale=unit == "B" or total is None or total > 1000,
         total=total,
         disable=quiet or None,
@@ -56,7 +56,7 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
     The bar shows the remaining time, unless a file is compressed.
 
     Args:
-        files: function that returns the files. It is called only if the bar is shown.
+        files: function that returns the files. The function is called only if the bar is shown.
     """
     if quiet or not sys.stderr.isatty():
         with progress_bar("B", quiet=True) as bar:

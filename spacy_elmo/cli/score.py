@@ -42,7 +42,7 @@ def score_cli(
         ),
     ] = 0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per document, each on a line")
+        bool, typer.Option("--json", help="Print JSON, with one line per document")
     ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
@@ -51,7 +51,7 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    Log-probabilities are in nats, given the words before the token (forward) or the words after the token (backward).
+    The log-probability of a token (in nats) is conditioned on the words before (forward) or after (backward) the token.
 
     A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
     All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a
@@ -67,7 +67,7 @@ def score_cli(
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
         model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
-        # No bar if the results appear on the terminal: they show the progress.
+        # No bar if the results appear on the terminal, because the results show the progress.
         with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
             for doc in docs:
                 scores = model.score(doc)

@@ -60,12 +60,13 @@ def index_cli(
         Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
     ],
     unit: Annotated[
-        UnitChoice, typer.Option(help="sentence: for `search query`; word: for `explore`")
+        UnitChoice,
+        typer.Option(help="Unit to index. sentence: for `search query`; word: for `explore`"),
     ] = UnitChoice.sentence,
     layer: Annotated[
         int | None,
         typer.Option(
-            help="Layer to index: 0 is context-free, higher ones are LSTM layers. Default: the average of all layers"
+            help="Layer to index: 0 is context-free, higher numbers are LSTM layers. Default: the average of all layers"
         ),
     ] = None,
     method: Annotated[
@@ -142,7 +143,7 @@ def query_cli(
         int, typer.Option("--hits", "-n", min=1, help="Number of sentences to find")
     ] = 10,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per query, each on a line")
+        bool, typer.Option("--json", help="Print JSON, with one line per query")
     ] = False,
     pipeline: Annotated[
         str | None,
@@ -152,7 +153,7 @@ def query_cli(
 ) -> None:
     """Find the sentences in an index that are most similar to a text.
 
-    The similarity is the cosine of two vectors.
+    The similarity is the cosine of the text's vector and the sentence's vector.
     """
     with report_errors():
         import_code(code)

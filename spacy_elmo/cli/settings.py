@@ -30,7 +30,7 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings in the options; if no option is given, the settings in the card of the weights.
+    """Return the tokenizer settings from the options or, if no option is given, from the card of the weights.
 
     Raises:
         ValueError: see `settings_of`.
