@@ -33,7 +33,7 @@ def download_cli(
         Path | None,
         typer.Option(
             "--dir",
-            help="Folder to download to. Default: the environment variable SPACY_ELMO_CACHE, or the user's cache",
+            help="Folder to download to. Default: $SPACY_ELMO_CACHE if it is set, otherwise the user's cache",
         ),
     ] = None,
     sha256: Annotated[

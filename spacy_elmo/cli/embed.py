@@ -69,7 +69,8 @@ def embed_cli(
         FormatChoice, typer.Option("--format", help="File format of the vectors")
     ] = FormatChoice.safetensors,
     layers: Annotated[
-        LayersChoice, typer.Option(help="Write all layers, their average, or the top layer")
+        LayersChoice,
+        typer.Option(help="Write all layers, the average of all layers, or the top layer"),
     ] = LayersChoice.all,
     dtype: Annotated[
         DTypeChoice, typer.Option(help="Number type of the vectors")

@@ -18,7 +18,7 @@ def report_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        # wasabi joins lines, which would spoil a list. So it prints only the first one.
+        # wasabi joins lines, which would spoil a list. So wasabi prints only the first line.
         first, _, rest = str(error).strip().partition("\n")
         msg.fail(printable(first))
         for line in rest.splitlines():

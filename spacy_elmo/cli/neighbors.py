@@ -48,7 +48,7 @@ def neighbors_cli(
         list[str] | None,
         typer.Option("--query", "-q", help="Sentence that contains WORD. Can be repeated"),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors of each query")] = 3,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors per query")] = 3,
     layers: Annotated[
         LayersChoice,
         typer.Option(

@@ -153,7 +153,7 @@ def query_cli(
 ) -> None:
     """Find the sentences in an index that are most similar to a text.
 
-    The similarity is the cosine of two vectors.
+    The similarity is the cosine of the text's vector and the sentence's vector.
     """
     with report_errors():
         import_code(code)
