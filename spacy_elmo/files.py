@@ -152,7 +152,7 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files of all processes in a folder, even of processes that are still running.
+    """Remove the temporary files in a folder, even those of processes that are still running.
 
     Args:
         name: final name of the file or folder that was being written; None: any name.

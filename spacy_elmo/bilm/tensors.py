@@ -1,4 +1,4 @@
-"""Functions that declare, read and check the tensors of large networks with little memory."""
+"""Functions that use little memory to declare, read and check the tensors of large networks."""
 
 from __future__ import annotations
 

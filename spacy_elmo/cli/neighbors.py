@@ -67,8 +67,8 @@ def neighbors_cli(
     For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
     Peters et al. (2018).
 
-    --out draws a map with a point for each occurrence and a number for each query. If the text has annotated senses
-    (.jsonl with "tokens" and "sense"), the points are colored by sense.
+    --out draws a map with a point for each occurrence and a numbered mark for each query. If the text has
+    annotated senses (.jsonl with "tokens" and "sense"), the points are colored by sense.
     """
     with report_errors():
         import_code(code)

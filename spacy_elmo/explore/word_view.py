@@ -25,7 +25,8 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return the occurrences of a word, and for each view a map and the neighbors of each query, in JSON types.
+    """Return what the page shows about a word, in JSON types: the occurrences, and for each view a map of the
+    occurrences and the neighbors of each query.
 
     A view is a layer, or the average of the layers.
 

@@ -1,4 +1,4 @@
-"""Functions that index the sentences of a corpus, and that load the pipeline of an index for queries."""
+"""Functions that index the sentences of a corpus, and that load the pipeline which made an index, to encode queries."""
 
 from __future__ import annotations
 

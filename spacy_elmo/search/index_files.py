@@ -108,7 +108,7 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the current names of the files of an index.
+    """Return the names of the files of an index in its present version.
 
     Args:
         digests: the entry `digests` of the settings, which contains the names.

@@ -43,7 +43,7 @@ class Occurrence:
     sense: str | None = None
 
     def excerpt(self, words: int = 5) -> str:
-        """Return the word in capitals, with a number of words on each side."""
+        """Return the word in capitals with some words before and after it."""
         left = re.findall(r"\S+\s*", self.left)
         right = re.findall(r"\s*\S+", self.right)
         near = [*left[max(len(left) - words, 0) :], self.word.upper(), *right[:words]]

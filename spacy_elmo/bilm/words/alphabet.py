@@ -28,8 +28,8 @@ class Alphabet:
         self._boundaries = dict(zip(BOUNDARIES, (SENTENCE_START, SENTENCE_END), strict=True))
 
     def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
-        """Return the row of each character of each word, between marks for the start and end of the word,
-        followed by padding.
+        """Return the row of each character in the character table, for each word, between marks for the start
+        and end of the word, followed by padding.
 
         A word is cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` become the rows of the sentence
         boundaries.

@@ -97,8 +97,8 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """Unpickler of the fourth pickle (the content). It records the length of each storage, and checks the
-    tensors."""
+    """Unpickler of the content of the file, which is the fourth pickle of the file. It records the length of
+    each storage, and checks the tensors."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

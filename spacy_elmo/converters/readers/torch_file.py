@@ -84,7 +84,7 @@ def _load(path: Path) -> object:
 
 
 def _refuse_packed(path: Path) -> None:
-    """Raise an error if loading a file could take any amount of memory.
+    """Raise an error if loading a file could take much more memory than the size of the file.
 
     This is possible for zip files with compressed members, which PyTorch never writes, and for files of PyTorch before
     1.6 that declare storages larger than the file.

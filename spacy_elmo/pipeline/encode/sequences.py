@@ -146,8 +146,11 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Yield the word indices of each direction in a chunk, (2, m), and the outputs of each layer, (2, m,
-    P)."""
+    """Compute the layers in chunks of m words.
+
+    Yields:
+        (2, m), the word indices of a chunk in each direction, and a list with the output of each layer, (2, m, P).
+    """
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
         state = first_state(len(lengths))

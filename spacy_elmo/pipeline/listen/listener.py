@@ -41,7 +41,7 @@ class ListenerState(ConfigOnly):
 
     @property
     def source(self) -> LayerSource:
-        """The source of the layers of the linked component.
+        """Object from which this listener reads the layers that the linked component computes.
 
         Raises:
             ValueError: no component is linked.
