@@ -97,7 +97,7 @@ def _self_test(source: str) -> None:
     if different:
         msg.fail("This machine computes different float32 numbers than other machines", exits=1)
     msg.good(
-        f"In {len(found)} networks, this machine computes the same float32 numbers as other machines"
+        f"Tested with {len(found)} networks: this machine computes the same float32 numbers as other machines"
     )
 
 

@@ -147,7 +147,9 @@ def query_cli(
     ] = False,
     pipeline: Annotated[
         str | None,
-        typer.Option(help="New path of the pipeline or weights of the index, if they were moved"),
+        typer.Option(
+            help="New path of the pipeline or weights file that created the index, if it was moved"
+        ),
     ] = None,
     code: CodeOption = None,
 ) -> None:
