@@ -1,4 +1,4 @@
-"""Use of a biLM as a language model, for the log-probabilities of tokens and for substitutes of tokens."""
+"""Use of a biLM as a language model: log-probabilities of tokens, and words that could replace a token."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class LanguageModel:
         return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
     def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """Return the n most probable words to replace a token, best first, given each context: before, after and both.
+        """For each `Context`, return the n most probable words to replace a token, best first.
 
         For "both", the words are the same as in `substitutes`. The token must not be whitespace.
         """
@@ -211,8 +211,8 @@ class LanguageModel:
         return ready
 
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """Return, for each of n tokens, the output of both directions of the biLM before they read the token,
-        (2, n, P).
+        """For each of n tokens, return the output of each direction just before the direction reads the
+        token, (2, n, P).
 
         Args:
             positions: positions of the tokens in the Doc, (n,).
@@ -243,11 +243,11 @@ class LanguageModel:
         return contexts
 
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the n most probable words for each of m contexts.
+        """Return the n most probable words in each of m contexts.
 
         Args:
             contexts: outputs of one or both directions of the biLM, (directions, m, P).
-            excluded: for each context, the row of a word to leave out, (m,); -1: leave out no word.
+            excluded: for each context, the index in the vocabulary of a word to leave out, (m,); -1: no word.
         """
         log_probabilities_of = self._prepare().head.log_softmax
         scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
@@ -268,10 +268,13 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the slot of the following and of the preceding word for each of N words, (2, N); -1: no such word.
+    """For each of N words, return the slot of the next word and the slot of the previous word, (2, N).
+
+    A slot is the index of a word in the result of `_contexts`; -1: no such word, or the word needs no
+    context.
 
     Args:
-        slots: index of each word in the result of `_contexts`, (N,); -1: the word needs no context.
+        slots: slot of each word, (N,).
         lengths: number of words of each sentence.
     """
     ends = np.cumsum(lengths)

@@ -217,20 +217,19 @@ class BiLMConfig:
 
     @property
     def width(self) -> int:
-        """Width of every layer of the output, 2P, because each layer concatenates the outputs of both
-        directions."""
+        """Width of each layer of the output, 2P: the outputs of both directions are concatenated."""
         return 2 * self.projection
 
     @property
     def has_lexicon(self) -> bool:
-        """True if the network has the token encoder of ELMoForManyLangs, which projects a word vector, the features of
+        """True if the network has the token encoder of ELMoForManyLangs. This encoder reads a word vector,
         code points, or both."""
         return bool(self.word_dim or self.n_symbols)
 
     @property
     def spelling(self) -> Spelling:
-        """The rule that changes the spelling of a word before the word is encoded, or looked up in the
-        vocabulary of the head."""
+        """The spelling rule. It changes words before they are encoded, or looked up in the vocabulary of the
+        head."""
         return Spelling(self.unicode_form, self.replace)
 
     @property

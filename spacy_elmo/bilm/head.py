@@ -50,15 +50,15 @@ class Head(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self) -> Head:
-        """Return a copy of the head for prediction only. The copy possibly ignores later changes of the
-        parameters."""
+        """Return a copy of the head for prediction only. Later changes of the parameters may have no effect
+        on the copy."""
         other = copy.copy(self)
         other._packed = convert(self.weight.t(), torch.float32)
         return other
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows for which the full softmax is computed at once."""
+        """The number of rows that the full softmax processes together."""
         return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
     def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
@@ -66,8 +66,8 @@ class Head(nn.Module):
         `sampled_softmax_loss`).
 
         The softmax of a row is computed over the target of the row and S negatives. All rows share the
-        negatives, but if a negative equals the target of a row, this row leaves out the negative. The
-        logarithm of the expected count of a word in the sample is subtracted from the logit of the word.
+        negatives. If a negative is the target of a row, this row leaves out the negative. From each logit,
+        the loss subtracts the logarithm of the expected count of the word in the sample.
 
         Args:
             hidden: (M, P) float.
@@ -114,18 +114,19 @@ class Head(nn.Module):
 
 
 def log_softmax(scores: Tensor) -> Tensor:
-    """Return the logarithm of the softmax of each row of `scores` (M, V) float32."""
+    """Compute the log-softmax of each row of `scores`, (M, V) float32."""
     return scores - softmax_terms(scores.clone(), scores.new_zeros(scores.shape[1]))[2][:, None]
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b. The argument `matrix` is W^T in
-    the number type of the product. The sum leaves out the logits at `hits`, which are (n, 2) pairs of row and
-    column.
+    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b.
+
+    The argument `matrix` is W^T, converted to the number type of the product h W^T. The argument `hits`
+    contains (n, 2) pairs of a row and a column. The sum leaves out the logits at these pairs.
 
     Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their
-    exponentials, and the backward pass multiplies by the exponentials. The backward pass applies the scale of
-    each row to `hidden`, not to the exponentials.
+    exponentials, and the backward pass uses these exponentials. The backward pass does not scale the
+    exponentials: it scales the rows of `hidden` and of its gradient.
     """
 
     @staticmethod
@@ -191,10 +192,10 @@ class Negatives:
         """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Find all pairs of a target and a negative that are the same word.
+        """Find the negatives that are the same word as a target.
 
         Returns:
-            (n, 2) the index of the target (0 to M - 1) and of the negative (0 to S - 1) in each pair.
+            (n, 2) the index of the target (0 to M - 1) and of the negative (0 to S - 1), for each match.
         """
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)

@@ -32,7 +32,7 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
     """Build the network and the head of a weights file.
 
     Raises:
-        ValueError: the file has no head; or `<S>`, `</S>` or `<UNK>` is missing in the vocabulary.
+        ValueError: the file has no head, or the vocabulary lacks `<S>`, `</S>` or `<UNK>`.
     """
     head = weights.build_head()
     if head is None:
@@ -48,8 +48,8 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return the head's row for each of K words, then for `<S>` and `</S>`, (K + 2,). Unknown words get the
-    row of `<UNK>`.
+    """Return the rows of K words in the head, then the rows of `<S>` and `</S>`, (K + 2,). Unknown words get
+    the row of `<UNK>`.
 
     Args:
         words: K distinct words.
@@ -73,15 +73,17 @@ def log_probabilities(
     *,
     max_words: int,
 ) -> LogProbabilities:
-    """Compute the log-probability of every word and every closing boundary of a batch under the full softmax.
+    """Compute log-probabilities of all words in a batch of sentences, with the full softmax.
+
+    Also compute the log-probability of the boundary that ends each sentence (`</S>` forward, `<S>` backward).
 
     Args:
         token_ids: (K, ...) token ids of the distinct words (`BiLM.token_ids`).
         classes: (K + 2,) rows of the head, from `softmax_classes`.
         words: (N,) row of `token_ids` for every word, sentence after sentence.
         lengths: number of words of each of the B sentences; 0 is allowed.
-        max_words: approximate number of words that are processed at once. A batch with more words is
-            processed in chunks, with the same result.
+        max_words: approximate number of words that are processed together. A larger batch is processed in
+            chunks, with the same result.
     """
     targets, starts, ends = _targets(classes, words, lengths)
     sentence = np.repeat(np.arange(len(ends)), ends - starts)
@@ -110,8 +112,9 @@ def log_probabilities(
 def _targets(
     classes: np.ndarray, words: np.ndarray, lengths: Lengths
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the classes that each direction predicts, (2, N + B), and the offsets in `words` at which each
-    sentence starts (B,) and ends (B,).
+    """Return the targets: the row in the head of each word or boundary that a direction predicts, (2, N + B).
+
+    Also return the start of each sentence in `words`, (B,), and its end, (B,).
 
     A sentence of n words has n + 1 targets in each direction. In the order of the text, the targets are `w1
     .. wn </S>` forward and `<S> w1 .. wn` backward.
@@ -126,7 +129,7 @@ def _targets(
 
 @torch.no_grad()
 def opening_states(bilm: BiLM) -> Tensor:
-    """Return the output of the top layer after the opening boundary, (2, P). This output is the same for
-    every sentence."""
+    """Return the output of the top layer after the first boundary (`<S>` forward, `</S>` backward), (2, P).
+    This output is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

@@ -91,7 +91,7 @@ class LSTMLayer(nn.Module):
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
         """Return a copy of the layer for prediction only, with converted and prepacked matrices.
 
-        The copy possibly ignores later changes of the parameters.
+        Later changes of the parameters may have no effect on the copy.
 
         Raises:
             ValueError: see `prepacked.check_precision`.

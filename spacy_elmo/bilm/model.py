@@ -51,7 +51,8 @@ class PackedOutput:
 
 @dataclass
 class PackedChunk:
-    """Layers of a chunk of steps of both directions, as m packed rows without boundaries."""
+    """Layers of the words in one chunk of steps, as m packed rows for each direction. Boundaries are left
+    out."""
 
     words: np.ndarray
     """Indices of the words that each direction processes at these rows, (2, m). Index i is word i of the batch."""
@@ -78,8 +79,8 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
-        """Return a copy of the network for prediction only. The copy possibly ignores later changes of the
-        parameters.
+        """Return a copy of the network for prediction only. Later changes of the parameters may have no
+        effect on the copy.
 
         The matrices of the copy are converted and prepacked once. On a CPU the vectors of recently used words
         are cached.
@@ -109,12 +110,13 @@ class BiLM(nn.Module):
         return other
 
     def clear_cache(self) -> None:
-        """Clear the cache of word vectors, which only a network from `prepare_for_inference` can have."""
+        """Clear the cache of word vectors. Only networks from `prepare_for_inference` can have such a
+        cache."""
         if isinstance(self.encoder, TokenCache):
             self.encoder.clear()
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
-        """Set the words and characters that the rows of the tables stand for; see
+        """Set the words of the word table and the characters of the table of code points; see
         `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
@@ -156,7 +158,7 @@ class BiLM(nn.Module):
             token_ids: (K, ...) token ids of the distinct words (`token_ids`). Each word is encoded once.
             words: (N,) row of `token_ids` for every word, sentence after sentence.
             lengths: number of words of each of the B sentences; 0 is allowed.
-            state: h (L, 2, B, P) and c (L, 2, B, C) before the opening boundary; None: zeros.
+            state: h (L, 2, B, P) and c (L, 2, B, C) before the first step; None: zeros.
             closing: also process the closing boundaries (see `Packing.of`).
             dropout: share of each LSTM layer's input that is set to zero (bilm-tf `training.py`).
         """
@@ -268,8 +270,8 @@ def plain_inference(device: torch.device) -> Iterator[None]:
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
-    """Return the row in [distinct words ; <S> ; </S>] of each token of the concatenated sequences `<S> w1 ..
-    wn </S>`."""
+    """Concatenate the sequences `<S> w1 .. wn </S>` of all sentences. Represent each token by its row in
+    [distinct words ; <S> ; </S>]."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
     boundaries = np.stack([starts, ends], 1).ravel()

@@ -17,11 +17,12 @@ class Packing:
 
     A sentence of n words is the sequence `<S> w1 .. wn </S>`. The batch is the concatenation of these
     sequences (N words and 2B boundaries). The forward direction processes a sequence from left to right, the
-    backward direction from right to left.
+    backward direction from right to left. A direction starts with its opening boundary and ends with its
+    closing boundary.
 
     Both directions take the same number of steps, so both are packed in the same way, as in torch's
     `PackedSequence`. Sentences are ranked by length, and rank 0 is the longest. Step t has `batch_sizes[t]`
-    rows: one row, in the order of the ranks, for each sequence that has a step t.
+    rows: one row for each sequence that has a step t, in the order of the ranks.
     """
 
     batch_sizes: list[int]
@@ -72,8 +73,8 @@ class Packing:
     def chunks(self, max_words: int) -> Iterator[list[int]]:
         """Split `batch_sizes` into consecutive chunks of about `max_words` words. Opening boundaries are not counted.
 
-        A step is never split: all words of a step belong to the chunk of the last word. A batch of at most
-        `max_words` words is one chunk.
+        A step is never split. If the limit is inside a step, the whole step belongs to the next chunk. A
+        batch of at most `max_words` words is one chunk.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1
         starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))

@@ -58,11 +58,10 @@ class ReferenceBiLM:
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Return the outputs of the top layer at all positions at which a word is predicted, sentence after
-        sentence, (M, P) for each direction.
+        """For each direction, return the outputs of the top layer from which words are predicted, (M, P).
 
-        The forward direction predicts at all positions except `</S>`, the backward direction at all positions except
-        `<S>`.
+        These are the outputs at all positions except `</S>` (forward) or `<S>` (backward), sentence after
+        sentence.
         """
         forward, backward = self._forward(sentences)[1][-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]

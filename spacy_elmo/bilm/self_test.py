@@ -148,13 +148,13 @@ def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def golden() -> dict[str, dict[str, str]]:
-    """Read the digests in the file `GOLDEN`, by network and kind of text."""
+    """Read the file `GOLDEN`: {network: {kind of text: digest}}."""
     expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
     return expected
 
 
 def differences(name: str, found: dict[str, str]) -> list[str]:
-    """Return the kinds of text for which the digest of a network differs from the digest in `GOLDEN`.
+    """Compare digests of a network with the file `GOLDEN`. Return the kinds of text whose digests differ.
 
     Raises:
         KeyError: the file has no network of this name.

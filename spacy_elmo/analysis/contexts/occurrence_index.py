@@ -108,10 +108,9 @@ class OccurrenceIndex:
         return 0 if number is None else self._words[number].occurrences
 
     def find(self, word: str) -> Occurrences | None:
-        """Return the occurrences of a word that have vectors, and their vectors in layers 1 to L. Case is
-        ignored.
+        """Return the occurrences of a word, and their vectors in layers 1 to L. Case is ignored.
 
-        Return None if the word does not occur in the corpus.
+        Occurrences without a vector are left out. Return None if the word does not occur in the corpus.
         """
         number = self._rows.get(word.casefold())
         if number is None:
@@ -124,7 +123,7 @@ class OccurrenceIndex:
         return Occurrences(items, views, vectors, self.centre[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
-        """Return a token as an occurrence that can be compared with the occurrences in the corpus.
+        """Convert a token to an occurrence, to compare it with the occurrences of the word in the corpus.
 
         Args:
             token: a token of a Doc that has layers.
@@ -138,8 +137,8 @@ class OccurrenceIndex:
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
-        """Return the n words of the corpus whose vectors in layer 0 are nearest to the vector of a token. The
-        word of the token itself is left out."""
+        """Return the n words of the corpus that are nearest to a token in layer 0, without the word of the
+        token."""
         vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [
@@ -149,13 +148,13 @@ class OccurrenceIndex:
         return [one for one in similar if one.word != token.text.casefold()][:n]
 
     def _check_rows(self, path: Path) -> None:
-        """Check that each word has at least one row, and that the words have consecutive rows."""
+        """Check that each word has a vector, and that the vectors are in the order of the words."""
         borders = [*(word.row for word in self._words), len(self._places)]
         if borders[0] != 0 or any(start >= end for start, end in pairwise(borders)):
             raise _damaged(path, "does not have the rows of the words in order")
 
     def _check_places(self, path: Path) -> None:
-        """Check that each occurrence is inside an existing sentence."""
+        """Check that the sentence of each occurrence exists, and contains the occurrence."""
         sentences, starts, ends = self._places.T
         lengths = np.array([len(text) for _, text in self._sentences], dtype=np.int64)
         if not ((sentences >= 0) & (sentences < len(lengths))).all():

@@ -45,10 +45,10 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Return the planes whose points are not all on one line.
+    """Return the planes, but leave out planes in which all points are on one line.
 
-    In layer 0, for example, a word with one or two spellings has only one or two points. If the points of every plane
-    are on a line, return the last plane.
+    In layer 0, for example, a word with one or two spellings has only one or two points. If no plane would be
+    left, return the last plane.
     """
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 

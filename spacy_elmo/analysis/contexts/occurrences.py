@@ -68,7 +68,8 @@ class Occurrences:
     def unit_vectors(self) -> np.ndarray:
         """Vectors minus the centre, scaled to length 1, (views, n, width).
 
-        The centre is a large common part of all vectors. Without the subtraction, all cosines would be high.
+        All vectors have a large part in common, the centre. If it were not subtracted, all cosines would be
+        high.
         """
         return normalize(self.vectors - self.centre)
 
@@ -83,10 +84,11 @@ def find_occurrences(
         word: a word, or several words separated by spaces. Case is ignored. The tokenizer can split the word,
             as in "don't". In passages with annotated senses, `word` is a lemma, and only annotated
             occurrences are found.
-        layers: "all" gives a view for each layer; "average" and "top" give one view.
+        layers: "all" returns vectors of every layer, "top" only of the last layer, and "average" only the
+            average of the layers.
 
     Raises:
-        ValueError: the word is empty, or does not occur in the text; see also `find_elmo`.
+        ValueError: the word is empty, or does not occur in the text. See also `find_elmo`.
     """
     occurrences = _search(nlp, passages, _forms(nlp, word), layers)
     if occurrences is None:
@@ -104,9 +106,9 @@ def find_in_sentences(
     """Find the first occurrence of a word in each sentence, to compare it with the occurrences in a corpus.
 
     Args:
-        word: see `find_occurrences`. The other spellings of the word in `corpus` are found as well.
+        word: see `find_occurrences`. The sentence can also contain another spelling that occurs in `corpus`.
         corpus: occurrences of the word in a corpus, from `find_occurrences`.
-        layers: the selection of layers in `corpus`.
+        layers: the value of `layers` with which `corpus` was computed.
 
     Raises:
         ValueError: the word is empty, or a sentence does not contain the word.
@@ -152,7 +154,7 @@ def _search(
 def _may_contain(passage: Passage, forms: Collection[_Form]) -> bool:
     """Return False if a passage certainly does not contain the word.
 
-    This quick check avoids tokenizing every passage, which would take most of the time for a rare word.
+    Without this quick check, most of the time for a rare word would be spent on tokenizing other passages.
     """
     if passage.senses is not None:
         return any(_lemma(instance) in forms for instance in passage.senses)
@@ -249,7 +251,8 @@ def sentence_text(sentence: Span) -> tuple[str, dict[int, tuple[int, int]]]:
     """Return the text of a sentence with single spaces, and the positions of its tokens in this text.
 
     Returns:
-        The text, and {index of a token in the Doc: (start, end) of the token in the text}, without whitespace tokens.
+        The text, and a mapping from the index of each token in the Doc to its (start, end) in the text. The
+        mapping has no whitespace tokens.
     """
     text, offsets, space = "", {}, ""
     for token in sentence:

@@ -38,8 +38,8 @@ def write_occurrences(
     Args:
         text: see `read_docs`.
         about: metadata to store with the index; see `corpus_source`.
-        tokenized: texts are words separated by spaces.
-        max_occurrences: largest number of occurrences of one word for which the index stores vectors.
+        tokenized: whether the texts are words separated by spaces.
+        max_occurrences: the index stores vectors for at most this many occurrences of a word.
 
     Yields:
         The number of tokens processed since the previous yield. The index is complete when the iteration ends.
@@ -106,8 +106,9 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word, and return the row for the vector of this occurrence; None if the
-        index does not store this vector.
+        """Count an occurrence of a word, and return the row for its vector.
+
+        Return None if the index does not store a vector for this occurrence.
 
         Args:
             number: index of the word in the list of words.

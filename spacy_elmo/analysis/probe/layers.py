@@ -24,8 +24,8 @@ class LayerReader:
 
     Args:
         nlp: a pipeline with one elmo component.
-        progress: function that is called after each group of sentences, with the number of sentences in the
-            group.
+        progress: function that is called after each group of sentences. Its argument is the number of
+            sentences.
 
     Raises:
         ValueError: see `find_elmo`.

@@ -61,7 +61,7 @@ def read_tags(file: Path, column: TagColumn) -> TaggedText:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file has no words, or a word has no tag; see also `conllu_sentences`.
+        ValueError: the file has no words, or a word has no tag. See also `conllu_sentences`.
     """
     rows = list(conllu_sentences(file))
     sentences = [[columns[FORM] for columns in sentence] for sentence in rows]
@@ -94,7 +94,7 @@ def probe_tags(
         dev: text to choose the best epoch of each classifier.
         test: text to measure the accuracies on. Words with a tag that does not occur in `train` count as errors.
         seed: random seed for the order of the training words.
-        progress: function that is called with 1 after each layer.
+        progress: function that is called after each layer. Its argument is always 1.
     """
     names = sorted(set(train.tags))
     texts = (train, dev, test)
@@ -128,7 +128,8 @@ def _numbers(tags: Sequence[str], names: Sequence[str]) -> np.ndarray:
 
 
 def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memmap:
-    """Write the layers of a text to a file, and return the mapped file, (layers, n_words, width) float32."""
+    """Write the layers of a text to a file. Return the memory-mapped file, (layers, n_words, width)
+    float32."""
     shape = (reader.layers, len(text.tags), reader.width)
     layers = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
     start = 0

@@ -77,13 +77,13 @@ class NearestSense:
     """Classifier that predicts the sense of a word by the nearest sense vector, in each layer.
 
     Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the
-    vector of a sense is the mean over the occurrences of the sense in training. The classifier compares a
-    word with the senses of its lexicon entry (lemma and part of speech), and predicts the sense with the
-    highest cosine. If the entry does not occur in training, the classifier predicts WordNet's first sense, or
-    no sense if `first_senses` does not contain the entry. Precision ignores words without a predicted sense,
-    and recall counts these words as errors.
+    vector of a sense is the mean vector of the occurrences of the sense in training. The classifier compares
+    a word with the senses of its lexicon entry (lemma and part of speech), and predicts the sense with the
+    highest cosine. If an occurrence consists of several words, its vector is the mean of their vectors.
 
-    If an entry consists of several words, its vector is the mean of the vectors of the words.
+    If the entry does not occur in training, the classifier predicts WordNet's first sense. If the entry is
+    not in `first_senses` either, the classifier predicts no sense. Precision ignores words without a
+    predicted sense, and recall counts these words as errors.
 
     Args:
         reader: function that computes the layers of sentences.

@@ -1,5 +1,7 @@
-"""Kernel for the convolutions of the character CNN and the maximum of each convolution over positions. The
-kernel does not copy windows of characters."""
+"""Kernel for the character CNN: the convolutions, and the maximum of each filter over the positions.
+
+The kernel does not copy windows of characters.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def maxima(
     """Return the maximum of each filter over the positions of each word, after bias and activation. Differentiable.
 
     Args:
-        ids: (K, columns) int32, the row in `characters` of each character of K words.
-        lengths: (K,) int64, the number of columns that each word uses. It is at least the width of the widest
+        ids: (K, columns) int32, for each of K words, the rows of its characters in the tensor `characters`.
+        lengths: (K,) int64, the number of columns that each word uses, at least the width of the widest
             filter.
         characters: (rows, D) float32, the vectors of the characters.
-        filters: one tensor (width, D, number) float32 for each filter width.
-        biases: one tensor (number,) float32 for each filter width.
+        filters: for each filter width, a float32 tensor (width, D, number of filters of this width).
+        biases: for each filter width, a float32 tensor (number of filters of this width,).
         activation: "relu", "tanh" or "none".
-        compute_dtype: number type of the products.
+        compute_dtype: number type in which the kernel multiplies.
 
     Returns:
         (K, n) float32, for the K words and the n filters of all widths.
@@ -131,5 +133,5 @@ def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _padded_columns(weight: Tensor) -> Tensor:
-    """Pad the middle dimension of (a, D, b) with zeros to a multiple of 16, the number of columns of a panel."""
+    """Pad the middle dimension of (a, D, b) with zeros to the next multiple of 16 (see `panels`)."""
     return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

@@ -1,5 +1,5 @@
-"""Forward and backward pass of one direction of an LSTM layer, with many steps in one call of C
-(`fused_lstm.c`).
+"""Forward and backward pass of one direction of an LSTM layer. One call of C (`fused_lstm.c`) computes many
+steps.
 
 The module `plain_lstm` is the equivalent that runs everywhere. The kernel computes x W_x and h W_h as one
 product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are in the processor's
@@ -7,7 +7,7 @@ cache. In float32 the kernel computes the same bits on every processor, and the 
 depend on other sequences in the batch. In bfloat16 the kernel requires AVX512-BF16.
 
 The function `forward` keeps results for `backward`. In these results, the widths P and C are padded to P' and
-C', the next multiples of 16 (the number of columns of a panel).
+C', the next multiples of 16 (see `panels`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Each step then reads only half of the weights, W_h. The bits of the results do n
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over M packed rows, which the backward pass needs."""
+    """Results of a forward pass over M packed rows. The backward pass needs these results."""
 
     xh: Tensor
     """For each row, the input x and the output h of the previous step, concatenated: [x ; h], (M, 2P')."""
     hiddens: Tensor
-    """The values σ(o) tanh(c), (M, C'), in the number type of the products."""
+    """The values σ(o) tanh(c), (M, C'), in the number type of the matrix products."""
     gates: Tensor | None
-    """The gates after their activations, (M, 4C'), in the number type of the products."""
+    """The gates after their activations, (M, 4C'), in the number type of the matrix products."""
     cells: Tensor | None
     """The cell state c after each step, (M, C') float32."""
     outputs: Tensor
@@ -52,9 +52,10 @@ class Gradients(NamedTuple):
     """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
-    """The gradient of the gates before their activations, (M, 4C'), in the number type of the products."""
+    """The gradient of the gates before their activations, (M, 4C'), in the number
+    type of the matrix products."""
     doutputs: Tensor
-    """The gradient of h, (M, P'), in the number type of the products."""
+    """The gradient of h, (M, P'), in the number type of the matrix products."""
     dx: Tensor | None
     """(M, P') float32, the gradient of the input."""
     dbias: Tensor
@@ -113,7 +114,7 @@ def forward(
         h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`). The
             tensors are not changed.
         batch_sizes: number of sequences at each step; the sum is M.
-        keep: keep the gates and the cells for `backward`.
+        keep: whether to store the gates and the cells for `backward`.
     """
     (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
     wide_dim, wide_width = padded(dim), padded(width)
@@ -147,7 +148,7 @@ class FusedDirection:
 
     Args:
         input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
-        compute_dtype: number type of the products.
+        compute_dtype: number type of the matrix products.
     """
 
     def __init__(
@@ -204,7 +205,7 @@ def backward(
         dgiven: (M, P), the gradient of the outputs.
         dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. Both tensors are
             overwritten with the gradients of h and c before the first step.
-        inputs: compute the gradient of the inputs.
+        inputs: whether to compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
     wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
@@ -244,7 +245,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return the index of the packed row of each sequence's last step, (B,)."""
+    """For each sequence, return the packed row of its last step, (B,)."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

@@ -33,8 +33,8 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run one direction over packed sequences. The arguments are the fields of `plain_lstm.Direction` and
-        the arguments of its method `run`; `compute_dtype` is the number type of the products."""
+        """Run one direction over packed sequences. The arguments are those of `plain_lstm.Direction.run`, the
+        fields of `plain_lstm.Direction`, and the number type of the matrix products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -112,8 +112,8 @@ def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
     not, the forward pass of each block is computed again.
 
     Yields:
-        The batch sizes of a block, the rows of the block, the cell state c before the block, and the results
-        of the forward pass.
+        For each block: its batch sizes, its rows, the cell state c before the block, and the results of the
+        forward pass.
     """
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:

@@ -1,4 +1,4 @@
-"""Functions that check whether a processor or GPU has fast instructions for a number type."""
+"""Functions that check whether a processor or GPU has instructions to multiply numbers of a type."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _OF_CPU = {
 
 
 def has_instructions(precision: Precision, device: torch.device) -> bool | None:
-    """Return True if a device has instructions for products of a number type, False if it emulates them, and None if
-    this version of torch cannot tell.
+    """Return True if a device has instructions to multiply numbers of this type. Return False if the device
+    must emulate such instructions, and None if this version of torch cannot tell.
 
-    Every device has instructions for float32. A processor without instructions for another number type
-    emulates the products of this type, which is much slower than float32.
+    Every device has instructions for float32. Emulation of another number type is much slower than float32.
     """
     if device.type == "cuda":
         return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -34,7 +33,7 @@ def has_instructions(precision: Precision, device: torch.device) -> bool | None:
 
 
 def warn_if_emulated(precision: Precision, device: torch.device) -> None:
-    """Warn if a CPU emulates the products of a number type."""
+    """Warn if a CPU has no instructions to multiply numbers of this type. Emulation is slow."""
     if device.type == "cpu" and has_instructions(precision, device) is False:
         warnings.warn(
             f'precision = "{precision}" may be much slower than "float32" here, because this processor has no'

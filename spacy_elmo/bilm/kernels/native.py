@@ -1,9 +1,10 @@
-"""The C functions of this folder, which exist if a compiler was available when the package was installed.
+"""The C functions of this folder. They exist if a compiler was available when the package was installed.
 
-Each function is compiled for several kinds of processor; the fastest kind that this processor supports is
-used. In float32 the functions for all kinds compute the same bits (`lanes.h`). Each function has an
-equivalent in torch operators for other number types, for other devices, and for installations without a
-compiler. The equivalents add numbers in another order.
+Each function is compiled several times, for several kinds of processor, such as "avx2". The package uses the
+fastest kind that this processor supports. In float32 all kinds compute the same bits (`lanes.h`).
+
+Each function has an equivalent in torch operators for other number types, for other devices, and for
+installations without a compiler. The equivalents add numbers in another order.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _KINDS = ("avx512", "avx2", "neon", "portable")
 
 
 def active_kernels() -> str:
-    """Return a short text that names the kernels in use, and says whether float32 results have the same bits
-    everywhere."""
+    """Describe the kernels in use in a short text. The text also says whether float32 results have the same
+    bits on all machines."""
     if (kind := processor()) is None:
         why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
         return f"torch alone, float32 is not exact: {why}"
@@ -39,7 +40,7 @@ def active_kernels() -> str:
 
 
 def processor() -> str | None:
-    """Return the kind of processor whose kernels are used; None if no kernels are used.
+    """Return the kind of the kernels in use, such as "avx2"; None: no kernels are used.
 
     Raises:
         ValueError: the variable `SPACY_ELMO_KERNELS` names a kind that this processor does not support.
@@ -59,13 +60,12 @@ def processor() -> str | None:
 
 @cache
 def processors() -> list[str]:
-    """Return the kinds of processor whose kernels run fast on this processor, the fastest kind first."""
+    """Return the kinds of kernels that run fast on this processor, the fastest kind first."""
     return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions with this name, as a mapping from the number type of the products to the
-    function.
+    """Return the C functions with this name, one for each number type: {number type: function}.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
     structure in their order.
@@ -109,15 +109,15 @@ def _bits(field: Tensor | float | None) -> int:
 
 
 def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if there are kernels for products in `compute_dtype`, and the tensors are float32 on the CPU, as the
-    kernels require."""
+    """Return True if kernels can process these tensors and multiply in `compute_dtype`. Kernels require
+    float32 tensors on the CPU."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
     return usual and compute_dtype in functions("fused_forward")
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function with this name for float32; None if there is no such function, or if a tensor is
-    not float32 on the CPU."""
+    """Return the C function with this name for float32. Return None if there are no C functions, or if a
+    tensor is not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
@@ -128,8 +128,8 @@ def path() -> Path:
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled library; None if there is no library, or if the library is for another machine or
-    has another `ABI` number."""
+    """Return the compiled library. Return None if there is no library, if it was built for another machine,
+    or if it has another `ABI` number."""
     try:
         native = ctypes.CDLL(str(path()))
     except OSError:
@@ -141,8 +141,8 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:
-    """Let the C functions divide rows among torch's own threads (`threads.c`), if torch's OpenMP library
-    contains the OpenMP functions of GCC."""
+    """Let the C functions run in torch's own threads (`threads.c`). This is possible if torch's OpenMP
+    library contains the OpenMP functions of GCC."""
     if sys.platform == "win32":
         return  # Windows cannot look up a function in all libraries of the process.
     process = ctypes.CDLL(None)

@@ -17,7 +17,7 @@ _PANEL = 16
 
 
 class Panels(NamedTuple):
-    """A float32 matrix (k, m), packed for products."""
+    """A float32 matrix (k, m), stored as panels."""
 
     numbers: Tensor
     columns: int
@@ -50,8 +50,8 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Allocate a tensor for the left matrix of a product, with a gap after each row.
 
-    Rows at a distance of a power of two compete for few lines of the cache, and a product reads up to twelve
-    rows at once.
+    A product reads up to twelve rows at once. Rows whose distance is a power of two compete for few lines of
+    the cache.
     """
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]

@@ -7,9 +7,9 @@ The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Rows are packed, so padding is never computed. The products x W_x of many steps are computed as one product,
-and the gradient of each matrix as well. The remaining operations of a step are two products and one pass over
-the gates (`cell`); autograd computes the gradient of these operations.
+Rows are packed, so padding is never computed. The products x W_x of many steps are computed as one product.
+The gradient of each matrix is also computed as one product. The remaining operations of a step are two
+products and one pass over the gates (`cell`). Autograd computes the gradient of these operations.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def _advance(
 
 
 class _Start(torch.autograd.Function):
-    """Autograd function that returns its argument `start`, and computes the gradient of a matrix as one
-    product.
+    """Autograd function that returns its argument `start`, and computes the gradient of its argument
+    `weight`.
 
-    At each step, the caller adds the product of the step's rows and the matrix to the returned tensor. The
-    gradient of `start` is the gradient of these sums. So the gradient of the matrix is one product over the
-    rows of all steps, instead of one product per step.
+    At each step, the caller multiplies some rows by the matrix `weight`, and adds the product to a part of
+    the returned tensor. The gradient of the sum is also the gradient of `start`. So the gradient of the
+    matrix is computed as one product over the rows of all steps, instead of one product per step.
 
     Args:
         rows: the rows of each step. The list is complete when the backward pass begins.

@@ -1,4 +1,4 @@
-"""Weight matrices for inference, which are converted and prepacked once and multiplied many times."""
+"""Weight matrices that are converted and prepacked once, and used in many products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .panels import Panels, pack
 
 
 class MatmulWeight(Protocol):
-    """Interface of a matrix (k, m) by which rows can be multiplied: rows @ matrix."""
+    """Interface of a weight matrix (k, m). A call computes rows @ matrix."""
 
     dtype: torch.dtype
     """Number type of the rows and of the products."""
@@ -84,7 +84,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """Convert and prepack a matrix for inference. The result possibly ignores later changes of `weight`.
+    """Convert and prepack a matrix for inference. Later changes of `weight` may have no effect on the result.
 
     Raises:
         ValueError: see `check_precision`.

@@ -20,9 +20,9 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
         bias: (S,) float32 or float64, which is added to every row.
 
     Returns:
-        The exponentials, (M, S), in the memory and number type of `logits`; the sum of the exponentials of
-        each row, (M,); and the logarithm of the sum of e^(logit + bias) of each row, (M,). If all logits of a
-        row are -infinity, the logarithm is -infinity.
+        Three tensors: the exponentials, (M, S), in the memory and number type of `logits`; the sum of each
+        row of exponentials, (M,); and for each row, the logarithm of the sum of e^(logit + bias), (M,). If
+        all logits of a row are -infinity, the logarithm is -infinity.
     """
     usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
     if usual and (function := functions("softmax_terms").get(logits.dtype)):
