@@ -20,8 +20,8 @@ BURN_IN = 3
 
 @dataclass(frozen=True)
 class StartState:
-    """The LSTM state of both directions before the opening boundary. This state is the same for every
-    sentence."""
+    """The LSTM state of both directions at the start of a sentence, before the opening boundary (`<S>`
+    forward, `</S>` backward). Every sentence starts with this state."""
 
     h: Tensor
     """Output of each layer and direction, (L, 2, P)."""
@@ -29,12 +29,12 @@ class StartState:
     """Cell state of each layer and direction, (L, 2, C)."""
 
     def to(self, dtype: torch.dtype) -> StartState:
-        """Return the state in another number type."""
+        """Return the state, converted to `dtype`."""
         return StartState(self.h.to(dtype), self.c.to(dtype))
 
     def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the argument `state` of `BiLM.forward` for a batch of B sentences: h (L, 2, B, P) and c (L, 2, B, C)
-        in float32."""
+        """Return the state for a batch of B sentences, in the format of the argument `state` of
+        `BiLM.forward`: h (L, 2, B, P) and c (L, 2, B, C), both float32."""
         h, c = (
             t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
             for t in (self.h, self.c)
@@ -44,17 +44,17 @@ class StartState:
 
 @torch.no_grad()
 def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartState:
-    """Compute the mean LSTM state at the start of a sentence, if each sentence starts with the final state of
-    the previous sentence.
+    """Compute the mean LSTM state at the start of a sentence in running text.
+
+    In running text, each sentence starts with the final state of the previous sentence. The result is the
+    mean of these final states, for each layer and direction.
 
     The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP
-    process a batch. Each direction processes every sentence with both boundaries, and starts the next
-    sentence with the final state. The result is the mean of the final states for each layer and direction.
-    The first three sentences of each text are left out, because their final states still depend on the
-    initial zeros.
+    process a batch. The first three sentences of each text are left out of the mean, because their final
+    states still depend on the initial zeros.
 
-    The closing boundary is processed because bilm-tf and AllenNLP process it whenever they compute vectors.
-    (In training, bilm-tf does not process it.)
+    Both boundaries of each sentence are processed, as in bilm-tf and AllenNLP when they compute vectors. (In
+    training, bilm-tf does not process the closing boundary: `</S>` forward, `<S>` backward.)
 
     Args:
         bilm: a network in evaluation mode, as `Weights.build_bilm` returns it.
@@ -92,11 +92,11 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the states of B texts after the first sentence of each text, after the second sentence, and so
-    on.
+    """Process the texts in parallel, one sentence of each text per step. Yield the final LSTM states of each
+    step.
 
     Yields:
-        h (L, 2, B, P) and c (L, 2, B, C).
+        h (L, 2, B, P) and c (L, 2, B, C). B is the number of texts that have a sentence in this step.
     """
     state = None
     for step in range(len(texts[0])):

@@ -27,10 +27,10 @@ def on_meta_device() -> Iterator[None]:
 
 
 class _SkipInitialization(TorchFunctionMode):
-    """A torch function mode in which the functions that initialize parameters do nothing.
+    """Context in which torch's functions that initialize parameters do nothing.
 
-    On the meta device there are no values to write. Some of these functions would nevertheless make torch
-    import its whole compiler (800 modules, 2 seconds).
+    Parameters on the meta device have no values to initialize. Some of torch's functions would nevertheless
+    import torch's whole compiler (800 modules, 2 seconds).
     """
 
     def __torch_function__(
@@ -47,14 +47,14 @@ class _SkipInitialization(TorchFunctionMode):
 
 
 def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
-    """Read tensors into new memory, so that later changes of the file do not affect them.
+    """Read tensors into new memory, so that later changes of the file do not affect the tensors.
 
-    safetensors would return views of the memory-mapped file. With copies of the views, the file would be in memory
-    twice.
+    safetensors would return views of the memory-mapped file. Copies of these views would double the memory,
+    because the mapped file would be in memory as well.
 
     Args:
         file: the weights file, positioned at its start.
-        layout: the same file, opened by safetensors. So the header has already been validated.
+        layout: the same file, opened by safetensors, which has already validated the header.
 
     Raises:
         EOFError: the file has become shorter since safetensors opened it.

@@ -41,14 +41,13 @@ class Weights:
     tensors: dict[str, Tensor]
     """Tensors by their names in `BiLM.state_dict()`. The tensors of a head are named `head.*`."""
     vocabulary: list[str] = field(default_factory=list)
-    """The word of each row of the word table and of the head; empty if the file has no word table and no
-    head."""
+    """The words in the order of the rows of the word table and of the head; empty if the file has neither."""
     card: dict[str, Any] = field(default_factory=dict)
     """Model card with information for users: name, language, tokenizer, casing, licence, corpus, perplexity.
     JSON types."""
     alphabet: str = ""
-    """The character of each row of the table of code points, except for the first rows, which are marks;
-    empty if characters are bytes."""
+    """The characters in the table of code points, in the order of their rows. The first rows of the table are
+    marks, which are not in the alphabet. The alphabet is empty if characters are bytes."""
     start_state: StartState | None = None
     """The LSTM state before each sentence if elmo's option `start` is "warm"; None: "warm" cannot be used."""
 
@@ -99,7 +98,8 @@ class Weights:
         return head
 
     def without_head(self) -> Weights:
-        """Return the weights without the head. The vocabulary stays if the model has a word table."""
+        """Return the weights without the head. If the model has no word table, the vocabulary is removed
+        as well."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
@@ -109,11 +109,16 @@ class Weights:
         """Summarize the content in JSON types.
 
         Returns:
-            A dict with the entries `layers` and `width` (of `doc._.elmo_layers`), `dtype` (the number types
-            of the tensors), `parameters` (the number of parameters of the biLM), `tensors` (the number of
-            parameters in each group of tensors), `head` (True if there is a head), `vocabulary` (the number
-            of words of the head or the word table), `alphabet` (the number of characters), `config` and
-            `card`.
+            A dict with these entries:
+
+            - `layers`, `width`: number of layers, and length of their vectors, as in `doc._.elmo_layers`
+            - `dtype`: number types of the tensors
+            - `parameters`: number of parameters of the biLM, without the head
+            - `tensors`: number of parameters in each group of tensors
+            - `head`: True if there is a head
+            - `vocabulary`: number of words
+            - `alphabet`: number of characters
+            - `config`, `card`
         """
         groups: dict[str, int] = {}
         for name, tensor in sorted(self.tensors.items()):
@@ -175,9 +180,10 @@ class Weights:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: the file is not a weights file; or the file is truncated; or the tensors do not match
-                the header (the message lists tensors that are missing, unexpected, or of wrong shape or
-                type); or the content has changed since the file was written.
+            ValueError: the file is not a weights file, or is truncated.
+            ValueError: the tensors do not match the header. The message lists tensors that are missing or
+                unexpected, or have the wrong shape or type.
+            ValueError: the content has changed since the file was written.
         """
         path = Path(path)
         if path.is_dir():
@@ -303,7 +309,7 @@ class Weights:
         return sorted(problems)
 
     def _file_tensors(self) -> dict[str, Tensor]:
-        """Return the float tensors of the file: `tensors` and the start state."""
+        """Return the float tensors that the file stores: `tensors`, and the start state if there is one."""
         if self.start_state is None:
             return dict(self.tensors)
         return {**self.tensors, _START_H: self.start_state.h, _START_C: self.start_state.c}
@@ -322,8 +328,8 @@ class Weights:
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """Return the digest of a weights file, over the entries of the header, and over the names, number types, shapes and
-    bytes of the tensors."""
+    """Return the digest of a weights file. The digest covers the other entries of the header, and the
+    name, number type, shape and bytes of each tensor."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [
         (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())

@@ -32,11 +32,11 @@ class _Interrupted(Exception):
 def cache_folder() -> Path:
     """Return the folder for downloads.
 
-    The environment variable SPACY_ELMO_CACHE sets the folder. Default: a folder in the user's cache folder.
+    The environment variable SPACY_ELMO_CACHE sets the folder. Default: a folder in the user's cache folder,
+    which the library platformdirs finds.
 
     Raises:
-        ValueError: SPACY_ELMO_CACHE is not set, and the library platformdirs, which finds the default, is not
-            installed.
+        ValueError: SPACY_ELMO_CACHE is not set, and platformdirs is not installed.
     """
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
@@ -51,8 +51,8 @@ def cache_folder() -> Path:
 
 
 def folder_of(url: str) -> str:
-    """Return the name of the folder for a file that is not in the catalogue. Different URLs get different
-    folder names."""
+    """Return a folder name for a URL that is not in the catalogue. Different URLs get different folder
+    names."""
     return Digest(url.encode()).hexdigest()[:16]
 
 
@@ -64,14 +64,15 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
     existing file with a wrong checksum is replaced.
 
     Args:
-        folder: folder to download the file to, created if it does not exist.
+        folder: folder for the file. A missing folder is created.
         progress: show a progress bar on standard error.
 
     Raises:
-        OSError: the server does not answer, refuses the request, ends the transfer early or sends nothing for 30
-            seconds; or the folder is not writable.
-        ValueError: the checksum differs from the known checksum, or from the checksum of the first download;
-            or the file is larger than 64 GiB.
+        OSError: the server does not answer, refuses the request, ends the transfer early, or sends nothing
+            for 30 seconds.
+        OSError: the folder is not writable.
+        ValueError: the checksum differs from the known checksum, or from the checksum of the first download.
+        ValueError: the file is larger than 64 GiB.
     """
     path = folder / file.name
     expected = file.sha256 or first_checksum(path)

@@ -1,7 +1,8 @@
 """Catalogue of public models, by name (models.json).
 
-URLs and licences are copied from the pages of the authors (`source`). If such a page names no licence, `licence` is
-"not stated". No URL was verified by a download. So some checksums are missing, and some hosts possibly no longer exist.
+URLs and licences are copied from the pages of the authors (`source`). If such a page names no licence,
+`licence` is "not stated". No file was downloaded to verify its URL, so some checksums are missing, and some
+hosts may no longer exist.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class RemoteFile:
     """A file that can be downloaded from a URL.
 
     Raises:
-        ValueError: the URL is not an http or https URL; or the URL contains no file name; or the checksum is
-            not a SHA-256.
+        ValueError: the URL is not an http or https URL, or contains no file name.
+        ValueError: the checksum is not a SHA-256.
     """
 
     url: str

@@ -48,11 +48,13 @@ def default_weights(lang: str | None) -> str:
     biLM that is installed for this language.
 
     Args:
-        lang: language code of the pipeline; None: unknown, as in `spacy-elmo.ElmoTok2Vec.v1`.
+        lang: language code of the pipeline. None if the language is unknown, as it is to the architecture
+            `spacy-elmo.ElmoTok2Vec.v1`.
 
     Raises:
-        ValueError: the language is unknown; or no biLM for the language is installed (the message says how to
-            get a biLM); or several different biLMs for the language are installed.
+        ValueError: the language is unknown.
+        ValueError: no biLM for the language is installed. The message says how to get a biLM.
+        ValueError: several different biLMs for the language are installed.
     """
     if lang is None:
         raise ValueError(
@@ -72,8 +74,8 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return text for an error message, which lists the installed weights for a language. If there are none,
-    the text says how to get weights."""
+    """Return a text for an error message. The text lists the installed weights for a language. If there
+    are none, the text says how to get weights."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -103,10 +105,10 @@ def find_weights(weights: str) -> Path:
             meanings are tried in this order.
 
     Raises:
-        FileNotFoundError: there are no weights with this name or path. The message contains the path and the known
-            names.
-        ValueError: the path is a folder or a file of another program; or the package of the weights is
-            damaged.
+        FileNotFoundError: there are no weights with this name or path. The message contains the path and the
+            known names.
+        ValueError: the path is a folder, or a file of another program.
+        ValueError: the package of the weights is damaged.
     """
     if weights in bundled_names():
         return FOLDER / f"{weights}.safetensors"
@@ -128,8 +130,8 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return text for an error message: the next step for users if `weights` is neither a known name nor a
-    file."""
+    """Return a text for an error message. The text tells users what to do if `weights` is not a known name
+    and not a file."""
     from .models import known_models
 
     if weights in known_models():
@@ -168,7 +170,7 @@ def _language(name: str) -> str | None:
 
 
 def _declared(name: str) -> dict[str, Any]:
-    """Return the language and the path of the installed weights with a name.
+    """Return the language and the path that a package declares for the weights `name`.
 
     Raises:
         ValueError: the package of the weights is damaged.

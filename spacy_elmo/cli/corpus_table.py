@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print the size of a prepared corpus, and the shares of unknown words, and of words and sentences that are cut.
+    """Print statistics of a prepared corpus: its size, the share of words that the vocabulary covers, and the
+    shares of words and sentences that are too long.
 
     Args:
-        config: config of the pretraining run, which determines the vocabulary and the maximum lengths of words and
-            sentences.
+        config: config of the pretraining run. The config determines the vocabulary, and the maximum lengths
+            of words and sentences.
         initial: initial weights of the run (`paths.init`); None: random weights.
     """
     from ..pretraining.report.statistics import statistics

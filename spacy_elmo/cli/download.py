@@ -72,7 +72,8 @@ def download_cli(
 
 
 def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
-    """Print a table of public models for each licence. Models that differ only in their language share a row."""
+    """Print the public models, in one table per licence. Models that differ only in their language share a
+    row."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(
@@ -100,7 +101,8 @@ def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
 
 
 def _name_pattern(model: PublicModel) -> str:
-    """Return the name of a model. If the name ends with the language code, replace the code, as in many-langs-CODE."""
+    """Return the name of a model. A language code at the end of the name is replaced by "CODE", as in
+    many-langs-CODE."""
     (*first, last) = model.name.split("-")
     return "-".join([*first, "CODE"]) if first and [last] == [*model.languages] else model.name
 

@@ -11,7 +11,8 @@ from .terminal import printable
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn a ValueError (invalid input) or an OSError (an error of a file) into one message and exit code 1.
+    """Turn a ValueError (invalid input) or an OSError (such as a missing file) into a message and exit code
+    1.
 
     Any other exception is a bug, so its traceback is shown.
     """

@@ -74,7 +74,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _index(
     source: str, corpus: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> Iterator[Path]:
-    """Yield the folder of a word index. If `corpus` is a text and not an index, make a temporary index of the text."""
+    """Yield the folder of a word index. If `corpus` is not an index, create a temporary index of the text
+    `corpus`."""
     from ..search.index_files import is_index
 
     if is_index(Path(corpus)):

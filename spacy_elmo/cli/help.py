@@ -13,9 +13,10 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Typer group whose help text lists the commands under the titles in `rich_help_panel`.
+    """Typer group whose help text has a section for each group of commands. The title of a section is the
+    `rich_help_panel` of its commands.
 
-    spaCy's app ignores these titles, because it does not use rich for its help texts.
+    Without this class, spaCy's app would ignore the titles, because it does not use rich for its help texts.
     """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

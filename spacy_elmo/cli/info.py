@@ -67,9 +67,9 @@ def info_cli(
 
 
 def _self_test(source: str) -> None:
-    """Check that small networks have the same outputs on this machine as on other machines.
+    """Check that this machine computes the same outputs as other machines, for several small neural networks.
 
-    If the expected digests of the biLM `source` are known, check the outputs of this biLM as well.
+    The biLM `source` is checked as well, if its expected digests are known.
     """
     with report_errors():
         from ..bilm import self_test

@@ -77,12 +77,13 @@ def init_config_cli(
 ) -> None:
     """Write the config of a pipeline that contains elmo.
 
-    With --pipeline, the config has components that use the vectors of elmo, and is ready for spacy train. Without
-    --pipeline, elmo is the only component: spacy assemble CONFIG DIR saves the pipeline with the weights in DIR, and
-    spacy package DIR OUT packages the saved pipeline.
+    With --pipeline, the config has components that use the vectors of elmo, and is ready for spacy train.
+    Without --pipeline, elmo is the only component. Then spacy assemble CONFIG DIR saves the pipeline with the
+    weights in DIR, and spacy package DIR OUT packages the saved pipeline.
 
-    With --optimize accuracy, each component concatenates the ELMo vectors with its own embedding, and encodes both, as
-    in Peters et al. (2018). With --optimize efficiency, the ELMo vectors are the only input of each component.
+    With --optimize accuracy, each component has its own embedding and its own encoder. The input of the
+    encoder is the embedding, concatenated with the ELMo vectors, as in Peters et al. (2018). With --optimize
+    efficiency, the ELMo vectors are the only input of each component.
     """
     with report_errors():
         if show_list:
@@ -133,7 +134,8 @@ def _shipped(name: str) -> str:
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Create a pipeline with elmo, and print warnings to standard error, because standard output is for the config."""
+    """Create a pipeline with elmo. Warnings are printed to standard error, because the config is printed
+    to standard output."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 

@@ -28,11 +28,11 @@ def layers_cli(
 ) -> None:
     """Show the layer weights that trained pipelines have learned.
 
-    Each listener computes a weighted sum of the layers of the biLM, with its own layer weights, as in figure 2 of
-    Peters et al. (2018).
+    Each listener computes a weighted sum of the layers of the biLM. The layer weights of a listener sum to 1.
+    Each listener also has a factor γ, which scales the weighted sum. Figure 2 of Peters et al. (2018) shows
+    such layer weights.
 
-    Layer 0 depends only on the word, not on its context. The weights of a listener sum to 1. γ scales the
-    weighted sum.
+    Layer 0 depends only on the word, not on its context.
     """
     with report_errors():
         import_code(code)

@@ -25,7 +25,7 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Load or create a pipeline with elmo, and print the warnings of `corpora.pipelines.load_pipeline`."""
+    """Call `corpora.pipelines.load_pipeline`, print the warnings, and return the pipeline."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -38,8 +38,8 @@ def prepare_cli(
 
     To use the prepared corpus in a run, set paths.corpus to OUT.
 
-    If CONFIG sets an end of the run (such as training.max_steps), the command then trains a few steps to estimate the
-    duration and memory of the run.
+    If CONFIG sets an end of the run (such as training.max_steps), the command also estimates the duration and
+    memory of the run. For the estimate, the command trains a few steps.
     """
     with report_errors():
         import_code(code)

@@ -81,7 +81,8 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event that the first SIGINT or SIGTERM inside the `with` block sets. The second signal ends the program."""
+    """Event that stops a run. Inside the `with` block, the first SIGINT or SIGTERM sets the event. The
+    second signal ends the program."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +91,8 @@ class _StopSignal(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program ended by the received signal, or by SIGTERM if there is none."""
+        """Exit code that a shell reports for a program that a signal has ended. If no signal was received,
+        the signal is SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -111,8 +113,8 @@ class _StopSignal(threading.Event):
 class _Screen:
     """Context manager that prints messages about a pretraining run.
 
-    If `torchrun` has started several processes, only the first process is notified of the stages, so only the first
-    process prints messages.
+    If `torchrun` has started several processes, only the first process prints messages. Only this process is
+    notified when the run reaches a new stage.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -172,7 +174,8 @@ class _Screen:
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print why the run has stopped: this process, or another process of `torchrun`, has received a signal."""
+        """Print which signal has stopped the run. If another process of `torchrun` has received the
+        signal, the name of the signal is unknown."""
         if self._is_first:
             name = signal.Signals(number).name if number else "a signal to another process"
             msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
@@ -192,7 +195,8 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Estimate the time until the end of the run, as h:mm:ss; "?" if no limit of the run allows an estimate."""
+    """Estimate the time until the end of the run, as h:mm:ss. Return "?" if the limits of the run allow no
+    estimate."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

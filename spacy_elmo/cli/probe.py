@@ -70,10 +70,13 @@ def word_sense_cli(
 
     The table shows the F1 of each layer in %, as in table 5 of Peters et al. (2018).
 
-    For each annotated word, the command compares the senses of the same lemma and part of speech, and predicts the
-    sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, the command predicts the
-    first sense in --first-senses, or no sense if this option is not given. Each line of TRAIN and TEST is {"tokens":
-    [...], "sense": [WordNet sense key or null for each token]}.
+    For each annotated word, the command considers only the senses of the word's lemma and part of speech. It
+    predicts the sense whose mean vector in TRAIN is nearest. For a word that does not occur in TRAIN, the
+    command predicts the first sense in --first-senses. Without this option, it predicts no sense for such a
+    word.
+
+    Each line of TRAIN and TEST is a JSON object with two lists: "tokens", and "sense" (a WordNet sense key or
+    null for each token).
     """
     with report_errors():
         _check(out, gpu_id)

@@ -33,7 +33,8 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
 @contextmanager
 def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Show a progress bar with the name of the current stage, and yield a function that ends the current stage.
+    """Show a progress bar with the name of the current stage. Yield a function to call at the end of each
+    stage.
 
     Args:
         stages: names of the stages, such as "Reading".

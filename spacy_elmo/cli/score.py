@@ -52,11 +52,12 @@ def score_cli(
 ) -> None:
     """Show the log-probability of every token of a text.
 
-    Each log-probability (in nats) is conditioned on the words before the token (forward) or after it (backward).
+    The forward log-probability of a token depends on the words before the token, the backward log-probability
+    on the words after the token. Both are in nats.
 
-    A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the vocabulary.
-    All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and </S> the end of a
-    sentence. The text is split into sentences by the same rule as in the command prepare.
+    A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the
+    vocabulary. All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and
+    </S> the end of a sentence. The text is split into sentences by the same rule as in the command prepare.
     """
     with report_errors():
         from ..analysis.language_model import LanguageModel
@@ -86,7 +87,8 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield each document of a text as a Doc with the tokens and sentences that the command `prepare` would create."""
+    """Yield a Doc for each document of a text. The Doc has the same tokens and sentences as in the command
+    `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

@@ -178,7 +178,8 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Check that a folder is empty except for the lock file of this process, unless `force` is set."""
+    """Raise an error if a folder is not empty, unless `force` is set. The lock file of this process does
+    not count."""
     from ..run_lock import LOCK
 
     is_new = not out_dir.is_dir() or {path.name for path in out_dir.iterdir()} <= {LOCK}

@@ -30,7 +30,8 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings that the options give, or, without options, those in the card of the weights.
+    """Return the tokenizer settings from the options `lang` and `tokenized`. If neither option is set, return
+    the tokenizer settings from the card of the weights.
 
     Raises:
         ValueError: see `settings_of`.

@@ -39,21 +39,22 @@ def convert(
         out: weights file to write (.safetensors); None: write no file.
         format: the format of the model; "auto" detects it.
         dtype: "float32" keeps every bit; "float16" halves the size of the file.
-        warm: text file to estimate the initial LSTM state from, for the option `start = "warm"` of elmo. The
-            file has one sentence per line, with words separated by spaces. None: the weights have no start
-            state.
+        warm: text file with one sentence per line, and spaces between the words. The text is used to estimate
+            the initial LSTM state for elmo's option `start = "warm"`. None: the weights have no start state.
         lang: language code of the model, for its card. The formats do not record the language.
         force: overwrite `out`.
-        options: options of the format, with the same names as in the command: `options`, `weights`, `vocabulary`,
-            `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`, `prefix`
-            and `accept` for "allennlp".
+        options: options of the format, with the same names as in the command: `options`, `weights`,
+            `vocabulary`, `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for
+            "bilm-tf"; `options`, `prefix` and `accept` for "allennlp".
 
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged or contradict each other; the files fit no format, or several
-            formats; the format does not have one of the given options; `dtype` is not supported; or, for an
-            archive or the format "auto", a file of the model is missing or cannot be read.
+        ValueError: the files are damaged or contradict each other.
+        ValueError: the files fit no format, or several formats.
+        ValueError: the format does not have one of the given options, or `dtype` is not supported.
+        ValueError: a file of the model is missing or cannot be read, and `source` is an archive or `format`
+            is "auto".
     """
     if out is not None:
         check_output_file(Path(out), force=force)
@@ -81,8 +82,9 @@ def read_model(
         options: see `convert`; options with the value None or False are ignored.
 
     Returns:
-        The conversion. If `format` is "auto", the first note names the detected format and the reason. If
-        `source` is an archive, `files` and `notes` contain paths such as `model.zip/options.json`.
+        The conversion. If `format` is "auto", the first of the notes names the detected format and the
+        reason. If `source` is an archive, the paths in `files` and `notes` start with its name, as in
+        `model.zip/options.json`.
 
     Raises:
         OSError, ValueError: see `convert`.

@@ -16,7 +16,8 @@ character."""
 
 
 class Alphabet:
-    """Mapping from code points to table rows. All code points without a row of their own share one row.
+    """Mapping from code points to rows of the character table. All code points outside the table share one
+    row.
 
     Args:
         characters: the code points in the order of their rows. The first code point has row `N_MARKS`.
@@ -28,15 +29,14 @@ class Alphabet:
         self._boundaries = dict(zip(BOUNDARIES, (SENTENCE_START, SENTENCE_END), strict=True))
 
     def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
-        """Return the row of each character in the character table, for each word, between marks for the start
-        and end of the word, followed by padding.
+        """Return the character ids of each word. The id of a character is its row in the character table.
 
-        A word is cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` become the rows of the sentence
-        boundaries.
+        The ids of a word start and end with a mark, followed by padding. A word is cut to its first
+        `max_characters - 2` characters. `<bos>` and `<eos>` are each encoded as one special character.
 
         Args:
             words: K strings.
-            max_characters: number of positions.
+            max_characters: number of ids for each word.
 
         Returns:
             (K, max_characters) int32.

@@ -17,16 +17,15 @@ the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
-    """Return the UTF-8 bytes of each word as ids, between marks for the start and end of the word, followed
-    by padding.
+    """Return the character ids of each word. The ids are the bytes of the word in UTF-8.
 
-    A word is cut to its first `max_characters - 2` bytes as in bilm-tf, even inside a character. `<S>` and
-    `</S>` become the ids of the sentence boundaries. An unpaired surrogate, which UTF-8 cannot encode,
-    becomes `?`.
+    The ids of a word start and end with a mark, followed by padding. A word is cut to its first
+    `max_characters - 2` bytes, as in bilm-tf, even if the cut splits a character. `<S>` and `</S>` are each
+    encoded as one special character. An unpaired surrogate, which UTF-8 cannot encode, becomes `?`.
 
     Args:
         words: K strings.
-        max_characters: number of positions.
+        max_characters: number of ids for each word.
 
     Returns:
         (K, max_characters) int16.

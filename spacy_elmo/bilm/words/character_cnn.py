@@ -19,8 +19,8 @@ WORDS_PER_BLOCK = 32
 class Highway(nn.Module):
     """A highway layer (Srivastava et al. 2015; bilm-tf `model.py:high`).
 
-    c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The gate c is called *carry* gate as in bilm-tf,
-    although it scales the transformed part.
+    c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The name *carry* gate for c is from
+    bilm-tf. In Srivastava et al., the carry gate scales x, but here c scales the transformed input t.
 
     The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. If you
     change the formula, change these files as well.
@@ -49,11 +49,12 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """A character CNN: character vectors -> convolutions, maximum over time -> activation -> highway layers.
+    """A character CNN. Its steps are character vectors, convolutions, maximum over time, activation, highway
+    layers.
 
     Args:
         config: the hyperparameters.
-        characters: number of rows of the table of characters.
+        characters: number of rows of the character table.
         padding: row of the padding character, which fills the positions after a word.
     """
 

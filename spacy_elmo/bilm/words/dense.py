@@ -1,4 +1,5 @@
-"""Dense layers, and prepacked dense layers for prediction only."""
+"""Dense layers. For prediction only, there are prepacked dense layers, which convert their matrix once
+instead of in every call."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ class Dense(nn.Module):
 
 
 class PrepackedDense(nn.Module):
-    """A dense layer for prediction only. The matrix is converted to the number type of the products and
-    prepacked."""
+    """A dense layer for prediction only. The layer stores its matrix in the number type and layout in
+    which the matrix will be multiplied."""
 
     def __init__(self, dense: Dense, precision: Precision) -> None:
         super().__init__()
@@ -47,7 +48,8 @@ class PrepackedDense(nn.Module):
 
     @property
     def panels(self) -> Panels | None:
-        """The packed matrix, if the products are float32 and there are kernels; otherwise None."""
+        """The matrix, packed for the float32 kernels. None if there are no such kernels, or if the
+        precision is not float32."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Spelling rules: a Unicode normal form and replaced characters, so that variants of a word get the same vector."""
+"""Spelling rules, which convert words to a Unicode normal form and replace characters, so that variants of
+a word get the same vector."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ class Spelling:
     """Rule that changes words to the spelling of a biLM's training text. Without arguments, the rule changes
     no word.
 
-    Text in another Unicode normal form looks the same to readers, and `v` instead of `u` makes a small difference. But
-    such text has other bytes, so a biLM would compute other vectors.
+    To readers, two texts look the same if only their Unicode normal forms differ, and similar if one text has
+    `v` where the other has `u`. But the bytes of the texts differ, so a biLM would compute different vectors.
 
     Args:
         form: Unicode normal form; empty: no conversion.
-        replace: pairs of a character and its replacement (a string, which can be empty), both in the normal
-            form.
+        replace: pairs of a character and the string that replaces the character. The string can be empty.
+            Both must be in the normal form.
 
     Raises:
-        ValueError: the form is unknown; or a pair does not start with one character, or starts with the
-            character of another pair; or a pair contains white space; or a pair is not in the normal form; or
-            a replacement contains a character that is itself replaced.
+        ValueError: the form is unknown.
+        ValueError: a pair does not start with one character, or two pairs start with the same character.
+        ValueError: a pair contains white space, or is not in the normal form.
+        ValueError: a replacement contains a character that is itself replaced.
     """
 
     form: UnicodeForm = ""
@@ -71,8 +73,8 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words in the spelling of the training text. The spelling of the result does not change
-        in a second call.
+        """Return the words in the spelling of the training text. Applying the rule to the result changes
+        nothing.
 
         A word is not changed if it would become empty, or if it is a special token, such as `<S>`.
         """

@@ -17,12 +17,12 @@ _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder with a cache, for prediction on the CPU. After a change of the parameters, create a new
-    cache.
+    """A token encoder with a cache, for prediction on the CPU. If the parameters change, create a new cache.
 
-    The keys are the token ids of words, not their strings. Threads share the cache without a lock, because a
-    forked process could inherit a locked lock. Instead, a row is written only once, before the key of the row
-    is added. When the cache is full, the more recently used half is copied to a new table.
+    The keys are the token ids of words, not their strings. The cache has no lock, because a forked process
+    could inherit a lock that is never released. Threads can still share the cache: a row is written only
+    once, before the key of the row is added. When the cache is full, the more recently used half is copied to
+    a new table.
 
     Args:
         encoder: the encoder of words that are not in the cache.
@@ -85,7 +85,7 @@ class _Store:
 
     Args:
         capacity: number of rows.
-        like: example of the vectors, which determines the width and number type of the table.
+        like: vectors with the width and the number type of the table.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
@@ -101,7 +101,7 @@ class _Store:
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the row of each key, (K,); -1 for an unknown key."""
+        """Return the row of each key, (K,). The row of an unknown key is -1."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
@@ -117,7 +117,8 @@ class _Store:
     def recent(self, count: int) -> _Store:
         """Return a new table of the same capacity with the `count` most recently used rows.
 
-        Rows without a key are left out, because another thread is still adding them. So the new table can be empty.
+        A row without a key is left out, because another thread is still writing this row. So the new table
+        can be empty.
         """
         named = list(self._rows.items())
         newest = np.argsort(-self.last_used[[row for _, row in named]], kind="stable")[:count]
@@ -129,6 +130,6 @@ class _Store:
 
 
 def _keys(ids: Tensor) -> list[bytes]:
-    """Return the ids of each word as one byte string."""
+    """Return the key of each word: the bytes of its ids."""
     raw = np.ascontiguousarray(ids.numpy()).reshape(len(ids), -1)
     return raw.view(f"V{raw.dtype.itemsize * raw.shape[1]}").ravel().tolist()

@@ -1,4 +1,5 @@
-"""Token encoders, which convert a word to character ids or a table row, and then to a vector."""
+"""Token encoders, which convert a word to integers (character ids or a table row), and the integers to a
+vector."""
 
 from __future__ import annotations
 
@@ -28,15 +29,16 @@ class TokenEncoder(Protocol):
 
     @property
     def alphabet(self) -> str:
-        """The character of each row of the table of code points, except for the first rows, which are marks;
-        empty if there is no table."""
+        """The characters in the table of code points, in the order of their rows. The first rows of the
+        table are marks, which are not in the alphabet. The alphabet is empty if there is no such table."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the word table and the characters of the table of code points, in the order of their rows.
+        """Set the words of the word table and the characters of the table of code points, in the order of
+        their rows.
 
         Raises:
-            ValueError: a special word is missing; or the number of words or characters differs from the
-                number of rows of the table.
+            ValueError: a special token, such as `<S>`, is missing.
+            ValueError: the number of words or characters differs from the number of rows of the table.
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -66,7 +68,7 @@ class CharEncoder(CharacterCNN):
         self.projection = Dense(config.n_filters, config.projection) if has_projection else None
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Do nothing: the vocabulary belongs to a head, and bytes need no alphabet."""
+        """Do nothing: this encoder has no word table, and bytes need no alphabet."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return the character ids of K words, (K, max_characters)."""
@@ -82,8 +84,8 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A token encoder that looks up token vectors in a table, for bilm-tf models without `char_cnn` or with
-    dumped token embeddings."""
+    """A token encoder that looks up word vectors in a table. bilm-tf models need this encoder if they have
+    no `char_cnn`, or if their token embeddings were dumped to a file."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -114,10 +116,11 @@ class WordEncoder(nn.Module):
 
 
 class LexiconEncoder(nn.Module):
-    """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`), which projects [word vector ; code point features].
+    """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`).
 
-    A model can lack either the word vectors or the features. A word is cut to `max_characters - 2` code
-    points before the word is looked up.
+    The encoder concatenates the word vector and the features of a character CNN over code points, and
+    projects the result. A model can lack either the word vectors or the features. A word is cut to
+    `max_characters - 2` code points before the word is looked up.
     """
 
     boundaries = BOUNDARIES
@@ -162,9 +165,11 @@ class LexiconEncoder(nn.Module):
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the row of each word and the rows of the word's characters, (K, 1 + max_characters). A model
-        without word vectors has only the rows of characters, a model without characters only the row of the
-        word."""
+        """Return the row of each word and the rows of its characters, (K, 1 + max_characters).
+
+        If the model has no word vectors, the row of the word is missing: (K, max_characters). If the model
+        has no characters, the rows of characters are missing: (K, 1).
+        """
         size = self.config.max_characters
         columns = []
         if self.words is not None:
@@ -186,7 +191,7 @@ class LexiconEncoder(nn.Module):
 
 
 def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str, int]:
-    """Return the row of each word of a table."""
+    """Check the words of a word table, and return a dict from each word to its row."""
     rows = {name: row for row, name in enumerate(names)}
     if missing := [name for name in required if name not in rows]:
         raise ValueError(f"The vocabulary of a biLM with word input has no {', '.join(missing)}")

@@ -53,22 +53,23 @@ def to_weights(
 ) -> Conversion:
     """Convert the biLM of a trained AllenNLP model that `read_files` has returned.
 
-    The entry `scalar_mixes` of the card contains the scalar mixes as a list of {"name", "weights" (L + 1
-    numbers, before the softmax), "gamma"}.
+    The entry `scalar_mixes` of the card is a list of the scalar mixes. Each mix is a dict with "name",
+    "weights" (L + 1 numbers, before the softmax) and "gamma". If the model has no options file, the card
+    contains `assumed_options`.
 
     Args:
         prefix: prefix of the biLM's parameter names, if the model contains several biLMs.
-        accept: convert the model also in two cases: its options file is missing (the card then contains
-            `assumed_options`), or its scalar mixes were trained with layer normalization over the whole
-            batch.
+        accept: if there is no options file, assume the options of the published models. If the scalar mixes
+            were trained with layer normalization over the whole batch, convert the model without this
+            normalization.
         dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
-        ValueError: the model contains no ELMo; or the model contains several, and `prefix` chooses none of
-            them.
+        ValueError: the model contains no ELMo, or no ELMo with this prefix.
+        ValueError: the model contains several ELMos, and `prefix` is None.
         ValueError: the parameters do not fit the options (see `mismatches`).
-        ValueError: `accept` is false, although the scalar mixes use layer normalization or the options file
-            is missing.
+        ValueError: the options are unknown or not supported (see `config_of`).
+        ValueError: the scalar mixes use layer normalization, and `accept` is false.
     """
     prefix = _chosen_prefix(model, prefix)
     state = {

@@ -23,18 +23,20 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     """Write options.json and a state dict of a biLM. AllenNLP's `Elmo` loads the state dict with
     `strict=True`.
 
+    The state dict contains the scalar mixes that the card has in `scalar_mixes`. If the card has none, the
+    state dict contains one untrained mix.
+
     Args:
         folder: folder to write `options.json` and `weights.th` to; see `all_or_nothing`.
         force: replace existing files.
 
     Returns:
-        The written files. The state dict contains the scalar mixes of the card (`scalar_mixes`). If the card
-        has no scalar mixes, the state dict contains one untrained mix.
+        The paths of the written files.
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: AllenNLP does not support this biLM (the message names each reason), or `scalar_mixes` in
-            the card is invalid.
+        ValueError: AllenNLP does not support this biLM. The message names each reason.
+        ValueError: `scalar_mixes` in the card is invalid.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
@@ -64,8 +66,8 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Check the scalar mixes in the card, because users can edit the card. Return the weights and gamma of
-    each mix."""
+    """Return the weights and the gamma of each scalar mix in the card. The mixes are checked, because
+    users can edit the card."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
@@ -82,8 +84,8 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
 
 
 def inexpressible(config: BiLMConfig) -> list[str]:
-    """Return the reasons why AllenNLP cannot load a biLM. The reasons apply to both formats, state dict and
-    HDF5."""
+    """Return the reasons why AllenNLP cannot load a biLM. The reasons are the same for a state dict and
+    for HDF5."""
     problems = []
     if config.n_words or config.has_lexicon:
         problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")

@@ -41,16 +41,17 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     """Read the parameters, the configuration and the ELMo options of a trained AllenNLP model.
 
     Args:
-        source: the unpacked folder of an archive, with `config.json` and `weights.th` (or `best.th`); or a file of
-            parameters, with or without a `config.json` in its folder.
-        options: options file of the ELMo (options.json). Default: the file that the configuration names, if
-            this file is in the folder or was packed into the archive; otherwise the only JSON file in the
-            folder that contains the section `lstm`. By default, no file outside the folder is read. Nothing
-            is downloaded.
+        source: folder with the content of an archive: `config.json`, and `weights.th` or `best.th`. Or a file
+            of parameters, with or without a `config.json` in its folder.
+        options: options file of the ELMo (options.json). By default, this is the file that the configuration
+            names, if the folder contains this file. Otherwise, it is the only JSON file in the folder that
+            contains the section `lstm`. By default, no file outside the folder is read. Nothing is
+            downloaded.
 
     Raises:
-        OSError: a file or the folder is missing or cannot be read.
-        ValueError: a file is damaged, or several files could be the options file.
+        OSError: the folder or a file is missing or cannot be read.
+        ValueError: the folder contains no file of parameters, or several files could be the options file.
+        ValueError: a file is damaged.
     """
     path = Path(source)
     folder = path.parent if path.is_file() else path

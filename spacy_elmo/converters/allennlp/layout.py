@@ -81,7 +81,8 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters to the tensors of our LSTM layers. Each of our tensors has both directions."""
+    """Convert AllenNLP's parameters to the tensors of our LSTM layers. Our tensors stack the two
+    directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)

@@ -1,4 +1,5 @@
-"""Conversion of the options of AllenNLP's ELMo, or of the shapes of its parameters, to a `BiLMConfig`."""
+"""Conversion of the options of AllenNLP's ELMo to a `BiLMConfig`. If there are no options, the shapes of
+the parameters are used."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ ASSUMED = "relu, clips of 3, skip connections, 50 characters"
 def config_of(
     model: TrainedModel, state: Mapping[str, Tensor], *, accept: bool
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration of the ELMo in an AllenNLP model, and notes on the assumed and the ignored options.
+    """Return the configuration of the ELMo in an AllenNLP model, and notes about options that were assumed or
+    ignored.
 
     Args:
         state: the parameters of the biLM.
-        accept: assume the options of the published models if there is no options file.
+        accept: if there is no options file, assume the options of the published models.
 
     Raises:
         ValueError: options are missing or impossible, or AllenNLP does not support these options.
@@ -72,8 +74,8 @@ def _config_without_options(
 
 
 def _published(name: str) -> BiLMConfig | None:
-    """Return the configuration of the published model with the options file `name`; None if there is no such
-    model."""
+    """Return the configuration of the published model whose options file is called `name`; None if there
+    is no such model."""
     match = _PUBLISHED.fullmatch(name)
     if match is None or match.groups()[:3] not in _SIZES:
         return None

@@ -1,8 +1,8 @@
 """Conversion of the checkpoint of a bilm-tf training run: options.json and TensorFlow's files.
 
 The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, but with other names. The
-checkpoint also contains the softmax, which becomes our head. So you can continue the training. The state of
-the optimizer is not read.
+checkpoint also contains the softmax. The softmax becomes our head, so that you can continue the training. The
+state of the optimizer is not read.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: the folder `save_dir` of bilm-tf, to convert its newest checkpoint; or the `.index` file of a
-            checkpoint.
+        folder: the folder `save_dir` of bilm-tf, or the `.index` file of a checkpoint. From a folder, the
+            newest checkpoint is converted.
         options: the options file. Default: `options.json` in the folder.
-        vocabulary: the vocabulary that the model was trained with, one word per line. Default: the only text file in
-            the folder that has as many words as the softmax has rows. Without a vocabulary, the result has no head.
+        vocabulary: the vocabulary that the model was trained with, one word per line. By default, the folder
+            is searched for a text file with as many words as the softmax has rows. If there is no such file
+            or there are several, the result has no head.
         dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
@@ -95,7 +96,7 @@ def recognize(folder: str | Path) -> str | None:
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a checkpoint, and the prefix that the paths of all its files share."""
+    """Return the folder of a checkpoint, and the common prefix of the paths of its files."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
@@ -139,7 +140,7 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """If there is a vocabulary, add the vocabulary and the softmax to the model. Return a note about the
+    """If there is a vocabulary, add it and the softmax to `model`. Return a note for the user about the
     head."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(
