@@ -16,13 +16,13 @@ _SHOWN = 10
 def read_lexicon(path: Path) -> list[str]:
     """Read a dictionary of ELMoForManyLangs, and return the symbols in the order of their row numbers.
 
-    Lines are split and stripped as in ELMoForManyLangs' `elmo.py`: at every Unicode line break, and of every
-    Unicode space. The symbol U+3000 is a space and is stripped too, so a line without a symbol means U+3000.
+    As in ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line are
+    removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is not UTF-8 text; or a line is invalid, a row number is missing, or a symbol or row
-            number occurs twice. The message lists the lines.
+        ValueError: the file is not UTF-8 text, a line is invalid, or a symbol or row number occurs twice. The
+            message lists the lines.
     """
     with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()
