@@ -60,7 +60,7 @@ def with_digests(
 
     Args:
         content: a JSON object.
-        path: path of the JSON file, which does not exist yet.
+        path: path of the JSON file. The function does not write the file.
         files: names of other files in the same folder.
 
     Raises:
