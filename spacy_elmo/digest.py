@@ -1,7 +1,7 @@
 """Digests of files, settings and arrays, to detect damage and to identify the content of caches.
 
-The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect accidental
-changes, not attacks.
+The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
+accidental changes, not attacks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Hasher(Protocol):
 
 
 def json_digest(value: Any) -> str:
-    """Return the digest of a JSON value, 32 hexadecimal digits. The order of keys in objects has no effect."""
+    """Return the digest of a JSON value, 32 hexadecimal digits. The order of keys has no effect."""
     return Digest(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -39,7 +39,8 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: new hash object of another algorithm, for example to check a published checksum. Default: `Digest`.
+        hasher: new hash object of another algorithm, for example to check a published checksum. Default:
+            `Digest`.
 
     Raises:
         OSError: the file cannot be read.

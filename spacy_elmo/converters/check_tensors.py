@@ -39,8 +39,8 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
         arrays: the number of arrays in the file.
 
     Raises:
-        ValueError: the configuration has more layers than the file has arrays, or the tensors are too large for
-            any machine.
+        ValueError: the configuration has more layers than the file has arrays, or the tensors are too large
+            for any machine.
     """
     check_depth(config, arrays)
     try:

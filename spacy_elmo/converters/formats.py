@@ -24,8 +24,8 @@ class Format:
     name: str
     """Name of the format, as in the command `convert FORMAT`."""
     recognize: Callable[[Path], str | None]
-    """Function that returns the reason why a folder or file seems to have this format, or None. The function never
-    raises an error, and never matches the files of another format."""
+    """Function that returns the reason why a folder or file seems to have this format, or None. The function
+    never raises an error, and never matches the files of another format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
     """Required files, for error messages: {description of a file: glob patterns of its name}."""

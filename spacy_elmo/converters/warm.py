@@ -20,13 +20,13 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
 
     Args:
         conversion: the result of a converter.
-        text: a text file with one sentence per line, and with spaces between words. The text should be similar to the
-            training text of the model. Only the first 2,000 lines that are not blank are read.
+        text: a text file with one sentence per line, and with spaces between words. The text should be
+            similar to the training text of the model. Only the first 2,000 lines that are not blank are read.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not UTF-8 text, the file has too few sentences, or the values of the state exceed the
-            range of the weights' number type.
+        ValueError: the file is not UTF-8 text, the file has too few sentences, or the values of the state
+            exceed the range of the weights' number type.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype

@@ -15,8 +15,8 @@ class CorpusDoc(NamedTuple):
     """A Doc of a corpus, and the name of the Doc."""
 
     name: str
-    """Path of the file, and number of the Doc in the file, from 1. For example, the name of the twelfth line is
-    "letters.txt:12"."""
+    """Path of the file, and number of the Doc in the file, from 1. For example, the name of the twelfth line
+    is "letters.txt:12"."""
     doc: Doc
 
 

@@ -40,7 +40,8 @@ class Shard:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return a sorted list of the files of a corpus: `.conllu` files, and all files that `text_files` supports.
+    """Return a sorted list of the files of a corpus: `.conllu` files, and all files that `text_files`
+    supports.
 
     Args:
         source: a file, a folder or a glob pattern.
@@ -52,14 +53,14 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in shards of similar size, in the order of the files. A shard has items of one file.
+    """Yield the items of files in shards of similar size, in order. All items of a shard are from one file.
 
     The type of file determines the items:
 
-    - `.jsonl`: each record is an item, with a list of words in the field `tokens` or a text in the field `text`.
-    - `.spacy` (a DocBin): each Doc is an item, as a list of words without annotations. The whole file is in memory.
-    - `.conllu`: each sentence is an item, as a list of syntactic words. Ranges ("3-4") and empty nodes ("5.1") are
-      left out.
+    - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
+    - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.
+    - `.conllu`: each sentence is an item, as a list of syntactic words. Ranges ("3-4") and empty nodes
+      ("5.1") are left out.
     - Any other file: each line is an item. This includes blank lines.
 
     All files except `.spacy` can be compressed as .gz, .xz or .zst.

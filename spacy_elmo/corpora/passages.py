@@ -1,4 +1,4 @@
-"""Reader of the passages of a corpus, with annotated word senses if there are any. Each passage becomes a Doc."""
+"""Reader of the passages of a corpus and of their annotated word senses. Each passage becomes a Doc."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def load_pipeline(
 
     Raises:
         OSError: no pipeline or weights have this name or path.
-        ValueError: the pipeline cannot be loaded, or `lang` is set for a saved or installed pipeline. See also
-            `blank_pipeline`.
+        ValueError: the pipeline cannot be loaded, or `lang` is set for a saved or installed pipeline. See
+            also `blank_pipeline`.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
@@ -87,9 +87,9 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return data that identify the vectors of a pipeline: language, digest of the weights, digest of the config.
+    """Return the language, a digest of the weights, and a digest of the config of a pipeline.
 
-    The digest of the config covers only the tokenizer and the components up to elmo.
+    These values identify the vectors of the pipeline. The digest of the config covers only the tokenizer and the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

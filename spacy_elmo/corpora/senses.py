@@ -37,9 +37,9 @@ def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
     """Yield a sentence with annotated senses for each record of JSONL files.
 
     A record contains two lists: the tokens in the field `tokens`, and for each token a key of WordNet 3.0
-    (`bank%1:17:01::`) or null in the field `sense`. A token of several words ("primary election") is split into
-    words. If several senses of a token are correct, the optional field `gold_all` maps the index of the token to
-    all correct keys: `{"7": [key, key]}`.
+    (`bank%1:17:01::`) or null in the field `sense`. A token of several words ("primary election") is split
+    into words. If several senses of a token are correct, the optional field `gold_all` maps the index of the
+    token to all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.

@@ -38,8 +38,9 @@ class EmbedOptions:
 class Embedder:
     """Callable that computes the vectors of a shard. The components after elmo do not run.
 
-    The content of a shard file does not depend on other shards. It depends only on the items, the pipeline, the
-    machine and the number of threads. Other machines or numbers of threads can round float32 numbers differently.
+    The content of a shard file does not depend on other shards. It depends only on the items, the pipeline,
+    the machine and the number of threads. Other machines or numbers of threads can round float32 numbers
+    differently.
 
     Raises:
         ValueError: see `find_elmo`.

@@ -1,8 +1,8 @@
-"""Folder to which `embed` writes vectors. A run can be new, resume an earlier run, or replace existing vectors.
+"""Folder to which `embed` writes vectors. A run can resume an earlier run, or replace existing vectors.
 
-A run that replaces vectors writes the new vectors to the subfolder `.new`. When the new vectors are complete, the
-run moves them to the folder, and deletes the old vectors. If this move is interrupted, the next run completes the
-move.
+A run that replaces vectors writes the new vectors to the subfolder `.new`. When the new vectors are complete,
+the run moves them to the folder, and deletes the old vectors. If this move is interrupted, the next run
+completes the move.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SHARDS = "shard-*.safetensors"
 class VectorFolder:
     """Folder to which an `embed` run writes shard files.
 
-    A killed run can be resumed, because each file is written atomically and no shard depends on another shard. The
-    resumed run computes only the missing shards. The files are the same as after an uninterrupted run.
+    A killed run can be resumed, because each file is written atomically and no shard depends on another
+    shard. The resumed run computes only the missing shards, and the result is the same.
     """
 
     def __init__(self, path: Path) -> None:
@@ -131,7 +131,7 @@ class VectorFolder:
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Move the complete vectors from `.new` to the folder. After an interruption, call this method again."""
+        """Move the complete vectors from `.new` to the folder. An interrupted call can be repeated."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -148,7 +148,7 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors, and then the settings file. A folder with a settings file is a folder of vectors."""
+        """Delete the vectors, and then the settings file, which identifies a folder of vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)

@@ -19,9 +19,9 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
     """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
 
     As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
-    layer. The dataset `sentence_to_index`, (1,), contains a JSON object: {tokens of an item joined by spaces: name of
-    the dataset}. If several items have the same tokens, the object names the dataset of the last item. This object
-    is in memory, but the vectors of the corpus are not.
+    layer. The dataset `sentence_to_index`, (1,), contains a JSON object: {tokens of an item joined by spaces:
+    name of the dataset}. If several items have the same tokens, the object names the dataset of the last
+    item. This object is in memory, but the vectors of the corpus are not.
 
     The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
 

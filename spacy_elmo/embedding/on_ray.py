@@ -34,8 +34,8 @@ def embed_on_ray(
 
     The function uses the cluster that this process has joined, or the cluster at the environment variable
     `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. Each actor receives the
-    pipeline from this process, and sends the content of the shard files to this process. So the machines need no
-    shared folder. If an actor dies, Ray restarts the actor, and computes the shards of this actor again.
+    pipeline from this process, and sends the content of the shard files to this process. So the machines need
+    no shared folder. If an actor dies, Ray restarts the actor, and computes the shards of this actor again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.

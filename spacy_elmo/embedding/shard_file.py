@@ -39,8 +39,8 @@ def encode_shard(
     - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
 
     Args:
-        vectors: concatenated vectors of all items, float16 or float32. If there are all layers, the first axis is
-            the layer.
+        vectors: concatenated vectors of all items, float16 or float32. If there are all layers, the first
+            axis is the layer.
         tokens: the tokens of each item.
         pooled: True if `vectors` has one row per item. False: one row per token.
     """

@@ -57,8 +57,8 @@ class Vectors:
     """Sequence with one array for each item of a corpus: the item's vectors, (layers, n_tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
-    pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so only
-    the items that you use are in memory.
+    pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
+    only the items that you use are in memory.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -68,8 +68,8 @@ class Vectors:
         self.settings: dict[str, Any] = dict(index["settings"])
         """Settings of the `embed` run, with the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """One entry for each shard. An entry has the fields `file` (name of the shard file), `source` (path of the
-        text), `first` (number of the first item), `items` (number of items) and `rows` (number of tokens)."""
+        """Entries of the shards. The fields are `file` (name of the shard file), `source` (path of the text),
+        `first` (number of the first item), `items` (number of items) and `rows` (number of tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 

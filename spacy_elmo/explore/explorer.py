@@ -41,7 +41,8 @@ class Explorer:
     Args:
         nlp: the pipeline that has computed the word index.
         index: the word index of a corpus.
-        language_model: language model of the weights. None: the answers contain no surprise and no substitutes.
+        language_model: language model of the weights. None: the answers contain no surprise and no
+            substitutes.
         name: name of the weights.
     """
 

@@ -31,8 +31,8 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 def make_app(explorer: Explorer) -> Flask:
     """Return a Flask application that serves the page `explore` and the answers of an explorer.
 
-    The application refuses requests with an unknown host name. Otherwise, another website could send requests to
-    the application, through a host name that resolves to this machine.
+    The application refuses requests with an unknown host name. Otherwise, another website could send requests
+    to the application, through a host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)

@@ -54,7 +54,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 def options_of(config: BiLMConfig) -> dict[str, Any]:
     """Return the content of options.json for inference.
 
-    `n_characters` is 262, because bilm-tf has 261 character ids in training and one more for inference.
+    `n_characters` is 262, because bilm-tf has 261 character ids, and one more for padding in inference.
     """
     lstm = {
         "dim": config.dim,

@@ -1,8 +1,8 @@
 """Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates (i, j, f,
-o), and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in the file does
-not include this 1. So the configuration sets `forget_bias` to 1.
+The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates,
+i, j, f, o, and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in the
+file does not include this 1. So the configuration sets `forget_bias` to 1.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     """Convert a bilm-tf model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a biLM, or the arrays, the softmax or the vocabulary do not fit
-            the options (see `mismatches`).
+        ValueError: the options do not describe a biLM, or the arrays, the softmax or the vocabulary do not
+            fit the options (see `mismatches`).
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
         raise ValueError(
@@ -145,8 +145,8 @@ class _Source(NamedTuple):
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
     """Return the location of each tensor of `BiLM.state_dict()`, by the name of the tensor.
 
-    If the number of filters is equal to the projection width, there is no `CNN_proj`. If `dim` is equal to the
-    projection width, there is no `W_P_0`.
+    If the number of filters is equal to the projection width, there is no `CNN_proj`. If `dim` is equal to
+    the projection width, there is no `W_P_0`.
     """
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection

@@ -1,10 +1,10 @@
 """Conversion of an ELMoForManyLangs model to our `Weights`.
 
-ELMoForManyLangs uses AllenNLP's LSTM and highway layers. These layers compute `weight @ x`. The LSTM gates have
-the order i, f, g (the candidate), o. The LSTM bias includes the forget bias of 1, so the configuration sets
-`forget_bias` to 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales the
-transformed input, as in bilm-tf. We negate the parameters of the gate, because 1 - sigmoid(x) = sigmoid(-x). No
-other number changes.
+ELMoForManyLangs uses AllenNLP's LSTM and highway layers. These layers compute `weight @ x`. The LSTM gates
+have the order i, f, g (the candidate), o. The LSTM bias includes the forget bias of 1, so the configuration
+sets `forget_bias` to 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales
+the transformed input, as in bilm-tf. We negate the parameters of the gate, because
+1 - sigmoid(x) = sigmoid(-x). No other number changes.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Choose the rows of our character table: first the special symbols (`_MARKS`), then the single characters.
+    """Choose the rows of our character table: first the special symbols, then the single characters.
 
     Args:
         symbols: symbol of each row of ELMoForManyLangs' character table.
 
     Returns:
-        For each row of our table, the row number in ELMoForManyLangs' table. Also the single characters as one
-        string.
+        For each row of our table, the row number in ELMoForManyLangs' table. Also the single characters as
+        one string.
     """
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]

@@ -65,7 +65,8 @@ def model_folder(folder: Path) -> Path | None:
     """Find a model in a folder or in one of its subfolders. Unpacked archives often have a subfolder.
 
     Returns:
-        The folder with the files of the model. None if there is no model, or if several subfolders contain models.
+        The folder with the files of the model. None if there is no model, or if several subfolders contain
+        models.
     """
     if _has_model(folder):
         return folder
@@ -81,8 +82,8 @@ def read_files(folder: str | Path) -> ManyLangsModel:
     """Read the configuration, the dictionaries and the tensors of an ELMoForManyLangs model.
 
     Args:
-        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`. These
-            files can also be in a subfolder.
+        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`.
+            These files can also be in a subfolder.
 
     Raises:
         OSError: the folder or a file is missing or cannot be read.
@@ -126,8 +127,8 @@ def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
     ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
 
     Returns:
-        The options, the path of the options file, and a name for messages. The path is None if the options come
-        with ELMoForManyLangs.
+        The options, the path of the options file, and a name for messages. The path is None if the options
+        come with ELMoForManyLangs.
     """
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")

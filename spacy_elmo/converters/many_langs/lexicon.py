@@ -16,8 +16,8 @@ _SHOWN = 10
 def read_lexicon(path: Path) -> list[str]:
     """Read a dictionary of ELMoForManyLangs, and return the symbols in the order of their row numbers.
 
-    As in ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line are
-    removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
+    As in ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line
+    are removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.

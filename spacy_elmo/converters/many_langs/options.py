@@ -30,7 +30,8 @@ def config_of(
         The configuration, and notes for the user on missing options and on ignored options.
 
     Raises:
-        ValueError: options are missing or invalid, or the network is not a biLM. The message names all problems.
+        ValueError: options are missing or invalid, or the network is not a biLM. The message names all
+            problems.
     """
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):

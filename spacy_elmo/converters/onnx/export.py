@@ -16,8 +16,8 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     """Atomically write a biLM to an .onnx file; see `onnx_model`.
 
     The metadata of the file contain four entries in JSON: `config`, `card`, `vocabulary` and `alphabet`. The
-    vocabulary lists the words in the order of the word table. The alphabet lists the characters in the order of
-    the character table, without the special symbols, which come first in the table.
+    vocabulary lists the words in the order of the word table. The alphabet lists the characters in the order
+    of the character table, without the special symbols, which come first in the table.
 
     Args:
         path: the file to write.
@@ -27,8 +27,8 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
         The written file.
 
     Raises:
-        OSError: `path` is a folder, the file exists and `force` is not set, or the parent folder is missing or
-            not writable.
+        OSError: `path` is a folder, the file exists and `force` is not set, or the parent folder is missing
+            or not writable.
         ValueError: the weights are too large for an .onnx file, or onnx is missing.
     """
     path = Path(path)

@@ -1,8 +1,8 @@
 """Construction of an ONNX graph that computes a biLM, for programs without torch.
 
 The input of the graph is a padded batch. If a word occurs several times, each occurrence is encoded. One loop
-computes both directions of the LSTM. The outputs for padding are zeros. ONNX's LSTM operator supports no projection
-and no clipping, so the graph uses the operator `Scan` as the loop over the words.
+computes both directions of the LSTM. The outputs for padding are zeros. ONNX's LSTM operator supports no
+projection and no clipping, so the graph uses the operator `Scan` as the loop over the words.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _INT = TensorProto.INT64
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
     """Return an ONNX model that contains the graph and the weights of a biLM.
 
-    The inputs are `ids` and `lengths`, and the output is `layers`. B is the number of sentences in the batch, at
-    least 1. T is the length of the longest sentence. Shorter sentences are padded with any valid ids.
+    The inputs are `ids` and `lengths`, and the output is `layers`. B is the number of sentences in the batch,
+    at least 1. T is the length of the longest sentence. Shorter sentences are padded with any valid ids.
 
         ids      int64 (B, T, M): the M ids of each word, see `BiLM.token_ids`. For a word table: (B, T)
         lengths  int64 (B,): number of words of each sentence, 0 to T
@@ -173,8 +173,8 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
     """Return the inputs of both LSTM directions: (T, B, P) -> (2, T+1, B, P).
 
-    For the backward direction, the words of each sentence are in reverse order. The first input is the sentence
-    boundary.
+    For the backward direction, the words of each sentence are in reverse order. The first input is the
+    sentence boundary.
     """
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))

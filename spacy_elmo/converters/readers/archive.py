@@ -1,7 +1,7 @@
 """Safe unpacking of archives (.zip, .tar.gz) into a temporary folder.
 
-Nothing in an archive is trusted. A file name could point outside the folder. A declared size could be wrong, because
-a megabyte can unpack to a petabyte. So the reader counts and limits the bytes while it unpacks them.
+Nothing in an archive is trusted. A file name could point outside the folder. A declared size could be wrong,
+because a megabyte can unpack to a petabyte. So the reader counts and limits the bytes while it unpacks them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Opened:
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """Show paths in the archive instead of temporary paths in a text, for example `model.zip/options.json`."""
+        """Replace temporary paths in a text by paths in the archive, such as `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
@@ -49,15 +49,15 @@ def opened(path: str | Path) -> Iterator[Opened]:
     raises a ValueError instead, with paths in the archive instead of temporary paths in the message.
 
     Args:
-        path: the folder, the file or the archive. An archive is a file with a name that ends in `.zip`, `.tar.gz`,
-            `.tgz` or `.tar`.
+        path: the folder, the file or the archive. An archive is a file with a name that ends in `.zip`,
+            `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
         OSError: the temporary folder cannot be created.
-        ValueError: the archive is missing, damaged, encrypted or compressed by an unsupported method, or the disk
-            is full.
-        ValueError: the archive contains a link, a device, a path outside the archive, or far more bytes or files
-            than a model.
+        ValueError: the archive is missing, damaged, encrypted or compressed by an unsupported method, or the
+            disk is full.
+        ValueError: the archive contains a link, a device, a path outside the archive, or far more bytes or
+            files than a model.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ZIP + _TAR):

@@ -1,10 +1,10 @@
 """Fast computation of CRC-32C checksums of large arrays with NumPy.
 
 The bits of the data are the coefficients of a polynomial over GF(2). The checksum is the remainder of this
-polynomial modulo Castagnoli's polynomial. Two 32-bit words at a distance of k bits can be merged without changing
-the remainder: multiply the earlier word by x^k, and add the product to the later word. So the code needs no loop over
-bytes. It merges the first half of the array into the second half with one NumPy operation, and repeats this step
-until one word is left.
+polynomial modulo Castagnoli's polynomial. Two 32-bit words at a distance of k bits can be merged without
+changing the remainder: multiply the earlier word by x^k, and add the product to the later word. So the code
+needs no loop over bytes. It merges the first half of the array into the second half with one NumPy operation,
+and repeats this step until one word is left.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _remainder(words: np.ndarray) -> int:
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
     """Return two tables of products, to multiply 32-bit words by x^(32 * 2^level).
 
-    The first table contains the product for each value of the lower 16 bits of a word. The second table contains
-    the product for each value of the upper 16 bits. So each table has 65,536 products.
+    The first table contains the product for each value of the lower 16 bits of a word. The second table
+    contains the product for each value of the upper 16 bits. So each table has 65,536 products.
     """
     factor = _times_power(_ONE, 32)
     for _ in range(level):

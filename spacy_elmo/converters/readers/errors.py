@@ -14,7 +14,8 @@ _SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE)
 def one_error(path: Path, kind: str) -> Iterator[None]:
     """Turn any error of a parser into one ValueError that names the file.
 
-    Errors of the operating system do not change. ValueErrors do not change if the message starts with the path.
+    Errors of the operating system do not change. A ValueError whose message starts with the path does not
+    change either.
 
     Args:
         kind: expected type of file, for the message, such as "a JSON file".

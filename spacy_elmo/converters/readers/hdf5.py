@@ -55,8 +55,8 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: h5py is missing, the file is damaged, or an array is missing.
-        ValueError: an array is too large for the size of the file, refers to another file, or contains anything
-            besides numbers.
+        ValueError: an array is too large for the size of the file, refers to another file, or contains
+            anything besides numbers.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)

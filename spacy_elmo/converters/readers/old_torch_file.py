@@ -1,9 +1,9 @@
 """Check of the declared sizes in `torch.save` files from PyTorch before 1.6, before the files are loaded.
 
 Such a file consists of five pickles (magic number, protocol, system, content, names of the storages),
-followed by the values of the storages. When PyTorch loads the fourth pickle, it allocates all storages before it
-reads any value. If a tensor is larger than its storage, PyTorch enlarges the storage. So a small damaged file
-could fill the memory.
+followed by the values of the storages. When PyTorch loads the fourth pickle, it allocates all storages before
+it reads any value. If a tensor is larger than its storage, PyTorch enlarges the storage. So a small damaged
+file could fill the memory.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _check_tensor(
 ) -> _Anything:
     """Check that a tensor does not exceed its storage.
 
-    When a pickle is loaded, this function replaces PyTorch's functions `_TENSORS`. So it has the same arguments.
+    The arguments are the same as in PyTorch's functions `_TENSORS`, which this function replaces.
 
     Args:
         storage: number of values in the storage.

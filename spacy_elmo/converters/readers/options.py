@@ -50,8 +50,8 @@ class OptionsReader:
     def clip(self, path: str) -> float | None:
         """Return the value of a clipping option, a positive number.
 
-        Return None (no clipping) if the option is missing, null, 0 or false. For an invalid value, add a message to
-        `problems`.
+        Return None (no clipping) if the option is missing, null, 0 or false. For an invalid value, add a
+        message to `problems`.
         """
         value = self.value(path, default=None) or None
         if value is None:

@@ -31,7 +31,7 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 class Message:
-    """Protocol buffer message, decoded without a schema. The caller must know the meaning of each field number.
+    """Protocol buffer message, decoded without a schema. The caller must know what each field means.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 

@@ -1,9 +1,10 @@
 """Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). It does not need TensorFlow.
 
 `PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
-`BundleHeaderProto`. Every other key is the name of a tensor. The value of this key is a `BundleEntryProto` with the
-location of the tensor in one of the data files, `PREFIX.data-00000-of-00001`. The data files contain only numbers, in
-C order. A text file `checkpoint` in the same folder contains the prefix of the newest checkpoint.
+`BundleHeaderProto`. Every other key is the name of a tensor. The value of this key is a `BundleEntryProto`
+with the location of the tensor in one of the data files, `PREFIX.data-00000-of-00001`. The data files contain
+only numbers, in C order. A text file `checkpoint` in the same folder contains the prefix of the newest
+checkpoint.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -101,8 +102,8 @@ class Checkpoint:
         """Read one tensor, and verify its checksum.
 
         Returns:
-            A new array with the shape and type of the tensor. bfloat16 is converted to float32, because NumPy has no
-            bfloat16.
+            A new array with the shape and type of the tensor. bfloat16 is converted to float32, because NumPy
+            has no bfloat16.
 
         Raises:
             KeyError: the checkpoint has no tensor with this name.
@@ -159,8 +160,8 @@ def newest(folder: Path) -> Path:
 
     Raises:
         OSError: the folder cannot be read.
-        ValueError: there is no checkpoint, or the newest of several checkpoints is not known. The message lists
-            the checkpoints.
+        ValueError: there is no checkpoint, or the newest of several checkpoints is not known. The message
+            lists the checkpoints.
     """
     prefixes = sorted(
         path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")

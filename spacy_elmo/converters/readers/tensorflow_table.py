@@ -1,16 +1,19 @@
 """Reader of TensorFlow's table files, which map strings to strings in the format of LevelDB.
 
     file     data blocks, a metaindex block (empty), an index block, the footer
-    footer   48 bytes: handle of the metaindex block, handle of the index block, zeros up to byte 40, magic number
-             (8 bytes)
+    footer   48 bytes: handle of the metaindex block, handle of the index block, zeros up to byte 40, magic
+             number (8 bytes)
     handle   offset and size of a block, as two varints
-    block    entries, offsets of the restarts (4 bytes each), number of restarts (4 bytes). A restart is an entry that
-             contains its whole key. After the block come 1 byte for the compression, and 4 bytes for the masked
-             CRC-32C of the block and the compression byte. The size of the block does not include these 5 bytes
-    entry    three varints: number of first bytes of the key that are the same as in the previous key, number of
-             other bytes of the key, number of bytes of the value. Then the other bytes of the key, and the value
+    block    entries, offsets of the restarts (4 bytes each), number of restarts (4 bytes). A restart is an
+             entry that contains its whole key. After the block come 1 byte for the compression, and 4 bytes
+             for the masked CRC-32C of the block and the compression byte. The size of the block does not
+             include these 5 bytes
+    entry    three varints: number of first bytes of the key that are the same as in the previous key, number
+             of other bytes of the key, number of bytes of the value. Then the other bytes of the key, and the
+             value
 
-The values in the index block are the handles of the data blocks, in the order of the keys. Numbers are little-endian.
+The values in the index block are the handles of the data blocks, in the order of the keys. Numbers are
+little-endian.
 
 Sources: TensorFlow's `core/lib/io/{format,block,table_builder}.cc`.
 """
@@ -73,7 +76,7 @@ def _entries(data: bytes) -> dict[bytes, bytes]:
 
 
 def _handle(data: bytes, start: int) -> tuple[int, int, int]:
-    """Decode a handle. Return the offset of the block, the size of the block, and the position after the handle."""
+    """Decode a handle. Return the offset and size of the block, and the position after the handle."""
     offset, start = varint(data, start)
     size, start = varint(data, start)
     return offset, size, start

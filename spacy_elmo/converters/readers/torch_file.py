@@ -33,8 +33,8 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is damaged, or contains anything besides tensors, a tensor that is larger than its
-            data, or the same tensor many times.
+        ValueError: the file is damaged, or contains anything besides tensors, a tensor that is larger than
+            its data, or the same tensor many times.
     """
     path = Path(path)
     with path.open("rb"):
@@ -87,8 +87,8 @@ def _load(path: Path) -> object:
 def _refuse_packed(path: Path) -> None:
     """Raise an error if loading a file could take much more memory than the size of the file.
 
-    PyTorch writes zip files without compression, so a compressed zip file is refused. A file from PyTorch before 1.6
-    is not a zip file, and is refused if it declares storages larger than the file.
+    PyTorch writes zip files without compression, so a compressed zip file is refused. A file from PyTorch
+    before 1.6 is not a zip file, and is refused if it declares storages larger than the file.
     """
     if not zipfile.is_zipfile(path):
         check_storages(path)
