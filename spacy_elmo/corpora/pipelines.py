@@ -89,7 +89,8 @@ def elmo_and_later(nlp: Language) -> list[str]:
 def fingerprint(nlp: Language) -> dict[str, str]:
     """Return the language, a digest of the weights, and a digest of the config of a pipeline.
 
-    These values identify the vectors of the pipeline. The digest of the config covers only the tokenizer and the components up to elmo.
+    These values identify the vectors of the pipeline. The digest of the config covers only the
+    tokenizer and the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

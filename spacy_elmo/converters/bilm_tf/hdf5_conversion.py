@@ -1,8 +1,8 @@
 """Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
 The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates,
-i, j, f, o, and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in the
-file does not include this 1. So the configuration sets `forget_bias` to 1.
+i, j, f, o, and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in
+the file does not include this 1. So the configuration sets `forget_bias` to 1.
 """
 
 from __future__ import annotations
