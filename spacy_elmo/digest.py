@@ -1,7 +1,7 @@
-"""Digests of files, settings and arrays, which detect damage and identify the content of caches.
+"""Digests of files, settings and arrays, to detect damage and to identify the content of caches.
 
-The algorithm is XXH3 with 128 bits. XXH3 is as fast as memory, but not cryptographic, so the digests detect
-accidental changes, but not attacks.
+The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
+accidental changes, not attacks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Hasher(Protocol):
         """Add bytes to the digest."""
 
     def hexdigest(self) -> str:
-        """Return the digest of all bytes that were added, in hexadecimal digits."""
+        """Return the digest of all added bytes, in hexadecimal digits."""
 
 
 def json_digest(value: Any) -> str:
-    """Return the digest of a value of JSON types, 32 hexadecimal digits. The order of keys has no effect."""
+    """Return the digest of a JSON value, 32 hexadecimal digits. The order of keys has no effect."""
     return Digest(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -39,7 +39,8 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: hash object of another algorithm, to compare the file with a published checksum. Default: `Digest`.
+        hasher: new hash object of another algorithm, for example to check a published checksum. Default:
+            `Digest`.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,13 +55,13 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of a JSON file with an additional entry `digests`, to detect later changes.
+    """Add an entry `digests` to the content of a JSON file, and return the new content; see `check_digests`.
 
-    The entry contains a digest of all other entries of the content, and a digest of each file in `files`.
+    The entry contains a digest of the JSON content without this entry, and a digest of each file in `files`.
 
     Args:
-        content: an object of JSON types.
-        path: path to which the content will be written.
+        content: a JSON object.
+        path: path of the JSON file. The function does not write the file.
         files: names of other files in the same folder.
 
     Raises:
@@ -75,7 +76,7 @@ def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] =
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: a file has changed since it was written; the message starts with the path of the file.
+        ValueError: a file has changed. The message starts with the path of the file.
     """
     digests = content.get(_DIGESTS)
     rest = {name: value for name, value in content.items() if name != _DIGESTS}

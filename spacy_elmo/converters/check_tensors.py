@@ -15,9 +15,9 @@ Shape = tuple[int, ...]
 
 
 def check_depth(config: BiLMConfig, arrays: int) -> None:
-    """Check that the options do not specify more layers than the file has arrays.
+    """Check that the configuration does not have more layers than the weights file has arrays.
 
-    Call this function before memory is allocated, because a damaged file could specify a billion layers.
+    Call this function before you allocate memory. A damaged options file could specify a billion layers.
 
     Args:
         arrays: the number of arrays in the file.
@@ -39,8 +39,8 @@ def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
         arrays: the number of arrays in the file.
 
     Raises:
-        ValueError: the configuration has more layers than the file has arrays, or its sizes are too large for
-            any machine.
+        ValueError: the configuration has more layers than the file has arrays, or the tensors are too large
+            for any machine.
     """
     check_depth(config, arrays)
     try:
@@ -61,8 +61,8 @@ def mismatches(
     A valid array has the expected shape, the type float16 or float32, and finite values in the range of `dtype`.
 
     Args:
-        shapes: the expected shapes, by the names of the arrays.
-        dtype: number type in which the arrays will be stored.
+        shapes: the expected shape of each array, by the name of the array.
+        dtype: number type of the converted tensors.
     """
     largest = torch.finfo(dtype).max
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]

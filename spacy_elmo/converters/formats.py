@@ -1,4 +1,4 @@
-"""Table of the foreign formats that can be converted, and detection of a model's format."""
+"""Table of the foreign formats that can be converted, and detection of the format of a model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Format:
     name: str
     """Name of the format, as in the command `convert FORMAT`."""
     recognize: Callable[[Path], str | None]
-    """Function that returns the reason why a folder or file seems to have this format, or None if it seems to have
-    another format. The function never raises, and never matches the files of another format."""
+    """Function that returns the reason why a folder or file seems to have this format, or None. The function
+    never raises an error, and never matches the files of another format."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
     """Required files, for error messages: {description of a file: glob patterns of its name}."""
@@ -70,14 +70,18 @@ FORMATS = (
 
 
 def choose(path: Path, name: str) -> tuple[Format, str | None]:
-    """Return the foreign format with the name `name`, and None. For "auto", return the detected format and
-    the reason for the choice.
+    """Return the foreign format that the user has chosen. The name "auto" chooses the detected format.
 
     Args:
-        path: the folder or file of the model, to detect its format.
+        path: the folder or file of the model. Only detection needs the path.
+        name: name of the format, or "auto".
+
+    Returns:
+        The format, and the reason for a detected format. The reason is None if the user has named the format.
 
     Raises:
-        OSError, ValueError: no format has this name; see also `detect`.
+        OSError: see `detect`.
+        ValueError: no format has this name. For "auto", see `detect`.
     """
     if name == "auto":
         return detect(path)
@@ -88,14 +92,18 @@ def choose(path: Path, name: str) -> tuple[Format, str | None]:
 
 
 def detect(path: Path) -> tuple[Format, str]:
-    """Detect the foreign format of a model, and return this format and the reason for the choice.
+    """Detect the foreign format of a model.
 
     Args:
         path: the folder or file of the model.
 
+    Returns:
+        The format, and the reason why the model seems to have this format.
+
     Raises:
         OSError: the path does not exist.
-        ValueError: the files fit no format (the message lists the missing files of each format), or several formats.
+        ValueError: the model fits no format, or several formats. The message lists the missing files of each
+            format, or the formats that fit.
     """
     path.stat()  # raises an OSError with the path if it does not exist
     matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]

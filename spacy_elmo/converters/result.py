@@ -10,7 +10,7 @@ from ..bilm.weights import Weights
 
 @dataclass
 class Conversion:
-    """A converted model, with its files and with notes for the user."""
+    """A converted model, the files that were read, and notes for the user."""
 
     weights: Weights
     files: list[Path]

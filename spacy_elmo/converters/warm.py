@@ -14,18 +14,19 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Add a start state to a converted model, for the option `start = "warm"` of elmo; see
-    `mean_start_state`.
+    """Add an initial LSTM state to a converted model. The elmo component uses it if `start` is "warm".
+
+    The state is estimated by `mean_start_state`.
 
     Args:
         conversion: the result of a converter.
-        text: a file similar to the training text of the model: one sentence per line, words separated by spaces. Only
-            the first 2,000 lines that are not blank are read.
+        text: a text file with one sentence per line, and with spaces between words. The text should be
+            similar to the training text of the model. Only the first 2,000 lines that are not blank are read.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not UTF-8 text or has too few sentences; or the start state is not finite in the number
-            type of the weights.
+        ValueError: the file is not UTF-8 text, the file has too few sentences, or the values of the state
+            exceed the range of the weights' number type.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype

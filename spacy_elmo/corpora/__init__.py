@@ -1,1 +1,1 @@
-"""Readers of corpora as the input of pipelines: numbered items, passages, and annotated word senses."""
+"""Readers of corpora (lines, records, sentences, word senses), and functions that load pipelines."""

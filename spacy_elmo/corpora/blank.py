@@ -22,7 +22,7 @@ def blank_pipeline(
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
         lang: language code of the pipeline. Default: the language in the card of the weights.
-        fallback: language code of the pipeline if `lang` is None and the card names no language.
+        fallback: language code if `lang` is None and the card contains no language.
 
     Returns:
         The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights, or the
@@ -30,8 +30,8 @@ def blank_pipeline(
 
     Raises:
         OSError: the file does not exist.
-        ValueError: the file is not a weights file; or the language is not known; or spaCy does not support
-            the language.
+        ValueError: the file is not a weights file, the language is not known, or spaCy does not support the
+            language.
     """
     path = find_weights(source)
     card = Weights.load(path).card

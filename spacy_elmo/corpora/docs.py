@@ -12,23 +12,23 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus, with a name for the Doc."""
+    """A Doc of a corpus, and the name of the Doc."""
 
     name: str
-    """Path of the file, and number of the Doc in the file from 1, such as "letters.txt:12" for the twelfth
-    line."""
+    """Path of the file, and number of the Doc in the file, from 1. For example, the name of the twelfth line
+    is "letters.txt:12"."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Yield the Docs of a corpus in lists, one list per shard. Each item of `read_shards` becomes a Doc.
+    """Yield lists of Docs, one list for each shard of a corpus. Each item of a shard becomes a Doc.
 
     Args:
-        text: file, folder or glob pattern, see `corpus_files`.
+        text: a file, a folder or a glob pattern.
         disable: names of the components that do not run.
-        tokenized: True if texts are already tokenized, with spaces between words.
+        tokenized: True if the texts are already tokenized, with spaces between words.
 
     Raises:
         OSError, ValueError: see `corpus_files` and `read_shards`.

@@ -1,4 +1,4 @@
-"""Reader of the items (lines, records, sentences) of a corpus, in groups (shards) that are processed together."""
+"""Reader of the items (lines, records, sentences) of a corpus, in shards (groups of consecutive items)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class Shard:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the files of a corpus, sorted.
+    """Return a sorted list of the files of a corpus: `.conllu` files, and all files that `text_files`
+    supports.
 
-    `.conllu` files and all files that `text_files` supports are returned.
+    Args:
+        source: a file, a folder or a glob pattern.
 
     Raises:
         FileNotFoundError, ValueError: see `text_files`.
@@ -51,20 +53,23 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in order, grouped into shards of similar size. All items of a shard are from one file.
+    """Yield the items of files in shards of similar size, in order. All items of a shard are from one file.
 
-    - `.jsonl`: an item is a record, with words in the field `tokens` or a text in the field `text`.
-    - `.spacy` (a DocBin): an item is the words of a Doc, without annotations. Memory holds the whole file.
-    - `.conllu`: an item is the syntactic words of a sentence, without ranges ("3-4") and empty nodes ("5.1").
-    - Any other file: an item is a line. Blank lines are items too, so each line of the file has an item.
+    The type of file determines the items:
+
+    - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
+    - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.
+    - `.conllu`: each sentence is an item, as a list of syntactic words. Ranges ("3-4") and empty nodes
+      ("5.1") are left out.
+    - Any other file: each line is an item. This includes blank lines.
 
     All files except `.spacy` can be compressed as .gz, .xz or .zst.
 
     Args:
-        tokenized: True if texts are already tokenized, with spaces between words.
+        tokenized: True if the texts are already tokenized, with spaces between words.
 
     Raises:
-        ValueError: a line or record cannot be read; the message names the file and the line.
+        ValueError: a line or record cannot be read. The message names the file and the line.
     """
     number = first = 0
     for file in files:

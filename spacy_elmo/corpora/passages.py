@@ -1,4 +1,4 @@
-"""Reader of the passages of a corpus, with their annotated word senses. Each passage becomes a Doc."""
+"""Reader of the passages of a corpus and of their annotated word senses. Each passage becomes a Doc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """An item of a corpus, with the name of its file and its annotated word senses."""
+    """An item of a corpus, with the name of the file and the annotated word senses."""
 
     item: Item
     source: str
@@ -25,12 +25,12 @@ class Passage(NamedTuple):
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    A `.jsonl` file is annotated if its first record has a field `sense`. `read_senses` reads annotated files,
+    A `.jsonl` file is annotated if the first record has a field `sense`. `read_senses` reads annotated files,
     and `read_shards` reads all other files.
 
     Args:
         source: a file, a folder or a glob pattern.
-        tokenized: True if texts are already tokenized, with spaces between words.
+        tokenized: True if the texts are already tokenized, with spaces between words.
 
     Raises:
         OSError, ValueError: see `corpus_files`, `read_shards` and `read_senses`.

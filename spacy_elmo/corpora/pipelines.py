@@ -1,4 +1,4 @@
-"""Functions that load a pipeline, find its elmo component, and compute a fingerprint of its vectors."""
+"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of the vectors."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _WITHOUT_EFFECT = (
 def load_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False
 ) -> tuple[Language, list[str]]:
-    """Load a saved or installed pipeline, or create a blank pipeline for weights.
+    """Load a saved or installed pipeline, or create a blank pipeline with the weights of a biLM.
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
         lang: language code of a blank pipeline. Default: the language in the card of the weights.
-        tokenized: the text is already tokenized, so the language can be unknown.
+        tokenized: True if the text is already tokenized. The language can then be unknown.
 
     Returns:
         The pipeline, and warnings for the user.
 
     Raises:
-        OSError: there is no pipeline and there are no weights with this name or path.
-        ValueError: the pipeline cannot be loaded; or `lang` is set, but `source` is a pipeline; see also
-            `blank_pipeline`.
+        OSError: no pipeline or weights have this name or path.
+        ValueError: the pipeline cannot be loaded, or `lang` is set for a saved or installed pipeline. See
+            also `blank_pipeline`.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
@@ -77,7 +77,7 @@ def find_elmo(nlp: Language) -> tuple[str, Elmo]:
 
 
 def elmo_and_later(nlp: Language) -> list[str]:
-    """Return the names of the elmo component of a pipeline and of all components after it, in order.
+    """Return the names of the elmo component and of all later components of a pipeline, in order.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -87,10 +87,10 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return data that identify the vectors of a pipeline: the language, a digest of the weights, and a
-    digest of the config.
+    """Return the language, a digest of the weights, and a digest of the config of a pipeline.
 
-    The digest of the config covers only the tokenizer and the components up to elmo.
+    These values identify the vectors of the pipeline. The digest of the config covers only the
+    tokenizer and the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

@@ -1,4 +1,4 @@
-"""Readers of text with annotated WordNet senses, and of WordNet's list of senses."""
+"""Readers of sentences with annotated WordNet senses, and of WordNet's file of senses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """Annotated word of a sentence, or several words that are one entry of WordNet, with the annotated
-    senses."""
+    """Annotated word of a sentence, with the correct senses. Several words can be one entry of WordNet."""
 
     start: int
     """Index of the first annotated word in the sentence."""
@@ -37,14 +36,14 @@ class SenseSentence(NamedTuple):
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
     """Yield a sentence with annotated senses for each record of JSONL files.
 
-    A record has two lists. The list `tokens` contains the tokens. The list `sense` contains a key of WordNet
-    3.0 (`bank%1:17:01::`) or null for each token. A token that consists of several words ("primary election")
-    is split into these words. If several senses of a token are correct, the optional field `gold_all` maps
-    the index of the token to all correct keys: `{"7": [key, key]}`.
+    A record contains two lists: the tokens in the field `tokens`, and for each token a key of WordNet 3.0
+    (`bank%1:17:01::`) or null in the field `sense`. A token of several words ("primary election") is split
+    into words. If several senses of a token are correct, the optional field `gold_all` maps the index of the
+    token to all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a line has no valid record; the message names the file and the line.
+        ValueError: a line is not a valid record. The message names the file and the line.
     """
     for file in files:
         yield from json_lines(file, _sentence, "strict")

@@ -22,14 +22,14 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the file content of each shard. It yields pairs of shard and content in
-any order."""
+"""Type of a function that computes the vectors of shards. The function yields pairs (shard, content of the
+shard file) in any order."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """Functions to write and read a format that stores all vectors in one file."""
+    """A file format that stores all vectors in one file: functions to write vectors and to read settings."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -38,7 +38,11 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the shards in this process, one after the other, and yield each shard with the content of its file."""
+    """Compute the vectors of shards in this process, one shard after the other.
+
+    Yields:
+        (shard, content of the shard file).
+    """
     embedder = Embedder(nlp, options)
     for shard in shards:
         yield shard, embedder(shard)
@@ -57,14 +61,14 @@ def embed(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Write the vectors of a corpus to disk. The amount of memory does not depend on the size of the corpus.
+    """Write the vectors of a corpus to disk. Memory never holds the vectors of the whole corpus.
 
     This function does the same as `python -m spacy elmo embed`. With the default format, `open_vectors(out)`
     opens the result.
 
     With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
-    are first written to a folder `OUT.parts`. This folder is deleted when the file is complete, so the disk
-    must have space for both.
+    are first written to a folder `OUT.parts`. When the file is complete, this folder is deleted. So the disk
+    must have space for the folder and the file.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
@@ -73,10 +77,10 @@ def embed(
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: layers to write: "all", their "average", or the "top" layer.
         dtype: number type of the vectors.
-        pooling: write one vector per item, the "mean" or "max" of the vectors of its tokens (without
-            whitespace tokens); None: write one vector per token.
-        tokenized: the texts are already tokenized, with spaces between the tokens.
-        format: "safetensors" for `open_vectors`; "hdf5" in the layout of `allennlp elmo`; or "parquet".
+        pooling: "mean" or "max": write one vector per item, the mean or maximum of the vectors of all tokens
+            that are not whitespace. None: write one vector per token.
+        tokenized: True if the texts are already tokenized, with spaces between the tokens.
+        format: "safetensors" for `open_vectors`, "hdf5" in the layout of `allennlp elmo`, or "parquet".
         resume: continue an interrupted call with the same arguments. The result is the same as without interruption.
         force: replace existing vectors. The old vectors are deleted when the new vectors are complete.
 
@@ -85,8 +89,8 @@ def embed(
         FileExistsError: `out` exists, and neither `resume` nor `force` is set.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: `text` matches no file.
-        ValueError: existing vectors were written with other settings or from another text; a file or line of
-            the text cannot be read; the text is empty; or the pipeline has no elmo component.
+        ValueError: the text is empty or cannot be read, the pipeline has no elmo component, or the existing
+            vectors have other settings or another text.
     """
     shards = embed_shards(
         nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
@@ -108,15 +112,14 @@ def embed_shards(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus as `embed` does, and report each shard that has been written.
+    """Write the vectors of a corpus as `embed` does, and report each shard after it has been written.
 
     Args:
         options: layers, number type and pooling of the vectors.
-        engine: function that computes the content of the file of each shard.
+        engine: function that computes the vectors of the shards.
 
     Yields:
-        For each shard, the shard's entry in `Vectors.files`, as soon as the shard's file has been written.
-        Shards that an earlier run has written are left out.
+        The entry of each new shard in `Vectors.files`. Shards from an earlier run are not reported.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -165,8 +168,7 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for a format that stores all vectors in one file; None if the format is a
-    folder."""
+    """Return the functions for a format. Return None for "safetensors", which writes a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

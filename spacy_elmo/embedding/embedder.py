@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard, and of the content of the shard's file."""
+"""Computation of the vectors of a shard."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Pooling of the vectors of an item to one vector; None: one vector per token. Whitespace tokens are left
-    out. The vector of an item with only whitespace tokens is zero."""
+    """How to pool the vectors of an item to one vector. None: one vector per token. Whitespace tokens are not
+    pooled. If an item has only whitespace tokens, the pooled vector is zero."""
 
 
 class Embedder:
-    """Callable that computes the file content of a shard.
+    """Callable that computes the vectors of a shard. The components after elmo do not run.
 
-    The components of the pipeline after elmo do not run. Each shard is computed independently of the other shards, in a
-    fixed order. So the bytes of a shard file depend only on the items, the pipeline, the machine and the number of
-    threads. Different machines or numbers of threads can round float32 numbers differently.
+    The content of a shard file does not depend on other shards. It depends only on the items, the pipeline,
+    the machine and the number of threads. Other machines or numbers of threads can round float32 numbers
+    differently.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -75,8 +75,8 @@ class Embedder:
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
         """Return the vectors of each Doc, (..., n_tokens, width).
 
-        The model of the elmo component computes the vectors, because the Docs possibly store only the average
-        of the layers.
+        The vectors come from the model of the elmo component. The Docs possibly store only the average of the
+        layers.
         """
         model = self._elmo.model
         if self._options.layers == "average":

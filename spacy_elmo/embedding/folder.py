@@ -1,8 +1,8 @@
-"""Folder to which `embed` writes vectors, for a new run, a resumed run, or a run that replaces existing vectors.
+"""Folder to which `embed` writes vectors. A run can resume an earlier run, or replace existing vectors.
 
-New vectors that replace existing vectors are written to the subfolder `.new`. When the new vectors are
-complete, they are moved to the folder, and the old vectors are deleted. If the move is interrupted, the next
-run completes it.
+A run that replaces vectors writes the new vectors to the subfolder `.new`. When the new vectors are complete,
+the run moves them to the folder, and deletes the old vectors. If this move is interrupted, the next run
+completes the move.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SHARDS = "shard-*.safetensors"
 class VectorFolder:
     """Folder to which an `embed` run writes shard files.
 
-    Each file is written atomically, and each shard depends only on its items. So a killed run can be resumed at any
-    point: only the missing shards are computed, and the result has the same files as an uninterrupted run.
+    A killed run can be resumed, because each file is written atomically and no shard depends on another
+    shard. The resumed run computes only the missing shards, and the result is the same.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,9 +47,9 @@ class VectorFolder:
             force: replace existing vectors. Other files stay.
 
         Raises:
-            FileExistsError: the folder contains vectors, but `resume` and `force` are both false; the folder
-                contains other files; or the path is a file.
-            ValueError: the vectors to keep were written with other settings, which the message names.
+            FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set.
+            FileExistsError: the path is a file, or a folder with other files.
+            ValueError: the existing vectors have other settings. The message names these settings.
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -85,7 +85,7 @@ class VectorFolder:
         """Yield the shards that have no file yet.
 
         Raises:
-            ValueError: the file of a shard was computed from other text.
+            ValueError: the text of a shard has changed since the shard file was written.
         """
         for shard in shards:
             self._count += 1
@@ -99,7 +99,7 @@ class VectorFolder:
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
-        """Write the file of a shard, and return the entry of the shard for the index."""
+        """Write the file of a shard, and return the shard's entry for the index."""
         path = self._file(shard.number)
         atomic_write(path, content)
         return _entry(ShardFile(path))
@@ -127,8 +127,7 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder. It is renamed first, so that an interrupted deletion leaves no incomplete folder
-        with its name."""
+        """Delete the folder. Rename it first: after an interrupted deletion, the old name does not exist."""
         remove_folder(self.path)
 
     def _install(self) -> None:
@@ -149,7 +148,7 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors, and finally the settings file, which marks the other files as vectors."""
+        """Delete the vectors, and then the settings file, which identifies a folder of vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)
@@ -167,7 +166,7 @@ def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str,
         now: settings of the resumed run.
 
     Raises:
-        ValueError: settings differ. The message names these settings.
+        ValueError: some settings are different. The message names these settings.
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

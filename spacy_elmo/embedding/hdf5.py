@@ -19,11 +19,11 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
     """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
 
     As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
-    layer. The dataset `sentence_to_index`, (1,), contains JSON that maps the tokens of each item, joined by
-    spaces, to the name of the item's dataset. If several items have the same tokens, the JSON contains the
-    dataset name of the last item. Memory holds only this JSON.
+    layer. The dataset `sentence_to_index`, (1,), contains a JSON object: {tokens of an item joined by spaces:
+    name of the dataset}. If several items have the same tokens, the object names the dataset of the last
+    item. This object is in memory, but the vectors of the corpus are not.
 
-    The dataset of a blank line has no tokens. In contrast, AllenNLP rejects blank lines.
+    The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
 
     Raises:
         OSError: the file cannot be written.

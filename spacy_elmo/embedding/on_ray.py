@@ -30,20 +30,23 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute shards on a Ray cluster, and yield each shard with the content of its file as soon as it is ready.
+    """Compute the vectors of shards on a Ray cluster.
 
-    The function uses the cluster that this process has joined, or the cluster at `RAY_ADDRESS` (an
-    environment variable). If there is neither, Ray starts a cluster on the cores of this machine. Each actor
-    receives the pipeline from this process, and sends the contents of the files back, so the machines need no
-    shared folder. If an actor dies, Ray restarts the actor, and computes the actor's shards again.
+    The function uses the cluster that this process has joined, or the cluster at the environment variable
+    `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. Each actor receives the
+    pipeline from this process, and sends the content of the shard files to this process. So the machines need
+    no shared folder. If an actor dies, Ray restarts the actor, and computes the shards of this actor again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
+    Yields:
+        (shard, content of the shard file), in the order in which the shards are ready.
+
     Raises:
         ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
-        ValueError: the cluster has no cores, or no GPUs if `gpu` is true; see also `Embedder`.
+        ValueError: the cluster has no cores, or has no GPUs for `gpu`. See also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -102,7 +105,7 @@ class _Actor:
         self._embedder = Embedder(nlp, options)
 
     def embed(self, shard: Shard) -> bytes:
-        """Compute the content of the file of a shard."""
+        """Compute the content of a shard file."""
         return self._embedder(shard)
 
 

@@ -24,8 +24,8 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
     - `id` (int64): the number of the item;
     - `tokens`: a list of strings;
-    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer. The value is a
-      list with a vector for each token. With pooling, the value is one vector.
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a
+      vector for each token. With pooling: one vector.
     """
     writer = None
     try:

@@ -1,4 +1,4 @@
-"""Safetensors file with a checksum, which stores the vectors of a shard and is read lazily."""
+"""Writer and lazy reader of shard files: safetensors files with the vectors of a shard and a checksum."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of a shard, which contains the shard's number in at least six digits."""
+    """Return the file name of a shard, such as "shard-000012.safetensors"."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of the file of a shard. Equal arguments give equal bytes.
+    """Return the content of a shard file. Equal arguments give equal bytes.
 
-    The tensors of the file are
+    The file contains these tensors, where `rows` is the number of tokens of all items:
 
-    - `vectors` (..., rows, width): a row for each token of all items. If pooled: (..., items, width), a row
-      for each item. If the file contains all layers, the first axis is the layer;
+    - `vectors` (..., rows, width), or (..., items, width) if pooled: the argument `vectors`;
     - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
-    - `token_bytes` (bytes,) uint8: the tokens of all rows in UTF-8, concatenated;
+    - `token_bytes` (bytes,) uint8: the tokens of all items in UTF-8, concatenated;
     - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
 
     Args:
-        vectors: vectors of all items, concatenated, float16 or float32.
+        vectors: concatenated vectors of all items, float16 or float32. If there are all layers, the first
+            axis is the layer.
         tokens: the tokens of each item.
-        pooled: `vectors` has one row per item instead of one per token.
+        pooled: True if `vectors` has one row per item. False: one row per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -69,7 +69,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata and of the tensors (their shapes, number types and values)."""
+    """Return a digest of the metadata, and of the shapes, number types and values of the tensors."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -78,7 +78,7 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """File of a shard, mapped into memory. Only the requested items are read.
+    """Shard file that is mapped into memory, so only the requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -150,7 +150,7 @@ class ShardFile:
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item, (..., n_tokens, width); if pooled, (..., width).
+        """Return the vectors of an item, (..., n_tokens, width), or the pooled vector, (..., width).
 
         Args:
             item: number of the item in the shard, from 0.

@@ -57,8 +57,8 @@ class Vectors:
     """Sequence with one array for each item of a corpus: the item's vectors, (layers, n_tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
-    pooling, the arrays have no axis for tokens. The arrays are read-only and mapped from the files, so memory
-    holds only the items that are used.
+    pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
+    only the items that you use are in memory.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -68,9 +68,8 @@ class Vectors:
         self.settings: dict[str, Any] = dict(index["settings"])
         """Settings of the `embed` run, with the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """List with an entry for each shard, with the fields `file` (file name), `source` (source of the
-        text), `first` (number of the first item), `items` and `rows` (number of items and of rows in the
-        file)."""
+        """Entries of the shards. The fields are `file` (name of the shard file), `source` (path of the text),
+        `first` (number of the first item), `items` (number of items) and `rows` (number of tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -85,12 +84,16 @@ class Vectors:
         return map(self.__getitem__, range(len(self)))
 
     def tokens(self, number: int) -> list[str]:
-        """Return the tokens of the item with this number in the corpus."""
+        """Return the tokens of an item.
+
+        Args:
+            number: number of the item in the corpus, from 0.
+        """
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open the file of a shard, to read many items at once.
+        """Open a shard file. Use it to read many items of one shard.
 
         Raises:
             OSError: the file does not exist.
@@ -118,7 +121,7 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of the index of a folder of vectors.
+    """Check the digest and the entries of an index file.
 
     Raises:
         ValueError: the index has changed since it was written, or an entry is missing or invalid.

@@ -1,1 +1,1 @@
-"""Web page that shows what a biLM computes: nearest neighbors, maps, substitutes and surprise of words."""
+"""Web page `explore`: similar occurrences of a word, maps, and predictions of the language model."""

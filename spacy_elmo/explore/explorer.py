@@ -1,4 +1,4 @@
-"""Answers to the requests of the page `explore` about sentences and words, in JSON types."""
+"""Backend of the page `explore`. It answers requests about sentences and words as JSON objects."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ _DIGITS = 3
 
 
 class Explorer:
-    """Backend of the page `explore`, which answers requests about sentences and words.
+    """Backend of the page `explore`. Its methods answer requests about sentences and words.
 
     Args:
         nlp: the pipeline that has computed the word index.
         index: the word index of a corpus.
-        language_model: language model of the weights; None: answers contain no surprise and no substitutes.
+        language_model: language model of the weights. None: the answers contain no surprise and no
+            substitutes.
         name: name of the weights.
     """
 
@@ -63,7 +64,11 @@ class Explorer:
 
     @classmethod
     def load(cls, weights: str, index: str | Path) -> Explorer:
-        """Load weights from a file or by name, and load the word index that was computed with these weights.
+        """Load weights, and a word index that was computed with these weights.
+
+        Args:
+            weights: path or name of the weights.
+            index: path of the word index.
 
         Raises:
             OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
@@ -108,7 +113,7 @@ class Explorer:
             token: index of the token in the sentence, from 0.
 
         Raises:
-            ValueError: there is no such token, or the token is whitespace; see also `answer_sentences`.
+            ValueError: there is no such token, or the token is whitespace. See also `answer_sentences`.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
@@ -195,6 +200,5 @@ class Explorer:
 
 
 def _bits(log_probability: float) -> float:
-    """Convert a log-probability in nats to surprise in bits (the negative base-2 logarithm of the
-    probability)."""
+    """Convert a natural log-probability to surprise in bits, -log2(probability)."""
     return round(float(-log_probability) / math.log(2), 2)

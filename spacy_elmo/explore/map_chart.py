@@ -1,5 +1,5 @@
-"""Chart of the occurrences of a word, for a PNG file. Points near each other are similar occurrences. Colors
-show senses."""
+"""Chart of the occurrences of a word, for a PNG file. Similar occurrences are near each other. Colors show
+senses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def map_chart(
 
     Args:
         view: the result of `word_view`. If it contains annotated senses, the points are colored by sense.
-        queries: the queries of the view, which are drawn as numbers in black circles.
+        queries: the queries of the view. Each query is a black circle with a number in the chart.
         title: title of the chart.
         source: description of the text and the vectors.
     """
@@ -85,7 +85,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
 
 
 def _axes(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return the definitions of both axes, with the same scale, so that distances are not distorted."""
+    """Return the definitions of both axes. Both have the same scale, so that distances are not distorted."""
     drawn = np.array([*layer["points"], *layer["queries"]])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0

@@ -1,4 +1,4 @@
-"""HTML of the page `explore`, either for the server, or as one static file with the occurrences of one word."""
+"""HTML of the page `explore`: files for the server, or a static page with the occurrences of one word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 
 def live_files() -> dict[str, tuple[str, str]]:
-    """Return the files of the page that the server needs, as {name on the server: (content, media type)}."""
+    """Return the files that the server sends, as {path in the URL: (content, media type)}."""
     page = _template().render(title="Explore", view=None)
     return {
         "": (page, "text/html"),
@@ -25,8 +25,9 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Atomically write a static page with maps of the occurrences of a word. The page makes no network
-    requests.
+    """Atomically write a static HTML page with maps of the occurrences of a word.
+
+    The page makes no network requests.
 
     Args:
         view: the result of `word_view`.

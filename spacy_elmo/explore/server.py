@@ -29,10 +29,10 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return the web application that serves the page and the answers of an explorer.
+    """Return a Flask application that serves the page `explore` and the answers of an explorer.
 
-    The application refuses requests with an unknown host name. Otherwise, a page of another website could use
-    a host name that resolves to this machine, and send requests to the application.
+    The application refuses requests with an unknown host name. Otherwise, another website could send requests
+    to the application, through a host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -49,7 +49,7 @@ def make_app(explorer: Explorer) -> Flask:
 
 
 def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
-    """Return a web server on 127.0.0.1 that computes one answer at a time.
+    """Return a web server on 127.0.0.1. It computes one answer at a time.
 
     Args:
         port: port of the server; 0: any free port.

@@ -35,7 +35,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
     Raises:
         OSError: see `all_or_nothing`.
-        ValueError: bilm-tf does not support this biLM (the message names each reason), or h5py is missing.
+        ValueError: h5py is missing, or bilm-tf does not support this biLM. The message names each reason.
     """
     if problems := _inexpressible(weights):
         raise ValueError("bilm-tf does not support this biLM:\n  " + "\n  ".join(problems))
@@ -54,7 +54,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 def options_of(config: BiLMConfig) -> dict[str, Any]:
     """Return the content of options.json for inference.
 
-    `n_characters` is 262: the 261 characters of training, and one for padding.
+    `n_characters` is 262, because bilm-tf has 261 character ids, and one more for padding in inference.
     """
     lstm = {
         "dim": config.dim,

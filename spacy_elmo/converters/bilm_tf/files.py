@@ -1,4 +1,4 @@
-"""Reader that finds and reads the files of a bilm-tf model in a folder. AllenNLP also uses this format."""
+"""Reader of bilm-tf models in HDF5 files, the format that AllenNLP also uses."""
 
 from __future__ import annotations
 
@@ -60,25 +60,25 @@ def read_files(
     softmax: str | Path | None = None,
     token_vectors: str | Path | None = None,
 ) -> ForeignModel:
-    """Read the options and arrays of a bilm-tf model and, if they exist, its softmax and vocabulary.
+    """Read a bilm-tf model: the options, the arrays, and the softmax and the vocabulary if they exist.
 
     The function chooses these files in the folder of the model:
 
     - weights: the only HDF5 file that contains `RNN_0`;
     - options: the only JSON file that contains `lstm`;
     - softmax, if there is one: the only HDF5 file that contains `softmax/W`;
-    - vocabulary: for word input, the only text file with the line `<S>`; for a softmax, the only text file that has as
-      many words as the softmax has rows.
+    - vocabulary of a model with word input: the only text file with the line `<S>`;
+    - vocabulary of a softmax: the only text file with one word per row of the softmax.
 
     Args:
         source: the folder of the model, or the weights file in this folder.
         options, weights, vocabulary, softmax: files to read instead of the files that the function chooses.
-        token_vectors: an HDF5 file that bilm-tf's `dump_token_embeddings` has written. Its array `embedding`
-            has a vector for each word of the vocabulary.
+        token_vectors: an HDF5 file that bilm-tf's `dump_token_embeddings` has written. The array `embedding`
+            in this file contains a vector for each word of the vocabulary.
 
     Raises:
-        OSError: a file or the folder is missing or cannot be read.
-        ValueError: no file or several files fit (the message lists them), a file is damaged, or h5py is
+        OSError: the folder or a file is missing or cannot be read.
+        ValueError: a choice is not unique (the message lists the files), a file is damaged, or h5py is
             missing.
     """
     folder = Path(source)
@@ -111,7 +111,9 @@ def read_files(
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why a folder or file seems to be a bilm-tf model in HDF5, or None. Never raises.
+    """Return the reason why a folder or file seems to be a bilm-tf model in HDF5, or None.
+
+    The function never raises an error.
 
     Args:
         source: see `read_files`.
@@ -129,9 +131,9 @@ def recognize(source: str | Path) -> str | None:
 
 
 def vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """Return the only text file in a folder that has `rows` words, including `<S>` and `</S>`.
+    """Find the text file of `rows` words, with `<S>` and `</S>` among them.
 
-    Return None if there is no such file, or if there are several.
+    Return None if the folder contains no such file, or several.
     """
 
     def fits(path: Path) -> bool:
@@ -143,9 +145,9 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
 
 
 def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
-    """Add the softmax and its vocabulary to a model.
+    """Add the softmax and the vocabulary of the softmax to a model.
 
-    Ignore a softmax without a vocabulary, unless the user has named the softmax file.
+    A softmax without a vocabulary is ignored. If the user has named the softmax file, it is an error.
     """
     path = requested or _only_softmax(model, folder)
     if path is None:
@@ -213,8 +215,10 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Return the files for which `fits` is true, and {other file: the error that `fits` has raised, or "not
-    found"}."""
+    """Return the files that fit, and {file that does not fit: reason}.
+
+    The reason is the error that `fits` has raised, or "not found" if `fits` has returned False.
+    """
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:
@@ -237,7 +241,7 @@ def _has_softmax(path: Path) -> bool:
 
 
 def has_lstm(path: Path) -> bool:
-    """Return True if a JSON file contains the options of a biLM."""
+    """Return True if a JSON file has a section `lstm`, as the options of a biLM do."""
     return "lstm" in read_json_object(path)
 
 

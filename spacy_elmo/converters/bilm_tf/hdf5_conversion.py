@@ -1,8 +1,8 @@
 """Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-The conversion does not change any number. Our gates have TensorFlow's order i, j, f, o. Our matrices multiply
-from the right, like TensorFlow's matrices. TensorFlow adds 1 to the forget gate at run time, and the bias in
-the file does not include this 1. So the configuration has a `forget_bias` of 1.
+The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates,
+i, j, f, o, and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in
+the file does not include this 1. So the configuration sets `forget_bias` to 1.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
     """Convert a bilm-tf model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a biLM; or the arrays, the softmax or the vocabulary do not fit the
-            options (see `mismatches`).
+        ValueError: the options do not describe a biLM, or the arrays, the softmax or the vocabulary do not
+            fit the options (see `mismatches`).
     """
     if not any(name.startswith("RNN_1/") for name in model.arrays):
         raise ValueError(
@@ -111,8 +111,7 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
     """Convert weights, without the head, to float32 arrays with bilm-tf's names.
 
-    TensorFlow always adds 1 to the forget gate. So if the `forget_bias` of the weights is not 1, the difference is
-    added to the bias.
+    TensorFlow always adds 1 to the forget gate. So `forget_bias - 1` is added to the bias of the gate.
     """
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config, len(weights.tensors)).items():
@@ -128,26 +127,26 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
 
 
 class _Source(NamedTuple):
-    """Location of one of our tensors in bilm-tf's arrays."""
+    """Location of the values of a `BiLM` tensor: the arrays of bilm-tf that contain them."""
 
     names: tuple[str, ...]
-    """Name of the array; if each direction has its own array, the names of both arrays."""
+    """Name of the array. If each direction has its own array: the names of both arrays."""
     shape: tuple[int, ...]
     """Shape of each array."""
     part: Any
-    """Index that selects the part of each array that belongs to our tensor."""
+    """Index that selects the values of the tensor in each array."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return our tensor as an array. If each direction has its own array, stack both arrays."""
+        """Return the tensor as an array. If each direction has its own array, stack both arrays."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """Return {name of our tensor: its location in bilm-tf's arrays}.
+    """Return the location of each tensor of `BiLM.state_dict()`, by the name of the tensor.
 
-    There is no `CNN_proj` if the number of filters is equal to the projection width, and no `W_P_0` if `dim` is equal
-    to the projection width.
+    If the number of filters is equal to the projection width, there is no `CNN_proj`. If `dim` is equal to
+    the projection width, there is no `W_P_0`.
     """
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
@@ -170,10 +169,12 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """If the model has token vectors, let them replace the token encoder. Return the new options and arrays,
-    and notes.
+    """Replace the token encoder by the token vectors, if the model has token vectors.
 
     The converted biLM then has word input, as in bilm-tf's `TokenBatcher`.
+
+    Returns:
+        The new options, the new arrays, and notes for the user.
     """
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
@@ -188,11 +189,10 @@ def _with_token_vectors(
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Insert `MultiRNNCell/Cell0` into the names of arrays, because TensorFlow omits this part if there is
-    only one layer.
+    """Insert `MultiRNNCell/Cell0` into the names of arrays. TensorFlow omits this part for a single layer.
 
     Returns:
-        The arrays by their new names, and notes for the user.
+        {new name: array}, and notes for the user.
     """
     renamed = {}
     for name, array in arrays.items():
@@ -209,7 +209,7 @@ def _number_of_rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Convert the softmax of a bilm-tf model to the tensors of our head."""
+    """Convert the softmax of a bilm-tf model to the tensors of the head of `Weights`."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])

@@ -18,15 +18,18 @@ _TRAINING_ONLY = {
 
 
 def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
+    """Convert the options of a model to a configuration.
 
     Args:
         options: the content of options.json.
-        table_rows: number of rows of the word table; 0 if there is no word table. This number is used if the
-            model has word input (no `char_cnn`), but the option `n_tokens_vocab` is missing.
+        table_rows: number of rows of the word table; 0 if there is no word table. A model with word input (no
+            `char_cnn`) has this number of words if the option `n_tokens_vocab` is missing.
+
+    Returns:
+        The configuration, and notes for the user on missing options and on ignored options.
 
     Raises:
-        ValueError: options are missing or impossible (the message names all of them).
+        ValueError: options are missing or invalid. The message names all these options.
     """
     reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:

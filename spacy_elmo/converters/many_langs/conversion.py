@@ -1,10 +1,10 @@
 """Conversion of an ELMoForManyLangs model to our `Weights`.
 
-ELMoForManyLangs uses AllenNLP's LSTM and highway layers. Matrices multiply from the left. The LSTM gates have
-the order i, f, g (the candidate), o. The bias includes the forget bias of 1, so the `forget_bias` of the
-configuration is 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales the
-transformed input, as in bilm-tf. We negate the parameters of the gate, because 1 - sigmoid(x) = sigmoid(-x). No
-other number changes.
+ELMoForManyLangs uses AllenNLP's LSTM and highway layers. These layers compute `weight @ x`. The LSTM gates
+have the order i, f, g (the candidate), o. The LSTM bias includes the forget bias of 1, so the configuration
+sets `forget_bias` to 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales
+the transformed input, as in bilm-tf. We negate the parameters of the gate, because
+1 - sigmoid(x) = sigmoid(-x). No other number changes.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
     """Convert an ELMoForManyLangs model that `read_files` has returned.
 
     Raises:
-        ValueError: the options do not describe a supported biLM; a dictionary lacks a special symbol; or the tensors do
-            not fit the options (see `mismatches`).
+        ValueError: the options do not describe a supported biLM, a dictionary lacks a special symbol, or the
+            tensors do not fit the options (see `mismatches`).
     """
     _check_specials(model)
     words, symbols = model.words or [], model.symbols or []
@@ -78,11 +78,13 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Return the content of our character table: first the rows of the marks, then the rows of single
-    characters.
+    """Choose the rows of our character table: first the special symbols, then the single characters.
+
+    Args:
+        symbols: symbol of each row of ELMoForManyLangs' character table.
 
     Returns:
-        For each row of our table, the row number in ELMoForManyLangs' character table; and the characters as
+        For each row of our table, the row number in ELMoForManyLangs' table. Also the single characters as
         one string.
     """
     row = {symbol: number for number, symbol in enumerate(symbols)}
@@ -104,7 +106,11 @@ def _check_specials(model: ManyLangsModel) -> None:
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return the names and shapes of the tensors in a file of ELMoForManyLangs."""
+    """Return the expected shape of each tensor of an ELMoForManyLangs model, by the name of the tensor.
+
+    Args:
+        symbols: number of rows of ELMoForManyLangs' character table.
+    """
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
@@ -137,7 +143,7 @@ def _tensors(
     """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: for each row of our character table, the row number in ELMoForManyLangs' character table.
+        rows: for each row of our character table, the row number in ELMoForManyLangs' table.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}

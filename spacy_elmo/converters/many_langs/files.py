@@ -1,4 +1,4 @@
-"""Reader that finds and reads the files of an ELMoForManyLangs model in a folder."""
+"""Reader of the files of an ELMoForManyLangs model."""
 
 from __future__ import annotations
 
@@ -62,10 +62,11 @@ def recognize(folder: Path) -> str | None:
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Return the folder that contains a model: `folder` or, as in unpacked archives, its only subfolder with a model.
+    """Find a model in a folder or in one of its subfolders. Unpacked archives often have a subfolder.
 
     Returns:
-        The folder; None if there is no model, or if there are several models.
+        The folder with the files of the model. None if there is no model, or if several subfolders contain
+        models.
     """
     if _has_model(folder):
         return folder
@@ -81,13 +82,13 @@ def read_files(folder: str | Path) -> ManyLangsModel:
     """Read the configuration, the dictionaries and the tensors of an ELMoForManyLangs model.
 
     Args:
-        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`, or a folder
-            with one subfolder that contains these files.
+        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`.
+            These files can also be in a subfolder.
 
     Raises:
-        OSError: a file or the folder is missing or cannot be read.
-        ValueError: the folder contains no model, or several; a file is damaged; or a .pkl file contains anything
-            besides tensors.
+        OSError: the folder or a file is missing or cannot be read.
+        ValueError: the folder contains no model or several models, a file is damaged, or a .pkl file contains
+            anything besides tensors.
     """
     parent = Path(folder)
     if not parent.is_dir():
@@ -121,10 +122,13 @@ def read_files(folder: str | Path) -> ManyLangsModel:
 
 
 def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
-    """Return the options of the network, the options file (None for options that ELMoForManyLangs ships), and
-    its name.
+    """Read the network configuration that `config.json` names.
 
     ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
+
+    Returns:
+        The options, the path of the options file, and a name for messages. The path is None if the options
+        come with ELMoForManyLangs.
     """
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")

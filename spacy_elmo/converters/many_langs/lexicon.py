@@ -1,6 +1,6 @@
 """Reader of ELMoForManyLangs' dictionaries, word.dic and char.dic.
 
-Each line has a symbol, a tab, and the row of the symbol in the word table or the character table.
+Each line contains a symbol, a tab, and a row number: the row of the symbol in the word or character table.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ _SHOWN = 10
 
 
 def read_lexicon(path: Path) -> list[str]:
-    """Read a dictionary of ELMoForManyLangs, and return the symbol of each row.
+    """Read a dictionary of ELMoForManyLangs, and return the symbols in the order of their row numbers.
 
-    As in ELMoForManyLangs' `elmo.py`, lines end at every kind of line break, and every kind of space around a
-    line is removed. A symbol that is itself a space is removed, too. So a line without a symbol stands for
-    the symbol U+3000.
+    As in ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line
+    are removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is not UTF-8 text; a line does not consist of a symbol, a tab and a row (the
-            message lists the lines); or the rows are not 0, 1, 2 ..., with one symbol each.
+        ValueError: the file is not UTF-8 text, a line is invalid, or a symbol or row number occurs twice. The
+            message lists the lines.
     """
     with one_error(path, "a UTF-8 text file"):
         lines = path.read_text("utf8").splitlines()

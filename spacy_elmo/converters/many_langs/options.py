@@ -19,16 +19,19 @@ _UNUSED = {
 def config_of(
     options: Mapping[str, Any], *, words: int, characters: int
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that a model's options describe, and notes on the assumed and the ignored options.
+    """Convert the options of a model to a configuration.
 
     Args:
         options: the content of the network configuration.
         words: number of rows of the word table; 0 if there is no word table.
-        characters: number of rows of the character table, without the rows of the marks.
+        characters: number of characters in the character table, without the special symbols.
+
+    Returns:
+        The configuration, and notes for the user on missing options and on ignored options.
 
     Raises:
-        ValueError: options are missing or impossible, or the network is not a biLM (the message names all
-            problems).
+        ValueError: options are missing or invalid, or the network is not a biLM. The message names all
+            problems.
     """
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):

@@ -1,4 +1,4 @@
-"""Export of a biLM to an .onnx file, which runs without Python and torch."""
+"""Export of a biLM to an .onnx file. The file can be run without Python and torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MAX_BYTES = 2_000_000_000
 
 
 def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a biLM to an .onnx file, atomically; see `onnx_model`.
+    """Atomically write a biLM to an .onnx file; see `onnx_model`.
 
-    The metadata of the file contain four entries in JSON: `config`; `card`; `vocabulary`, the word of each
-    row of the word table; and `alphabet`, the character of each row of the character table after the rows of
-    the marks.
+    The metadata of the file contain four entries in JSON: `config`, `card`, `vocabulary` and `alphabet`. The
+    vocabulary lists the words in the order of the word table. The alphabet lists the characters in the order
+    of the character table, without the special symbols, which come first in the table.
 
     Args:
         path: the file to write.
@@ -27,8 +27,8 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
         The written file.
 
     Raises:
-        OSError: `path` is a folder; the parent folder of `path` is missing or not writable; or the file
-            exists, and `force` is not set.
+        OSError: `path` is a folder, the file exists and `force` is not set, or the parent folder is missing
+            or not writable.
         ValueError: the weights are too large for an .onnx file, or onnx is missing.
     """
     path = Path(path)

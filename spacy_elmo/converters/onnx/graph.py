@@ -1,8 +1,8 @@
 """Construction of an ONNX graph that computes a biLM, for programs without torch.
 
-The input of the graph is a padded batch, as is usual in ONNX runtimes. Repeated words are encoded at each position. One
-loop computes both directions of the LSTM, and the outputs after the end of a sentence are zeros. ONNX's LSTM operator
-supports no projection and no clipping, so the graph uses the operator `Scan` for the steps.
+The input of the graph is a padded batch. If a word occurs several times, each occurrence is encoded. One loop
+computes both directions of the LSTM. The outputs for padding are zeros. ONNX's LSTM operator supports no
+projection and no clipping, so the graph uses the operator `Scan` as the loop over the words.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _INT = TensorProto.INT64
 def onnx_model(bilm: BiLM) -> onnx.ModelProto:
     """Return an ONNX model that contains the graph and the weights of a biLM.
 
-    The inputs are `ids` and `lengths`, and the output is `layers`. A batch has any number of sentences B >= 1. T is the
-    length of the longest sentence.
+    The inputs are `ids` and `lengths`, and the output is `layers`. B is the number of sentences in the batch,
+    at least 1. T is the length of the longest sentence. Shorter sentences are padded with any valid ids.
 
-        ids      int64 (B, T, M): the M ids of each word (see `BiLM.token_ids`), or (B, T) for a word table. After the
-                 end of a sentence, any valid ids
+        ids      int64 (B, T, M): the M ids of each word, see `BiLM.token_ids`. For a word table: (B, T)
         lengths  int64 (B,): number of words of each sentence, 0 to T
-        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`; zeros after the end of a sentence
+        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`. Zeros for padding
     """
     graph = _Graph()
     word = list(bilm.token_ids([]).shape[1:])
@@ -52,9 +51,9 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 
 
 class _Graph:
-    """Builder of an ONNX graph, which collects nodes and constants.
+    """Builder of an ONNX graph. Its methods add nodes and constants.
 
-    The methods take and return the names of values in the graph.
+    The arguments and results of the methods are names of values in the graph.
 
     Args:
         prefix: prefix of all names, to distinguish them from the names of an enclosing graph.
@@ -83,7 +82,7 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """Add a node whose outputs have given names, and return these names with the prefix of the graph."""
+        """Add a node with the given names of outputs, and return these names with the prefix of the graph."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
@@ -98,7 +97,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Encode the words of all positions, and return their vectors (T, B, P)."""
+    """Encode all words of the batch, and return the vectors, (T, B, P)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)
@@ -157,7 +156,7 @@ def _affine(graph: _Graph, affine: Dense, x: str) -> str:
 def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
     """Compute layers 1 to L, each of shape (T, B, 2P).
 
-    The intermediate values of both directions are stacked, (2, T+1, B, ·).
+    Intermediate values have the shape (2, T+1, B, ·). The first axis is the direction.
     """
     x = _lstm_inputs(graph, bilm, tokens)
     layers = []
@@ -172,8 +171,11 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Return the inputs of both directions, each in its reading order: (T, B, P) -> (2, T+1, B, P). A
-    boundary comes before the words."""
+    """Return the inputs of both LSTM directions: (T, B, P) -> (2, T+1, B, P).
+
+    For the backward direction, the words of each sentence are in reverse order. The first input is the
+    sentence boundary.
+    """
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
     batch = graph("Shape", "lengths")
@@ -221,7 +223,7 @@ def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
 
 
 def _step(layer: LSTMLayer, prefix: str) -> onnx.GraphProto:
-    """Return a graph of one step of an LSTM layer in both directions, with the formulas of `bilm/lstm.py`."""
+    """Return a graph that computes one step of an LSTM layer in both directions, as `bilm/lstm.py` does."""
     graph = _Graph(prefix)
     dim, width = layer.bias.shape[1] // 4, layer.input.shape[1]
     h, c, gates = (prefix + name for name in ("h", "c", "gates"))
@@ -255,7 +257,7 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
 
 
 def _stack(graph: _Graph, layers: list[str]) -> None:
-    """Stack the layers, each (T, B, 2P), to the output (L+1, B, T, 2P), with zeros after the end of a sentence."""
+    """Stack the layers, each (T, B, 2P), to the output (L+1, B, T, 2P), and set the padding to zeros."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -267,8 +269,8 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape a tensor. A size of 0 means 0. By default in ONNX, a size of 0 would mean the size of this axis
-    in `x`."""
+    """Reshape a tensor. With `allowzero`, a 0 in the shape is an axis of size 0. Without `allowzero`, ONNX
+    would copy the size of the axis from `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
@@ -278,6 +280,6 @@ def _reversed(graph: _Graph, x: str) -> str:
 
 
 def _slice(graph: _Graph, x: str, start: int, *, axis: int) -> str:
-    """Slice an axis from `start` to the end of the axis."""
+    """Slice an axis from index `start` to the end."""
     end = torch.iinfo(torch.int64).max
     return graph("Slice", x, *(graph.constant([number]) for number in (start, end, axis)))

@@ -1,7 +1,7 @@
 """Safe unpacking of archives (.zip, .tar.gz) into a temporary folder.
 
-Nothing in an archive is trusted. A file name could point outside the folder, and the declared sizes could be wrong: a
-megabyte can unpack to a petabyte. So the unpacked bytes are counted and limited while the archive is unpacked.
+Nothing in an archive is trusted. A file name could point outside the folder. A declared size could be wrong,
+because a megabyte can unpack to a petabyte. So the reader counts and limits the bytes while it unpacks them.
 """
 
 from __future__ import annotations
@@ -30,32 +30,34 @@ class Opened:
     """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file. For an archive, the folder with its unpacked content; if this folder contains only
-    a subfolder, that subfolder."""
+    """The folder or file. For an archive: the folder with the unpacked content, or the only subfolder of this
+    folder if there is nothing else in the folder."""
     _given: Path
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """Replace the temporary folder in a path or message by the name of the archive: `model.zip/options.json`."""
+        """Replace temporary paths in a text by paths in the archive, such as `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Opened]:
-    """Yield a folder or file. If the file is an archive, unpack it into a temporary folder for the `with` block.
+    """Open a folder, a file or an archive for a `with` block.
 
-    For an archive, a ValueError or OSError in the `with` block becomes a ValueError that shows paths in the
-    archive instead of temporary paths. The environment variable `TMPDIR` sets the location of temporary
-    folders.
+    An archive is unpacked into a temporary folder, which is deleted after the block. The environment variable
+    `TMPDIR` sets the location of temporary folders. If the block raises a ValueError or OSError, the function
+    raises a ValueError instead, with paths in the archive instead of temporary paths in the message.
 
     Args:
-        path: a folder or file. It is an archive if its name ends in `.zip`, `.tar.gz`, `.tgz` or `.tar`.
+        path: the folder, the file or the archive. An archive is a file with a name that ends in `.zip`,
+            `.tar.gz`, `.tgz` or `.tar`.
 
     Raises:
         OSError: the temporary folder cannot be created.
-        ValueError: the archive is missing, damaged, encrypted or compressed by an unsupported method; the
-            archive contains a link, a device, a path outside its folder, or far more bytes or files than a
-            model; or there is no space for its files.
+        ValueError: the archive is missing, damaged, encrypted or compressed by an unsupported method, or the
+            disk is full.
+        ValueError: the archive contains a link, a device, a path outside the archive, or far more bytes or
+            files than a model.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ZIP + _TAR):
@@ -104,7 +106,7 @@ def _target(archive: Path, folder: Path, name: str) -> Path:
 
 
 def _write(content: IO[bytes] | _Metered, target: Path) -> int:
-    """Write a file of an archive to disk, and return the number of bytes."""
+    """Write a file of an archive to disk, and return the number of written bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as file:
         while chunk := content.read(_CHUNK_BYTES):
@@ -166,7 +168,7 @@ class _Member(NamedTuple):
 
 
 class _Budget:
-    """Counter of the bytes that are allowed to be unpacked from an archive."""
+    """Counter of the bytes that an archive may still unpack to."""
 
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
@@ -174,10 +176,10 @@ class _Budget:
         self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
-        """Subtract a number of unpacked bytes from the allowed bytes.
+        """Subtract the number of unpacked bytes from the budget.
 
         Raises:
-            ValueError: the archive has unpacked more bytes than allowed.
+            ValueError: the archive unpacks to more bytes than allowed.
         """
         self._left -= count
         if self._left < 0:
@@ -188,14 +190,14 @@ class _Budget:
 
 
 class _Metered:
-    """Stream that counts the bytes that are read, and subtracts them from a budget."""
+    """Stream that subtracts the number of read bytes from a budget."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read
         self._budget = budget
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes, and subtract them from the budget; see `_Budget.spend`."""
+        """Read at most `size` bytes, and call `_Budget.spend` with the number of read bytes."""
         data = self._read(size)
         self._budget.spend(len(data))
         return data

@@ -1,10 +1,10 @@
-"""Fast computation of the checksum CRC-32C of large arrays, in numpy.
+"""Fast computation of CRC-32C checksums of large arrays with NumPy.
 
-The data are a polynomial over GF(2). The checksum is the remainder of this polynomial modulo a fixed
-polynomial (Castagnoli's). Two 32-bit words at a distance of k bits can be merged without changing the
-remainder: multiply the earlier word by x^k, and add the later word. So the computation needs no loop over
-bytes. It halves the array repeatedly, until one word is left. Each time, one operation merges all words of
-the first half into the words of the second half.
+The bits of the data are the coefficients of a polynomial over GF(2). The checksum is the remainder of this
+polynomial modulo Castagnoli's polynomial. Two 32-bit words at a distance of k bits can be merged without
+changing the remainder: multiply the earlier word by x^k, and add the product to the later word. So the code
+needs no loop over bytes. It merges the first half of the array into the second half with one NumPy operation,
+and repeats this step until one word is left.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Return a checksum in the masked form that TensorFlow stores (`core/lib/hash/crc32c.h:Mask`)."""
+    """Mask a checksum. TensorFlow stores masked checksums (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _after(register: int, block: np.ndarray) -> int:
-    """Return the state of the checksum after a block of bytes, given the state before the block."""
+    """Return the CRC register after a block of bytes.
+
+    Args:
+        register: the CRC register before the block.
+    """
     whole = len(block) // 4 * 4
     if whole:
         words = block[:whole].view("<u4").astype(np.uint32)
@@ -52,7 +56,10 @@ def _after(register: int, block: np.ndarray) -> int:
 
 
 def _remainder(words: np.ndarray) -> int:
-    """Return the remainder of an array of 32-bit words multiplied by x^32. The array is overwritten."""
+    """Multiply the polynomial of an array of 32-bit words by x^32, and return the remainder.
+
+    The function overwrites the array.
+    """
     while len(words) > 1:
         kept = 1 << (len(words) - 1).bit_length() - 1
         upper, words = words[:-kept], words[-kept:]
@@ -63,10 +70,10 @@ def _remainder(words: np.ndarray) -> int:
 
 @functools.cache
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the products of x^(32 * 2^level) with every lower half and with every upper half of a word, as
-    two tables.
+    """Return two tables of products, to multiply 32-bit words by x^(32 * 2^level).
 
-    A half has 16 bits, so each table has 65,536 products.
+    The first table contains the product for each value of the lower 16 bits of a word. The second table
+    contains the product for each value of the upper 16 bits. So each table has 65,536 products.
     """
     factor = _times_power(_ONE, 32)
     for _ in range(level):

@@ -14,14 +14,15 @@ _SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE)
 def one_error(path: Path, kind: str) -> Iterator[None]:
     """Turn any error of a parser into one ValueError that names the file.
 
-    Errors of the operating system, and ValueErrors whose message starts with the path, stay as they are.
+    Errors of the operating system do not change. A ValueError whose message starts with the path does not
+    change either.
 
     Args:
-        kind: the kind of file for the message, with its article, such as "a JSON file".
+        kind: expected type of file, for the message, such as "a JSON file".
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the content of the file is damaged, or exceeds a limit.
+        ValueError: the file is damaged, or exceeds a limit.
     """
     try:
         yield

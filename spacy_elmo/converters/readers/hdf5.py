@@ -1,5 +1,7 @@
-"""Safe reader of arrays in HDF5 files. It refuses links to other files, and arrays too large for the size of
-the file."""
+"""Safe reader of arrays in HDF5 files.
+
+The reader refuses links to other files. It also refuses arrays that are too large for the size of the file.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def load_h5py() -> Any:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all arrays in an HDF5 file, by their paths in the file, such as "CNN_proj/W_proj".
+    """Return the shape of each array in an HDF5 file, by the path in the file, such as "CNN_proj/W_proj".
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -52,8 +54,9 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: an array is missing; the file is damaged; the file declares arrays that are too large for
-            its size, links to another file, or contains anything but numbers; or h5py is missing.
+        ValueError: h5py is missing, the file is damaged, or an array is missing.
+        ValueError: an array is too large for the size of the file, refers to another file, or contains
+            anything besides numbers.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)
@@ -88,7 +91,10 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
 
 def _chunk_problem(dataset: Any, file_size: int) -> str | None:
-    """Return the reason why reading a chunked array could need more memory than the array itself, or None."""
+    """Return a reason why a chunked array is not safe to read, or None.
+
+    HDF5 could need more memory for a damaged chunk than for the array.
+    """
     chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize
     limit = max(SMALL_BYTES, dataset.size * dataset.dtype.itemsize)
     if chunk > limit:

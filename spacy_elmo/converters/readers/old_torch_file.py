@@ -1,10 +1,9 @@
-"""Check of the sizes that a `torch.save` file of PyTorch before 1.6 declares. The check does not load the
-file.
+"""Check of the declared sizes in `torch.save` files from PyTorch before 1.6, before the files are loaded.
 
 Such a file consists of five pickles (magic number, protocol, system, content, names of the storages),
-followed by the numbers. When PyTorch loads the fourth pickle, it allocates all storages before it reads any
-number. PyTorch also enlarges a storage if a tensor is larger than its storage. So a small damaged file could
-fill the memory.
+followed by the values of the storages. When PyTorch loads the fourth pickle, it allocates all storages before
+it reads any value. If a tensor is larger than its storage, PyTorch enlarges the storage. So a small damaged
+file could fill the memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def check_storages(path: Path) -> None:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a storage or tensor is too large, or a pickle has opcodes that PyTorch never writes. For a damaged
-            pickle, the parser also raises other errors.
+        ValueError: a storage or tensor is too large, or a pickle has opcodes that PyTorch never writes.
+        Exception: a pickle is damaged. The parser can raise an error of any class.
     """
     size = path.stat().st_size
     # Map the file, because `read` would allocate as many bytes as a damaged string claims to have.
@@ -47,10 +46,10 @@ def check_storages(path: Path) -> None:
 
 
 def _end_of_pickle(data: mmap.mmap, size: int) -> int:
-    """Return the position in the file after the next pickle.
+    """Skip a pickle, and return the position of the first byte after it.
 
     Raises:
-        ValueError: Python would allocate more bytes for the pickle than the file has.
+        ValueError: Python could allocate more bytes for the pickle than the size of the file.
     """
     for opcode, argument, _ in pickletools.genops(cast("IO[bytes]", data)):
         if opcode.name in _NOT_WRITTEN or (opcode.name in _MEMO and int(argument or 0) > size):
@@ -61,7 +60,7 @@ def _end_of_pickle(data: mmap.mmap, size: int) -> int:
 
 
 class _Anything:
-    """Stand-in for each class and function that a pickle names, so that no code in the pickle is executed."""
+    """Stand-in for every class and function in a pickle, so that no code of the pickle is executed."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -79,11 +78,12 @@ class _Anything:
 def _check_tensor(
     storage: int, offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
 ) -> _Anything:
-    """Check that a tensor does not exceed its storage. The arguments are those of PyTorch's functions
-    `_TENSORS`.
+    """Check that a tensor does not exceed its storage.
+
+    The arguments are the same as in PyTorch's functions `_TENSORS`, which this function replaces.
 
     Args:
-        storage: length of the storage, in numbers.
+        storage: number of values in the storage.
 
     Raises:
         ValueError: the tensor exceeds its storage.
@@ -97,8 +97,10 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """Unpickler of the content of the file, which is the fourth pickle of the file. It records the length of
-    each storage, and checks the tensors."""
+    """Unpickler of the fourth pickle of a file (the content).
+
+    It records the number of values in each storage, and checks the tensors.
+    """
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

@@ -1,5 +1,4 @@
-"""Reader of the options of other programs. It collects messages about missing, invalid and unknown
-options."""
+"""Reader of the options of other programs, with messages about missing, invalid and unknown options."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from ...limits import MAX_CLIP
 
 
 class OptionsReader:
-    """Reader of nested options by their dotted path, such as `lstm.dim`."""
+    """Reader of nested options. The path of an option has dots, such as `lstm.dim`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
@@ -18,7 +17,7 @@ class OptionsReader:
         self.problems: list[str] = []
         """Messages about missing and invalid options."""
         self.notes: list[str] = []
-        """Notes for the user on options that are missing, so their values were assumed."""
+        """Notes for the user on missing options and their default values."""
 
     def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
         """Return the value of an option, or `default` if the option is missing or null.
@@ -26,7 +25,7 @@ class OptionsReader:
         If there is no default, a missing option adds a message to `problems`.
 
         Args:
-            silent: add no note if the default is used.
+            silent: do not add a note when the default is used.
         """
         self._read.add(path)
         value = self._options.get(path)
@@ -49,8 +48,11 @@ class OptionsReader:
         return 0
 
     def clip(self, path: str) -> float | None:
-        """Return the limit that a clipping option sets, a positive number; None (no clip) if the option is
-        missing, null, 0 or false."""
+        """Return the value of a clipping option, a positive number.
+
+        Return None (no clipping) if the option is missing, null, 0 or false. For an invalid value, add a
+        message to `problems`.
+        """
         value = self.value(path, default=None) or None
         if value is None:
             return None
@@ -62,11 +64,12 @@ class OptionsReader:
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a list with one note on all unknown options, such as typos; an empty list if there are no
-        unknown options.
+        """Return a list with one note that names all unknown options, such as typos.
+
+        The list is empty if there are no unknown options.
 
         Args:
-            known: options to ignore without a note, because they do not change any vector.
+            known: options that need no note, because they do not change any vector.
         """
         unknown = sorted(self._options.keys() - self._read - known)
         unknown = [

@@ -1,4 +1,4 @@
-"""Decoder of the numbers and small records in TensorFlow's files: varints and protocol buffers."""
+"""Decoder of two encodings in TensorFlow's files: varints (numbers) and protocol buffers (messages)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def varint(data: bytes, start: int) -> tuple[int, int]:
-    """Decode a varint, a number in groups of seven bits, lowest group first.
+    """Decode a varint. Each byte contains seven bits of the number. The lowest bits come first.
 
-    Each byte has one group. The highest bit of a byte is 1 if more bytes follow.
+    The highest bit of a byte is 1 if more bytes follow.
 
     Args:
-        start: position of the number's first byte.
+        start: position of the first byte.
 
     Returns:
-        The number, 0 to 2^64 - 1, and the position after its last byte.
+        The number, 0 to 2^64 - 1, and the position of the first byte after the varint.
 
     Raises:
         ValueError: the data end in the middle of the number, or the number has more than 64 bits.
@@ -31,8 +31,7 @@ def varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 class Message:
-    """A protocol buffer message, decoded without a schema. So the caller must know the meaning of each field
-    number.
+    """Protocol buffer message, decoded without a schema. The caller must know what each field means.
 
     Source: https://protobuf.dev/programming-guides/encoding/
 
@@ -67,10 +66,10 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """Return the number in a field; 0 for a missing field, because messages omit fields that are 0."""
+        """Return the number in a field. A missing field is 0, because messages omit fields that are 0."""
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 
     def parts(self, field: int) -> list[bytes]:
-        """Return the values of a field that contains strings or nested messages, in order."""
+        """Return all values of a repeated field, in order. The values are strings or nested messages."""
         return self._parts.get(field, [])

@@ -1,9 +1,10 @@
 """Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). It does not need TensorFlow.
 
 `PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
-`BundleHeaderProto`. Each other key is the name of a tensor, and its value is a `BundleEntryProto`, which
-locates the tensor in one of the files `PREFIX.data-00000-of-00001`. The data files contain only numbers, in C
-order. A text file `checkpoint` in the same folder names the newest prefix.
+`BundleHeaderProto`. Every other key is the name of a tensor. The value of this key is a `BundleEntryProto`
+with the location of the tensor in one of the data files, `PREFIX.data-00000-of-00001`. The data files contain
+only numbers, in C order. A text file `checkpoint` in the same folder contains the prefix of the newest
+checkpoint.
 
 Sources: TensorFlow's `core/protobuf/tensor_bundle.proto`, `core/util/tensor_bundle/tensor_bundle.cc`.
 """
@@ -36,7 +37,7 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Index entry that locates one tensor of a checkpoint."""
+    """Location, type and checksum of a tensor, from the index of a checkpoint."""
 
     dtype: int
     """Code of the number type in TensorFlow's `types.proto`."""
@@ -62,7 +63,10 @@ class V1Error(ValueError):
 
 
 def is_v1(path: Path) -> bool:
-    """Return True if a path is a TensorFlow checkpoint in the old format V1, a table without the suffix `.index`."""
+    """Return True if a file is a TensorFlow checkpoint in the old format V1.
+
+    Such a checkpoint is a table, and its name does not end in `.index`.
+    """
     return path.suffix != INDEX and path.is_file() and is_table(path)
 
 
@@ -74,7 +78,7 @@ class Checkpoint:
 
     Raises:
         OSError: the index is missing or cannot be read.
-        ValueError: the index is damaged, or has another format.
+        ValueError: the index is damaged, or the checkpoint has another format.
     """
 
     def __init__(self, prefix: str | Path) -> None:
@@ -98,14 +102,14 @@ class Checkpoint:
         """Read one tensor, and verify its checksum.
 
         Returns:
-            A new array with the shape and type of the entry. bfloat16 is converted to float32, because NumPy has no
-            bfloat16.
+            A new array with the shape and type of the tensor. bfloat16 is converted to float32, because NumPy
+            has no bfloat16.
 
         Raises:
             KeyError: the checkpoint has no tensor with this name.
             OSError: the data file is missing or cannot be read.
-            ValueError: the tensor is truncated, damaged or sliced; or its type is none of float32, float16,
-                bfloat16, int32 and int64.
+            ValueError: the tensor is truncated, damaged or sliced, or has an unsupported type. Supported are
+                float32, float16, bfloat16, int32 and int64.
         """
         entry = self.entries[name]
         if entry.sliced:
@@ -151,12 +155,13 @@ class Checkpoint:
 def newest(folder: Path) -> Path:
     """Return the path prefix of the newest TensorFlow checkpoint in a folder.
 
-    The file `checkpoint` names the newest checkpoint. Without this file, the folder must have only one checkpoint.
+    The file `checkpoint` names the newest checkpoint. Without this file, the folder must contain exactly one
+    checkpoint.
 
     Raises:
         OSError: the folder cannot be read.
-        ValueError: there is no checkpoint; or there are several checkpoints (the message lists them), and no
-            file `checkpoint` that names one of them.
+        ValueError: there is no checkpoint, or the newest of several checkpoints is not known. The message
+            lists the checkpoints.
     """
     prefixes = sorted(
         path.with_name(path.name.removesuffix(INDEX)) for path in folder.glob(f"*{INDEX}")
@@ -181,7 +186,7 @@ def newest(folder: Path) -> Path:
 
 
 def _named(path: Path) -> str | None:
-    """Return the name of the newest checkpoint from a file `checkpoint`, without the path of its original folder."""
+    """Read the name of the newest checkpoint from a file `checkpoint`. Folders are removed from the name."""
     if not path.is_file():
         return None
     text = path.read_text("utf8", "replace")
@@ -208,7 +213,7 @@ def _shards(header: bytes | None) -> int:
 
 
 def _entry(message: Message) -> Entry:
-    """Convert a `BundleEntryProto` to an entry."""
+    """Convert a `BundleEntryProto` to an `Entry`."""
     dims = [dim for shape in message.parts(2) for dim in Message(shape).parts(2)]
     if len(dims) > MAX_AXES:
         raise ValueError(f"a tensor has {len(dims):,} axes, the limit is {MAX_AXES}")

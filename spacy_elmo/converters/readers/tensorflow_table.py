@@ -1,15 +1,19 @@
 """Reader of TensorFlow's table files, which map strings to strings in the format of LevelDB.
 
     file     data blocks, a metaindex block (empty), an index block, the footer
-    footer   48 bytes: handles of the metaindex block and the index block, zeros up to byte 40, 8 bytes of magic number
+    footer   48 bytes: handle of the metaindex block, handle of the index block, zeros up to byte 40, magic
+             number (8 bytes)
     handle   offset and size of a block, as two varints
-    block    entries, the offsets of restarts (4 bytes each), the number of restarts (4 bytes). A restart is an entry
-             that shares no bytes with the entry before. The block is followed by 1 byte for the compression and 4 bytes
-             for the masked CRC-32C of the block and that byte; the size of the block does not include these 5 bytes
-    entry    three varints: length of the part that the key shares with the key before, length of the rest of
-             the key, length of the value. Then the rest of the key, and the value
+    block    entries, offsets of the restarts (4 bytes each), number of restarts (4 bytes). A restart is an
+             entry that contains its whole key. After the block come 1 byte for the compression, and 4 bytes
+             for the masked CRC-32C of the block and the compression byte. The size of the block does not
+             include these 5 bytes
+    entry    three varints: number of first bytes of the key that are the same as in the previous key, number
+             of other bytes of the key, number of bytes of the value. Then the other bytes of the key, and the
+             value
 
-The values in the index block are the handles of the data blocks, in the order of their keys. Numbers are little-endian.
+The values in the index block are the handles of the data blocks, in the order of the keys. Numbers are
+little-endian.
 
 Sources: TensorFlow's `core/lib/io/{format,block,table_builder}.cc`.
 """
@@ -42,11 +46,11 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read all keys and values of a table file, in the order of the keys, and verify the checksum of each block.
+    """Read the keys and values of a table file in the order of the keys. Verify the checksum of each block.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is not a table, or it is truncated, damaged or compressed.
+        ValueError: the file is not a table, or is truncated, damaged or compressed.
     """
     with one_error(path, "a readable table of TensorFlow"):
         return _entries(path.read_bytes())
@@ -72,7 +76,7 @@ def _entries(data: bytes) -> dict[bytes, bytes]:
 
 
 def _handle(data: bytes, start: int) -> tuple[int, int, int]:
-    """Return the offset and size of a block, and the position after both numbers."""
+    """Decode a handle. Return the offset and size of the block, and the position after the handle."""
     offset, start = varint(data, start)
     size, start = varint(data, start)
     return offset, size, start

@@ -25,15 +25,16 @@ _DTYPES = (
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     """Read the state dict of a network from a `torch.save` file.
 
-    Such a file is a pickle, which can contain any code. PyTorch's `weights_only` loader only constructs tensors.
+    Such a file is a pickle, and a pickle can contain any code. So this function uses `torch.load` with
+    `weights_only`, which executes no code of the file.
 
     Returns:
-        The tensors by name, on the CPU. bfloat16 is converted to float32, because NumPy has no bfloat16.
+        {name: tensor on the CPU}. bfloat16 is converted to float32, because NumPy has no bfloat16.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is damaged; or the file contains anything besides tensors (the message names it),
-            a tensor that is larger than its data, or the same tensor under very many names.
+        ValueError: the file is damaged, or contains anything besides tensors, a tensor that is larger than
+            its data, or the same tensor many times.
     """
     path = Path(path)
     with path.open("rb"):
@@ -86,8 +87,8 @@ def _load(path: Path) -> object:
 def _refuse_packed(path: Path) -> None:
     """Raise an error if loading a file could take much more memory than the size of the file.
 
-    This is possible for zip files with compressed members, which PyTorch never writes, and for files of PyTorch before
-    1.6 that declare storages larger than the file.
+    PyTorch writes zip files without compression, so a compressed zip file is refused. A file from PyTorch
+    before 1.6 is not a zip file, and is refused if it declares storages larger than the file.
     """
     if not zipfile.is_zipfile(path):
         check_storages(path)
