@@ -40,14 +40,14 @@ def estimate(
     """Estimate the time and memory of a run. Execute a few training steps and one small evaluation, and
     discard their results.
 
-    The time is measured, because the sizes of the matrix products do not determine it. The products take
+    The time is measured, because the sizes of the matrices are not enough to predict it. Matrix products take
     about half of the time of a step. The other half depends on the machine and on the sizes of the network.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        OSError, ValueError: the errors of `train`, which the run itself would raise too.
+        OSError, ValueError: see `train`. The run itself would raise the same error.
     """
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)

@@ -27,8 +27,8 @@ _BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Held-out perplexity under the full softmax. Targets are the words and the closing boundary of each
-    sentence. All unknown words are one class, `<UNK>`."""
+    """Held-out perplexity under the full softmax. The targets are the words of each sentence and the boundary
+    at its end (`</S>` forward, `<S>` backward). All unknown words have one class, `<UNK>`."""
 
     forward: float
     backward: float
@@ -41,13 +41,14 @@ class Perplexity:
     forward_known: float
     backward_known: float
     mean_known: float
-    """`forward_known`, `backward_known` and `mean_known` are the same perplexities without `<UNK>` targets."""
+    """`forward_known`, `backward_known` and `mean_known` are the perplexities without `<UNK>` targets."""
     vocab_size: int
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over targets for the computation of a perplexity. The sums of several texts can be added."""
+    """Total loss and number of targets of a text, from which the perplexity is computed. Tallies of several
+    texts can be added."""
 
     loss: np.ndarray
     """Sum of the cross-entropies of all targets in nats, forward and backward, (2,) float64."""
@@ -92,8 +93,7 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Return the sums of the cross-entropies of all `sentences` in both directions, and the numbers of
-    targets."""
+    """Return the total cross-entropies (forward and backward) of `sentences`, and the numbers of targets."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -126,11 +126,11 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return the settings `[prepare]` for the tokenizer that is named in the card of the weights.
+    """Return settings `[prepare]` that tokenize text with the tokenizer in the card of the weights.
 
     Raises:
-        ValueError: the card names no tokenizer; or the card names a tokenizer that is not the default
-            tokenizer of a language.
+        ValueError: the card names no tokenizer, or the tokenizer in the card is not the default tokenizer of
+            a language.
     """
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
@@ -147,14 +147,14 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Yield each text file and the `Tally` of its targets. The memory does not depend on the size of the files.
+    """Yield each text file and its `Tally`. The use of memory does not depend on the size of the files.
 
     Args:
-        weights: weights with a head. The words of the vocabulary can have any order.
+        weights: weights with a softmax head. The order of its classes does not matter.
         settings: the settings of the tokenizer.
 
     Raises:
-        ValueError: the weights have no head, or a file cannot be read.
+        ValueError: the weights have no softmax head, or a file cannot be read.
     """
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
@@ -170,6 +170,7 @@ def evaluate(
 
 
 def _exp(mean_loss: float) -> float:
-    """Return e^mean_loss. For a diverged model, return infinity where `math.exp` would raise an error."""
+    """Return e^mean_loss. If the model has diverged, the result can be infinity, where `math.exp` would raise
+    an error."""
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

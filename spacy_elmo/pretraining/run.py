@@ -1,4 +1,5 @@
-"""The function `spacy_elmo.pretrain`, which runs from raw text to a weights file, and the stages of such a run."""
+"""The function `spacy_elmo.pretrain`, which trains a biLM on raw text, and classes for the stages of a
+run."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Finished:
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
-"""A stage of a run. `pretrain` passes it to `notify` when the run reaches it."""
+"""A stage of a run. `pretrain` calls `notify` with each stage that the run reaches."""
 
 
 def _tell_nobody(stage: Stage) -> None:
@@ -71,13 +72,13 @@ def pretrain(
     stop: threading.Event | None = None,
     notify: Callable[[Stage], None] = _tell_nobody,
 ) -> Generator[Progress, None, None]:
-    """Train a biLM on raw text, and yield each row of the log of the run when it is written.
+    """Train a biLM on raw text, and yield each row of the log when the row is written.
 
     This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first
     row. It writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`,
     `config.cfg` and a checkpoint to `out`. If the run is interrupted, stopped or killed, a call with `resume`
-    continues the run. The final weights are then the same as after an uninterrupted run. The function also
-    lets the process keep freed memory for the next step, which saves a quarter of the time.
+    continues the run. The final weights are then the same as after an uninterrupted run. The process keeps
+    freed memory for the next step, which saves a quarter of the time.
 
     With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
     first process writes, notifies and yields.
@@ -90,18 +91,19 @@ def pretrain(
         force: replace the run in `out`. The old run is kept in `out/replaced` until the new run is complete.
         init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
-        stop: event that ends the run after the current step, when another thread or a signal handler sets the
-            event. If the event is also a context manager, the training runs in its `with` block.
-        notify: function that is called with each stage of the run: a `FolderReady`; a `Preparing`, if the
-            corpus does not exist yet; a `CorpusReady`; and in the end a `Finished`.
+        stop: if another thread or a signal handler sets this event, the run ends after the current step. If
+            the event is also a context manager, the training runs in its `with` block.
+        notify: function that is called with each stage of the run, in this order: `FolderReady`; `Preparing`,
+            if the corpus does not exist yet; `CorpusReady`; `Finished`.
 
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
-        OSError: a text, corpus or weights file does not exist or cannot be read; or `out` cannot be written.
-        PretrainingStopped: `stop` was set, and a checkpoint has been written.
-        ValueError: the settings are impossible; the settings differ from those of the run to resume; the
-            text, the corpus or the weights do not match the settings; or the loss is not finite.
+        OSError: a text, corpus or weights file cannot be read (for example, it does not exist), or `out`
+            cannot be written.
+        PretrainingStopped: `stop` was set. The run has written a checkpoint.
+        ValueError: the settings are invalid; the run to resume has other settings; the text, the corpus or
+            the weights do not match the settings; or the loss is not finite.
     """
     if resume and force:
         raise ValueError(

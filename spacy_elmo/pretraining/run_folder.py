@@ -1,4 +1,4 @@
-"""The output folder of a pretraining run, and the rules by which a run may use a folder."""
+"""The output folder of a pretraining run, and the checks of whether a run may use the folder."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class FolderReady:
     has_checkpoint: bool
     """True if the run continues from a checkpoint in the folder."""
     replaced: Path | None
-    """The folder with the previous run, which this run replaces. It is kept until this run is complete. None:
-    no run is replaced."""
+    """The folder with the previous run, which is kept until this run is complete. None: this run replaces no
+    run."""
 
 
 def prepare_run_folder(
@@ -43,19 +43,20 @@ def prepare_run_folder(
     resume: bool = False,
     force: bool = False,
 ) -> FolderReady:
-    """Make `out` the folder of this run and write its `config.cfg`.
+    """Make `out` the folder of this run and write `config.cfg`. No file is deleted before all checks have
+    passed.
 
     Args:
         resume: continue the run in `out`, if there is one.
-        force: replace the run in `out`. The old files are kept in `out/replaced` until `finish` is called. If
-            `out/replaced` already contains a run, the run in `out` is incomplete and is deleted.
+        force: replace the run in `out`. The replaced run is kept in `out/replaced` until `finish` is called.
+            If `out/replaced` already contains a run, this run is kept, and the incomplete run in `out` is
+            deleted.
 
     Raises:
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
         FileNotFoundError: the training text or the held-out text does not exist.
-        ValueError: the run to resume has other settings (the message lists them); or `force` would replace
-            the corpus or the weights that this run starts from. No file is deleted before all checks have
-            passed.
+        ValueError: the run to resume has other settings (the message lists them), or the run to replace
+            contains the corpus or the initial weights of this run.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
@@ -80,13 +81,13 @@ def prepare_run_folder(
 
 
 def corpus_folder(config: PretrainConfig, out: Path) -> Path:
-    """Return the folder of the prepared corpus of a run. The folder possibly does not exist yet."""
+    """Return the folder for the prepared corpus of a run, even if the folder does not exist yet."""
     return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
 
 
 def has_checkpoint(out: Path) -> bool:
-    """Return True if `out` contains a checkpoint. If the run was killed, the folder `checkpoint` can be
-    empty."""
+    """Return True if `out` contains a checkpoint. An empty folder `checkpoint`, which a killed run can leave,
+    does not count."""
     return any((out / "checkpoint").glob("*.pt"))
 
 

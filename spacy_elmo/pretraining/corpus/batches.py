@@ -1,4 +1,4 @@
-"""Batches of a prepared corpus: the sentences of each batch of an epoch, and their conversion to biLM inputs."""
+"""Batches of sentences from a prepared corpus, and the conversion of a batch to inputs of the biLM."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Epoch:
         return len(self._order)
 
     def __getitem__(self, number: int) -> np.ndarray:
-        """Return the indices of the sentences of a batch."""
+        """Return the indices of the sentences in batch `number`."""
         batch = self._order[number]
         return self._rows[self._borders[batch] : self._borders[batch + 1]]
 
@@ -65,12 +65,12 @@ class TrainBatch:
 
 
 class Batcher:
-    """Converter of sentences (word ids) to batches, for a biLM and a softmax over a vocabulary.
+    """Converter of sentences (word ids) to batches with the inputs of a biLM and the classes of its softmax.
 
     Args:
         types: the distinct words of the corpus; the id of a word is its index in this list.
-        vocabulary: the words of the softmax, including `<S>`, `</S>` and `<UNK>`. Any other word is `<UNK>` as a
-            target, but not as input.
+        vocabulary: the word of each softmax class, including `<S>`, `</S>` and `<UNK>`. If a word is not in
+            this list, its class is `<UNK>`, but its input does not change.
     """
 
     def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""Preparation of text: conversion to a table of distinct words with counts, and to memory-mapped word ids."""
+"""Preparation of raw text for training: tokenization, numbering of the distinct words, and files of word
+ids."""
 
 from __future__ import annotations
 
@@ -40,30 +41,29 @@ def prepare(
     """Tokenize text and write a prepared corpus. The folder is written atomically.
 
     Types (distinct words) are numbered by decreasing count in the training part, so the first n types are the
-    vocabulary of size n. The spelling rule of the biLM that will be trained is applied to all words, and
-    therefore also to the softmax classes. The result depends only on the text and the settings, not on the
-    number of processes.
+    vocabulary of size n. `spelling` is applied to all words, so it also applies to the words of the softmax.
+    The result depends only on the text and the settings, not on the number of processes.
 
-    The types need memory, and each sentence and each document needs about 40 bytes (twice as much for a short
-    time with `dedup`). Each process also needs memory for its tokenizer and two batches of a million
-    characters. In total, 22 million words of English need 0.6 GB with two processes. Each line, JSON record
-    or `.spacy` file must fit into memory, but the whole text need not.
+    The distinct words are held in memory. Each sentence and each document needs about 40 bytes; with `dedup`,
+    it needs twice as much for a short time. Each process needs memory for its tokenizer and for two batches
+    of a million characters. In total, 22 million words of English need 0.6 GB with two processes. Each line,
+    JSON record or `.spacy` file must fit into memory, but the whole text need not.
 
     Args:
         paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
             out.
         settings: the section [prepare].
         out: folder of the corpus.
-        spelling: the spelling rule of the biLM.
+        spelling: the spelling rule of the biLM that will be trained.
         force: replace the corpus in `out` when the new one is complete.
 
     Raises:
         BlockingIOError: another run is preparing this corpus.
-        FileExistsError: `out` exists and `force` is false; or `out` exists and is no prepared corpus.
+        FileExistsError: `out` exists and `force` is false, or `out` exists and is not a prepared corpus.
         FileNotFoundError: there is no text.
-        OSError: `out` cannot be written, for example on a full disk; or a process died.
-        ValueError: the text has no sentence; the text is too small to hold some sentences out; a file or a
-            line cannot be read; or the language has no tokenizer.
+        OSError: `out` cannot be written (for example, the disk is full), or a process died.
+        ValueError: the text has no sentence; the text is too small to hold sentences out; `dedup` removes all
+            training text; a file or a line cannot be read; or the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -127,15 +127,15 @@ def _write_corpus(
 def tokenize_files(
     files: list[Path], tokenizer: DocumentTokenizer
 ) -> Generator[TokenizedText, None, None]:
-    """Yield lists of the sentences of text files. Each list has about a million characters. Close the
-    generator to stop early."""
+    """Tokenize text files, and yield their sentences in chunks of about a million characters. To stop early,
+    close the generator."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
     return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents. Each list is large enough to be worth a transfer to another process."""
+    """Yield the documents in lists of about a million characters. A process tokenizes one list at a time."""
     task: list[Document] = []
     characters = 0
     for document in texts:
@@ -169,7 +169,7 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
 
 
 class _IndexedText:
-    """One text, with the ids of its words on disk and a few numbers per sentence and document in memory."""
+    """A tokenized text. The word ids are on disk. A few numbers per sentence and document are in memory."""
 
     def __init__(self, path: Path, index: WordIndex) -> None:
         self.path = path
@@ -209,8 +209,8 @@ class _Selection:
         self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
 
     def ids(self) -> Iterator[np.ndarray]:
-        """Yield the word ids of the selected sentences, in chunks that fit into memory. These ids are
-        provisional: they number the words by first occurrence instead of by count."""
+        """Yield the word ids of the selected sentences, in chunks that fit into memory. The ids are
+        provisional: they number the words by first occurrence, not by count."""
         with self._path.open("rb") as file:
             for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
                 rows = slice(first, first + _SENTENCES_PER_CHUNK)
@@ -234,10 +234,10 @@ def _split(
 
 
 def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
-    """Return a mask of the training sentences that `dedup` keeps, (sentences,) bool.
+    """Return True for each training sentence that `dedup` keeps, (sentences,) bool.
 
-    A sentence is kept if it occurs neither earlier in the training text nor in the separate held-out text. With `dedup`
-    = "documents", whole documents are compared instead of sentences.
+    `dedup` removes a sentence that occurs earlier in the training text, or that occurs in the separate
+    held-out text. With `dedup` = "documents", whole documents are compared instead of sentences.
     """
     if dedup == "none":
         return np.ones(len(train.words_per_sentence), dtype=bool)
@@ -251,13 +251,14 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
 
 
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return a mask of the sentences of the held-out documents, (sentences,) bool.
+    """Return True for each sentence of a held-out document, (sentences,) bool.
 
-    Documents are held out in the order of a seeded hash, until there are enough documents and enough sentences.
+    Documents are held out in the order of a seeded hash, until there are enough documents (`_HELD_OUT_SHARE`)
+    and enough sentences (`_MIN_HELD_OUT_SENTENCES`).
 
     Args:
-        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Only these sentences count
-            towards the minimum.
+        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Only these sentences are
+            counted.
     """
     document_of_sentence = np.repeat(
         np.arange(len(text.sentences_per_document)), text.sentences_per_document

@@ -1,4 +1,4 @@
-"""Prepared corpora on disk, and their sentences."""
+"""Reader of prepared corpora, which contain tokenized text as word ids."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Sentences:
         return np.diff(self.offsets)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Yield all ids in order, in chunks, because a corpus can be larger than memory."""
+        """Yield the word ids in chunks, because a corpus can be larger than memory."""
         for start in range(0, len(self.ids), _IDS_PER_READ):
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """Return the same sentences, in which each longer sentence is split into sentences of at most
+        """Return all sentences. A sentence of more than `max_length` words is split into sentences of at most
         `max_length` words."""
         splits = -(-self.lengths // max_length)
         starts = np.repeat(self.offsets[:-1], splits)
@@ -63,18 +63,18 @@ class Sentences:
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return the first sentences, as many as are needed for a total of `words` words. If the corpus has
-        fewer words, return all sentences."""
+        """Return the first sentences. The last of them is the sentence at which the total reaches `words`
+        words. If the corpus has fewer words, return all sentences."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
     def words(self, rows: np.ndarray) -> int:
-        """Return the total number of words of the sentences with the indices `rows`."""
+        """Return the total number of words in the sentences with the indices `rows`."""
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated word ids of the sentences with the indices `rows`, and the length of each
-        of these sentences, (len(rows),)."""
+        """Return the sentences with the indices `rows`: their concatenated word ids, and their numbers of
+        words, (len(rows),)."""
         # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
@@ -92,7 +92,7 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A prepared corpus, as `prepare` writes it."""
+    """A prepared corpus: the distinct words, the training part and the held-out part."""
 
     types: list[str]
     """Distinct words: `<S>`, `</S>`, `<UNK>`, then all other words by decreasing count in the training
@@ -111,12 +111,11 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """Open a prepared corpus with memory-mapped word ids, and check the digests of the files of the
-        corpus.
+        """Open a prepared corpus, and check the digests of its files. The word ids are memory-mapped.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
-            ValueError: the folder has another format, or it is damaged.
+            ValueError: the folder has another format, or the corpus is damaged.
         """
         folder = Path(folder)
         if not (folder / DESCRIPTION).is_file():

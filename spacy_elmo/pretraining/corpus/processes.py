@@ -1,4 +1,4 @@
-"""Parallel map over several processes, with the results in the order of the arguments."""
+"""Parallel map over several processes, with the results in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _work: Callable[[Any], Any]
 def in_order(
     work: Callable[[_Task], _Result], tasks: Iterable[_Task], n_process: int
 ) -> Generator[_Result, None, None]:
-    """Yield the results of `map(work, tasks)`, computed by `n_process` new processes, or by this process if
-    `n_process` is 1.
+    """Yield `work(task)` for each task, in order. If `n_process` is 1, this process does the work. Otherwise
+    `n_process` new processes do the work.
 
-    Memory is bounded, because only one running and one waiting task per process are taken from `tasks`. The
-    new processes are started by Python's default method, as in spaCy's `nlp.pipe`. They end when this process
-    ends, even if this process is killed.
+    Memory is bounded, because each process has at most two tasks at a time: one task runs and one task waits.
+    Python's default method starts the new processes, as in spaCy's `nlp.pipe`. The new processes end when
+    this process ends, even if this process is killed.
 
     Raises:
         ChildProcessError: a process died.

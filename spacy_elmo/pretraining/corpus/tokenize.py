@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """N words in S sentences of D documents. Documents without a word are left out."""
+    """Tokenized text: N words in S sentences of D documents. Documents without a word are left out."""
 
     types: list[str]
     """The distinct words, in order of first occurrence."""
@@ -41,11 +41,11 @@ class TokenizedText:
 
 
 class DocumentTokenizer:
-    """Tokenizer and sentence splitter for documents, with the sentence rule of the component `elmo`
+    """Tokenizer and sentence splitter for documents. Sentences are split as in the component `elmo`
     (`text/sentences.py`).
 
     Args:
-        spelling: the rule that changes the spelling of tokens, such as the spelling rule of a biLM.
+        spelling: the spelling rule that is applied to each token, for example the rule of a biLM.
 
     Raises:
         ValueError: spaCy cannot create the tokenizer that the settings `lang` and `tokenizer` describe.
@@ -61,7 +61,7 @@ class DocumentTokenizer:
         return DocumentTokenizer, (self.settings, self.spelling)
 
     def __call__(self, documents: Sequence[Document]) -> TokenizedText:
-        """Tokenize documents, and return their concatenated sentences."""
+        """Tokenize documents, and split them into sentences."""
         index = WordIndex()
         if self._nlp is None:
             words, sizes = _index_words(
@@ -97,18 +97,19 @@ class DocumentTokenizer:
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context manager. At the end of the context, a large spaCy vocabulary drops the new words,
-        so the vocabulary does not grow with the text.
+        """Return a context manager that keeps a large spaCy vocabulary from growing. At the end of the
+        context, the vocabulary drops its new words.
 
-        A small vocabulary keeps new words, because in a memory zone the tokenizer would not cache new words
-        and would be three times slower.
+        If the vocabulary is small, the context manager does nothing. The tokenizer would be three times
+        slower in a memory zone, because it does not cache new words there.
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
 
 
 class WordIndex(dict[str, int]):
-    """Mapping from words to indices, in order of first lookup. Words given at construction have the first indices."""
+    """Mapping from words to indices. The first lookup of a new word gives it the next index. Words given at
+    construction have the first indices."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         super().__init__((word, number) for number, word in enumerate(words))
@@ -121,8 +122,8 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, with the index of a newline after each line, and the number
-    of these indices in each document, (D,)."""
+    """Return the word indices of all documents, and the number of indices of each document, (D,). After each
+    line, and after each tokenized document, there is the index of a newline."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]

@@ -1,1 +1,1 @@
-"""Reports for the user of a run: statistics, estimates, and the page with its curves."""
+"""Reports on a run: statistics of the corpus, and an HTML page with curves."""

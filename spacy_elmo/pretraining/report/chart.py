@@ -1,4 +1,4 @@
-"""Layout of a line chart, which the template of the report draws as SVG."""
+"""Layout of a line chart. The template of the report draws the chart as SVG."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def line_chart(
 def thinned(values: Sequence[float], most: int) -> list[int]:
     """Return the indices of at most `most` points that keep the shape of a line.
 
-    The result contains the first and the last point, and the lowest and the highest point of many equal intervals. So a
-    spike of a single point is kept.
+    The line is divided into equal intervals. The result contains the lowest and the highest point of each
+    interval, and the first and the last point of the line. So a spike of a single point is kept.
 
     Args:
         values: values of the line. NaN is never the lowest or highest.
@@ -130,7 +130,7 @@ def thinned(values: Sequence[float], most: int) -> list[int]:
 
 def round_numbers(low: float, high: float, *, log: bool = False) -> list[float]:
     """Return three to eight round numbers from `low` to `high`, for the ticks of an axis. `low` must be less
-    than `high`. If `log` is true, both must be positive."""
+    than `high`. If `log` is true, `low` must be positive."""
     if log:
         exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for digits in ((1,), (1, 2, 5), range(1, 10)):
@@ -149,8 +149,8 @@ def short(value: float, beside: float | None = None) -> str:
     """Return a number as the label of a tick, such as 0.003, 800, 25k or 1.5M.
 
     Args:
-        beside: the maximum of the axis, which determines the unit. For example, 500,000 becomes 0.5M if the
-            maximum is 1.5M.
+        beside: maximum of the axis. The maximum determines the unit (k, M or B) of all labels of the axis.
+            For example, 500,000 becomes 0.5M if the maximum is 1.5M.
     """
     largest = abs(value if beside is None else beside)
     for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):

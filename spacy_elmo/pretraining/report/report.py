@@ -1,4 +1,5 @@
-"""Report of a run: `log.jsonl` and `config.cfg` as one HTML page, which needs no other file and no network."""
+"""Report of a run: one HTML page that shows `log.jsonl` and `config.cfg`. The page needs no other file and no
+network."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _MB = 1e6
 
 
 def write_report(out: Path) -> Path:
-    """Write `report.html` of the run in `out`, up to the last row of the log. The page is written atomically.
+    """Write `report.html` of the run in `out`, from all rows of the log. The page is written atomically.
 
     Raises:
         OSError: the log or the config is missing, or the disk is full.
@@ -40,8 +41,8 @@ def write_report(out: Path) -> Path:
 
 
 def report(rows: Sequence[Row], config: PretrainConfig) -> str:
-    """Return the HTML page of the report, with the current values, the curves against the number of training
-    words, and the model card.
+    """Return the HTML page of the report. The page shows the current values, curves over the number of
+    training words, the model card and the settings.
 
     Args:
         rows: the rows of the log, at least one.
@@ -174,7 +175,7 @@ def _input(shape: BiLMConfig) -> str:
 
 
 def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
-    """Return the settings of each section, including those with default values."""
+    """Return all settings of each section, including default values."""
     sections = {**config.model_dump(exclude={"card"}), "model": config.bilm.to_dict()}
     return {
         section: [(key, _shown(value)) for key, value in values.items()]

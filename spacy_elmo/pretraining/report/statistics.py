@@ -14,7 +14,8 @@ from ..training.initial_weights import run_vocabulary
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of a corpus. A share refers to the words of the training part, unless its docstring says otherwise."""
+    """Statistics of a corpus. Each share is a share of the words in the training part, unless its docstring
+    says otherwise."""
 
     vocab_size: int
     """Number of softmax classes."""

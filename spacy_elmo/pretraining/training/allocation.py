@@ -1,4 +1,5 @@
-"""Memory management for training: the next step reuses freed buffers, and the caches of matrix products are bounded."""
+"""Memory management for training: the next step reuses freed buffers, and the caches of oneDNN are
+bounded."""
 
 from __future__ import annotations
 
@@ -11,20 +12,22 @@ _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 """Environment variables that bound two caches: the cache of torch's interface to oneDNN, and the cache of
 oneDNN itself."""
 _CAPACITY = 128
-"""Largest number of matrix shapes in each cache. A step has fewer shapes. With 32, training is 7 % slower."""
+"""Largest number of combinations in each cache. A step has fewer combinations. With 32, training is 7 %
+slower."""
 
 
 def reuse_memory() -> None:
-    """Let this process keep freed memory, and bound the memory of its caches of matrix products.
+    """Let this process keep freed memory, and bound the caches of oneDNN, torch's library for matrix
+    products.
 
     A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the
     system at once. In the next step, the first access to each page of a buffer is a page fault. These page
     faults cost a quarter of the time of a step.
 
-    Two caches keep a buffer of some megabytes for each shape of matrix product, by default for 1,024 shapes.
-    Every batch has different shapes, so the caches of a biLM of the base size would need 7 GB after an hour.
-    Capacities that the user has set are not changed. Call this function before the process computes its first
-    matrix product, because later the bounds have no effect.
+    Two caches keep a buffer of some megabytes for each combination of matrix sizes, by default for 1,024
+    combinations. Every batch has other sizes, so the caches of a biLM of the base size would need 7 GB after
+    an hour. If the user has set the capacity of a cache, it is not changed. Call this function before the
+    process computes its first matrix product, because later the bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

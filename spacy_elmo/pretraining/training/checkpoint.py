@@ -63,11 +63,11 @@ def load(folder: Path) -> dict[str, Any] | None:
 
 
 def _check_members(file: BinaryIO) -> None:
-    """Check the checksums of the members of a checkpoint (a zip archive), because `torch.load` does not check
-    them.
+    """Check the checksums in a checkpoint (a zip archive), because `torch.load` does not check them.
 
     Raises:
-        ValueError: a member is damaged. If the archive itself is damaged, `zipfile` raises other errors.
+        ValueError: a file in the archive is damaged. If the archive itself is damaged, `zipfile` raises other
+            errors.
     """
     with zipfile.ZipFile(file) as archive:
         if (damaged := archive.testzip()) is not None:

@@ -24,12 +24,13 @@ _TIMEOUT = datetime.timedelta(days=1)
 class Ranks:
     """The processes that train one model together, as seen by one process. By default there is only one process.
 
-    All processes have the same weights and optimizers. In each step they process different parts of the batch, add up
-    all gradients and take the same step. Only the first process writes files.
+    All processes have the same weights and optimizers. In each step, the processes compute the gradients of
+    different parts of the batch. Then all processes add up all gradients, so they update the weights equally.
+    Only the first process writes files.
 
-    The gradients are added by one explicit all-reduce, because `DistributedDataParallel` does not support sparse
-    gradients. With the sampled softmax, a step changes only some thousand rows of the head; dense gradients would
-    transfer all other rows as zeros.
+    One explicit all-reduce adds the gradients, because `DistributedDataParallel` does not support sparse
+    gradients. With the sampled softmax, only some thousand rows of the head have a gradient in a step. If the
+    gradients were dense, the processes would also transfer the zeros of all other rows.
     """
 
     rank: int = 0
@@ -39,11 +40,12 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """True in the first process, the one that writes files and prints."""
+        """True in the first process. Only the first process writes files and prints."""
         return self.rank == 0
 
     def sum(self, value: float) -> float:
-        """Return the sum of the values of all processes. Every process gets the same bits."""
+        """Return the sum of the values of all processes. The result is the same in every process, bit for
+        bit."""
         if self.size == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)
@@ -51,10 +53,10 @@ class Ranks:
         return float(total)
 
     def sum_gradients(self, dense: Sequence[nn.Parameter], sparse: Sequence[nn.Parameter]) -> None:
-        """Replace each gradient by its sum over all processes; a missing gradient counts as zeros.
+        """Replace each gradient by its sum over all processes. A missing gradient counts as zeros.
 
         Args:
-            sparse: the parameters with sparse gradients, which contain only some rows.
+            sparse: the parameters with sparse gradients. A sparse gradient contains only some rows.
         """
         if self.size == 1:
             return
@@ -76,7 +78,7 @@ class Ranks:
             )
 
     def broadcast(self, value: T) -> T:
-        """Return the `value` of the first process in every process."""
+        """In every process, return the `value` of the first process."""
         if self.size == 1:
             return value
         box = [value]
@@ -87,8 +89,8 @@ class Ranks:
         """Call `work` in the first process while the other processes wait.
 
         Raises:
-            SystemExit: in the other processes, if `work` has failed. The first process raises the error of
-                `work` itself.
+            SystemExit: `work` has failed, and this is another process. The first process raises the error of
+                `work`.
         """
         done = False
         try:
@@ -102,8 +104,8 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Return, for each parameter, the ascending indices of the rows that have a gradient in at least one
-    process."""
+    """For each parameter, return the indices of the rows that have a gradient in at least one process,
+    ascending."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -144,8 +146,8 @@ def device(gpu_id: int) -> torch.device:
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Create a context in which this process communicates with the other processes that `torchrun` has
-    started. Without `torchrun`, there is only this process."""
+    """Create a context in which the processes that `torchrun` has started can communicate. Without
+    `torchrun`, there is only this process."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return

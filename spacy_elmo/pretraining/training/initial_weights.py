@@ -19,7 +19,7 @@ from ..corpus.prepared import Corpus
 
 @dataclasses.dataclass
 class InitialModel:
-    """A network and its head before the first step."""
+    """A network and its softmax head before the first step."""
 
     bilm: BiLM
     head: Head
@@ -35,9 +35,9 @@ def read_initial_weights(
     """Read and check the weights of `paths.init`.
 
     Args:
-        resumed: folder of a run that is resumed. If the file of `paths.init` no longer exists, the weights of
-            this run are read instead, because they have the network, the vocabulary and the card of the
-            initial weights.
+        resumed: folder of the run to resume. If the file of `paths.init` can no longer be read, the function
+            reads the weights of the run in this folder. These weights have the same network and vocabulary,
+            and contain the card of the initial weights.
 
     Returns:
         The config, and the weights (None if `paths.init` is null). If `[model]` was empty, the config now has
@@ -45,9 +45,9 @@ def read_initial_weights(
 
     Raises:
         OSError: the file or the biLM does not exist, or the file cannot be read.
-        ValueError: the file is no weights file of this package; the network of the weights differs from
-            `[model]`; the language of the weights differs from `prepare.lang`; or the weights have no
-            vocabulary, although `training.vocab_size` is null.
+        ValueError: the file is no weights file of this package; `[model]` describes another network;
+            `prepare.lang` is another language; or `training.vocab_size` is null, but the weights have no
+            vocabulary.
     """
     path = config.paths.init
     if path is None:
@@ -101,9 +101,10 @@ def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | No
 
 
 def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> InitialModel:
-    """Return a network with the weights of `paths.init`, or with random weights from the seed `training.seed`.
+    """Return a network with the weights of `paths.init`, or with random weights (seed: `training.seed`).
 
-    A word in the vocabulary of `paths.init` keeps its row of the head. The rows of other words are random.
+    The softmax head has one row of weights per word. If the vocabulary of `paths.init` contains the word, the
+    row is copied. Otherwise the row is random.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
@@ -134,7 +135,7 @@ def _described(spelling: Spelling) -> str:
 
 @torch.no_grad()
 def _copy_rows(source: Head, source_words: list[str], target: Head, words: list[str]) -> None:
-    """Copy from `source` to `target` the rows of the words that both heads have."""
+    """If both heads have a word, copy the row of this word from `source` to `target`."""
     rows = {word: row for row, word in enumerate(source_words)}
     pairs = [(row, rows[word]) for row, word in enumerate(words) if word in rows]
     new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T

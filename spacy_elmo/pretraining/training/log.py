@@ -46,7 +46,7 @@ def append_row(log: Path, progress: Progress) -> None:
 
 
 def truncate(log: Path, step: int) -> None:
-    """Remove an incomplete last row, and the rows after `step`, because a resumed run writes them again."""
+    """Remove the rows after `step`, which a resumed run writes again, and an incomplete last row."""
     if not log.exists():
         return
     size = 0

@@ -41,16 +41,16 @@ def train(
     """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
 
     The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the
-    number of the step. So a run that was killed and resumed ends with the same weights as an uninterrupted
-    run, bit for bit, if the machine and the number of threads and processes stay the same.
+    number of the step. So a resumed run ends with the same weights as an uninterrupted run, bit for bit. This
+    requires the same machine and the same number of threads and processes.
 
-    The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than these
-    weights.
+    The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than the
+    initial weights. For the errors, see `pretrain`. No error changes the last checkpoint.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
         ranks: the processes that train together. Each process calls this function with the same folder.
-        resume, stop: see `pretrain`, which also lists the errors. No error changes the last checkpoint.
+        resume, stop: see `pretrain`.
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, initial)
@@ -79,8 +79,8 @@ def train(
 
 
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is written last. So if the process is killed
-    before the checkpoint is written, the resumed run repeats the step and writes all files."""
+    """Write the files that are due after a step. The checkpoint is the last file. If the process is killed
+    before the checkpoint is written, the resumed run repeats the step and writes all files again."""
     if progress is not None:
         if progress.best:
             _write_weights(trainer, out / "model-best.safetensors", progress)

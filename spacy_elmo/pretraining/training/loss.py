@@ -1,5 +1,5 @@
-"""The loss of a training step and the gradient of this loss, computed in parts and by several processes if
-necessary. Repeated runs compute the same bits."""
+"""The loss of a training step, and its gradient. A batch can be divided into parts and among processes.
+Repeated runs compute the same bits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return, for each direction and each packed row, the softmax class that the biLM should predict, (2, M).
+    """Return the target class of each output of the biLM, (2, M): forward and backward, in the order of
+    `output`.
 
-    This is the class of the next word, or of the closing boundary (`</S>` forward, `<S>` backward).
+    The target is the next word in this direction, or the boundary at the end (`</S>` forward, `<S>`
+    backward).
     """
     forward, backward = output.packing.positions
     return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
@@ -85,8 +87,8 @@ class Gradient:
         self._bilm, self._head, self._batcher = bilm, head, batcher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
         self.dtype = autocast_dtype(settings.precision, bilm.device)
-        """Number type of the matrix products, "float32" or "bfloat16". A resumed run has the number type of
-        its checkpoint."""
+        """Data type of the matrix products, "float32" or "bfloat16". A resumed run has the data type in its
+        checkpoint."""
         self._dense, self._sparse = list(bilm.parameters()), list(head.parameters())
         if settings.negatives is None:
             self._dense, self._sparse = self._dense + self._sparse, []
@@ -130,8 +132,8 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the number type that a setting names. `"auto"` stands for the faster of `"float32"` and
-    `"bfloat16"`.
+    """Return the data type of the matrix products. The setting `"auto"` means the faster data type of
+    `"float32"` and `"bfloat16"`.
 
     bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
     """
@@ -142,8 +144,8 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch adds in a fixed order. At its end, the context restores torch's
-    settings and random state, because the caller possibly uses torch for other work."""
+    """Create a context in which torch computes sums in a fixed order. When the context ends, torch's settings
+    and random state are restored, because the caller possibly uses torch for other work."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -1,4 +1,4 @@
-"""The optimizer Muon for the matrices of a biLM. A matrix can be a block of a larger parameter."""
+"""The optimizer Muon for the matrices of a biLM. A parameter can contain several matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL = slice(None)
 
 
 class MuonMatrix(NamedTuple):
-    """One matrix inside a parameter."""
+    """A matrix that Muon updates: a whole parameter, or a block of a parameter."""
 
     parameter: nn.Parameter
     block: tuple[int | slice, ...]
@@ -32,13 +32,13 @@ class MuonMatrix(NamedTuple):
 
 
 def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
-    """Return the matrices of a biLM that Muon updates. They have at least 64 rows and 64 columns.
+    """Return the matrices of a biLM that Muon updates. Each matrix has at least 64 rows and 64 columns.
 
-    These are the input and recurrent matrices of the LSTM for each direction and gate, the projections of the
-    LSTM, the highway layers and the projection of the character CNN. `LSTMLayer` stacks directions and gates
-    for speed. But each gate is a separate linear map, so the matrix of each gate is orthogonalized
-    separately. AdamW updates embeddings, convolution filters and small matrices, because orthogonal steps are
-    not known to help these parameters.
+    The function returns the input and recurrent matrices of the LSTM (one per direction and gate), the
+    projections of the LSTM, the highway layers and the projection of the character CNN. For speed, a
+    parameter of `LSTMLayer` contains the matrices of all directions and gates. But each gate is a separate
+    linear map, so Muon orthogonalizes each matrix separately. AdamW updates embeddings, convolution filters
+    and small matrices, because orthogonal steps are not known to help these parameters.
     """
     return [matrix for matrix in _matrices(bilm) if min(matrix.values.shape) >= _MIN_SIZE]
 
@@ -59,7 +59,8 @@ def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
 
 
 class Muon(Optimizer):
-    """Muon for matrices inside parameters (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/).
+    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) for parameters with several
+    matrices.
 
     Muon replaces the momentum by a nearly orthogonal matrix, so all directions of a matrix change at the same
     rate. The step of an m x n matrix W with gradient G is
@@ -73,12 +74,11 @@ class Muon(Optimizer):
     `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same steps except for rounding, but needs
     more time. State dicts of torch's Muon can be loaded.
 
-    The optimizer has a view of each matrix in the memory of the parameter that contains the matrix. So the
-    state dict of the optimizer has one momentum buffer per matrix, and a step changes the parameters. A step
-    also clears the gradients of the parameters.
+    Each matrix is a view of its parameter: they share memory. So the state dict has one momentum buffer per
+    matrix, and a step changes the parameters. A step also clears the gradients of the parameters.
 
-    `dtype` is the number type of the products in `nearly_orthogonal`. It is part of the state dict, so a run
-    that continues on another processor keeps this number type.
+    `dtype` is the data type of the matrix products in `nearly_orthogonal`. The state dict contains `dtype`,
+    so a run that continues on another processor keeps this data type.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class Muon(Optimizer):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a state. The state of torch's Muon has no number type, because torch always uses bfloat16."""
+        """Restore a state. The state of torch's Muon contains no `dtype`, because torch always uses
+        bfloat16."""
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("dtype", torch.bfloat16)

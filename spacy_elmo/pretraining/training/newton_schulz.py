@@ -17,18 +17,19 @@ _FLAT = 1.5
 
 
 def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return U S' V^T for a matrix U S V^T, with singular values S' between 0.7 and 1.2. If a singular value
-    in S is less than about a thousandth of the norm of the matrix, its value in S' is smaller than 0.7.
+    """Return a matrix with the same singular vectors, and with singular values between 0.7 and 1.2.
 
-    This is the function of `torch.optim.Muon`: five iterations X <- (a + b R + c R^2) X with R = X X^T.
+    A singular value of `matrix` that is less than about a thousandth of the norm of `matrix` stays below 0.7.
 
-    For a flat matrix, the same polynomial is computed with fewer operations. The factors a + b R + c R^2 of
-    several iterations are multiplied with each other, and R is updated by R <- (a + b R + c R^2)^2 R. All
-    these factors are small symmetric matrices that commute.
+    The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with R = X X^T.
+
+    For a flat matrix (more columns than rows), the same polynomial is computed with fewer operations. First
+    the factors a + b R + c R^2 of several iterations are multiplied with each other; R changes between the
+    iterations by R <- (a + b R + c R^2)^2 R. All these factors are small symmetric matrices that commute.
 
     Args:
         matrix: (m, n) of any float type.
-        dtype: number type of the products. bfloat16, the type that torch uses, is exact enough.
+        dtype: data type of the matrix products. bfloat16, which torch uses, is exact enough.
 
     Returns:
         (m, n) of `dtype`.

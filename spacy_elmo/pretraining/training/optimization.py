@@ -21,18 +21,18 @@ def optimizers(
 ) -> list[Optimizer]:
     """Return the optimizers that `settings` choose for a biLM and its head. Each parameter belongs to one optimizer.
 
-    Args:
-        dtype: number type of the matrix products, which Muon uses too.
-
-    A step of the sampled softmax changes a few rows of the head. Adagrad does not change the other rows. With
-    AdamW and Muon, the head has the optimizer `SparseAdam`, which updates only the moments of the changed
-    rows. With the full softmax, all rows change, so the head is one more parameter group of AdamW.
+    With the sampled softmax, a step should change only the rows of the head that have a gradient. Adagrad
+    changes only these rows. With AdamW and Muon, the optimizer of the head is `SparseAdam`, which updates
+    only the moments of these rows. With the full softmax, all rows change, so AdamW updates the head too.
 
     bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, the number of unrolled
     steps. It clips this gradient at a norm of 10, and initializes the accumulator of Adagrad with 1. The step
-    w -= rate g / sqrt(a + sum g^2) stays the same if g and the clip are divided by 20 and the initial a is
-    divided by 400. Here the gradient is not multiplied. So the clip of the paper is `grad_clip` = 0.5, and
-    the learning rate of the paper is still 0.2.
+    w -= rate g / sqrt(a + sum g^2) stays the same if g and the maximum norm are divided by 20 and the initial
+    a is divided by 400. Here the gradient is not multiplied. So the settings of the paper are `grad_clip` =
+    0.5 and a learning rate of 0.2.
+
+    Args:
+        dtype: data type of the matrix products in Muon.
     """
     rate = settings.learn_rate
     if settings.optimizer == "adagrad":
@@ -72,7 +72,7 @@ def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
 
 
 def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[dict[str, Any]]:
-    """Return the parameter groups of AdamW. Weight decay applies to matrices, never to biases.
+    """Return the parameter groups of AdamW. Weight decay applies to all parameters except biases.
 
     Args:
         without: parameters to leave out, because they have another optimizer.
@@ -87,14 +87,14 @@ def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Return the learning rate of a step. The learning rate has a linear warm-up, a constant peak, and a
-    linear cooldown to a hundredth of the peak.
+    """Return the learning rate of a step. There is a linear warm-up, a constant peak, and a linear cooldown
+    to a hundredth of the peak.
 
-    The peak is constant (Hägele et al. 2024), so the end of a run can be postponed until the cooldown begins. A cosine
-    schedule would not allow this.
+    Because the peak is constant (Hägele et al. 2024), you can still make a run longer until the cooldown
+    begins. This is not possible with a cosine schedule.
 
     Args:
-        steps: number of steps of the whole run; 0 if this number is unknown, so there is no cooldown.
+        steps: number of steps of the whole run; 0: unknown. Without this number, there is no cooldown.
     """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps
@@ -106,7 +106,7 @@ def learn_rate(settings: Training, step: int, steps: int) -> float:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:
-    """Scale all gradients, dense and sparse, to a global norm of at most `limit`. Return the norm before scaling."""
+    """Scale all gradients so that their global norm is at most `limit`. Return the norm before scaling."""
     values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is None:

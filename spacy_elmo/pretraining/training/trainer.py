@@ -126,8 +126,8 @@ class Trainer:
         return self.position.is_at_end(self._settings)
 
     def advance(self) -> Progress | None:
-        """Take one training step. Return a log row if one is due, with a held-out perplexity if an evaluation is
-        due."""
+        """Take one training step. Return a row of the log, or None if no row is due. If an evaluation is due,
+        the row contains a held-out perplexity."""
         started = time.monotonic()
         position, settings = self.position, self._settings
         with reproducible(self._bilm.device):
@@ -142,7 +142,7 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights. They count as the best weights until a step reaches a lower
+        """Evaluate the initial weights, which count as the best weights until a step reaches a lower
         perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
@@ -208,7 +208,8 @@ class Trainer:
         return progress
 
     def weights(self, progress: Progress | None) -> Weights:
-        """Return a copy of the weights. The card contains their origin and, if known, the held-out perplexity."""
+        """Return a copy of the weights. The card contains the origin of the weights and, if known, the
+        perplexity."""
         card = {
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
@@ -224,8 +225,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. It contains no random state, because random numbers depend only
-        on the seed and the step."""
+        """Return the state for a checkpoint. No random state is stored, because random numbers depend only on
+        the seed and the step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -239,8 +240,8 @@ class Trainer:
         }
 
     def load_state(self, state: dict[str, Any], folder: Path) -> None:
-        """Restore the state of a checkpoint. Warn if the sums of the run will be rounded differently from
-        those of an uninterrupted run.
+        """Restore the state of a checkpoint. Warn if the number of threads or processes has changed, because
+        sums are then rounded differently.
 
         Args:
             folder: the folder of the checkpoint, for messages.
@@ -271,13 +272,14 @@ class Trainer:
 
 
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
-    """Return the number of steps that the limits of steps, epochs and tokens allow, or 0 if none of them is set.
+    """Return the number of steps that the limits (of steps, epochs and tokens) allow, or 0 if no limit is
+    set.
 
     With a limit of epochs or tokens, the result is an estimate, because the number of batches differs a
     little between epochs.
 
     Args:
-        epoch_steps, epoch_tokens: number of batches and words of an epoch.
+        epoch_steps, epoch_tokens: numbers of batches and of words in an epoch.
     """
     limits = [
         settings.max_steps,
@@ -288,8 +290,8 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
 
 
 def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
-    """Return digests of the data that a checkpoint depends on: the ids of words, the lengths of the sentences, and the
-    words of the head's rows."""
+    """Return digests of the data that a checkpoint depends on: the distinct words and the sentence borders of
+    the corpus, and the vocabulary of the softmax."""
     return {
         "corpus": _digest(corpus.types, corpus.train.offsets),
         "vocabulary": _digest(vocabulary),
@@ -297,7 +299,7 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
 
 
 def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Check that the digests in the state of a checkpoint are the expected digests.
+    """Check that a checkpoint belongs to the corpus and the vocabulary with the digests `expected`.
 
     Raises:
         ValueError: the checkpoint belongs to another corpus or vocabulary.
@@ -311,8 +313,8 @@ def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkp
 
 
 def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the checkpoint was saved with another number of threads or processes, because sums are then
-    rounded differently."""
+    """Warn if the number of threads or processes has changed since the checkpoint was saved, because sums are
+    then rounded differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
         ("ranks", ranks, "`torchrun --nproc-per-node`"),
