@@ -21,8 +21,8 @@ parent folder."""
 def lock(path: Path) -> Iterator[None]:
     """Hold the lock for the output of a run inside the `with` block.
 
-    The operating system releases the lock when the process ends, even if the process is killed. A lock file
-    that a killed process has left does not lock anything, and the next run uses this file again.
+    The operating system releases the lock when the process ends, even if the process is killed. The lock file
+    of a killed process remains, but it locks nothing, and the next run uses it again.
 
     Args:
         path: the folder or file that the run writes.
@@ -54,7 +54,7 @@ def lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(out: Path) -> Iterator[None]:
-    """Create the folder of a run if necessary, and hold its lock inside the `with` block.
+    """Create the folder of a run if necessary, and hold the lock of the folder inside the `with` block.
 
     Raises:
         BlockingIOError: another run holds the lock.

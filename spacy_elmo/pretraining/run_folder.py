@@ -1,4 +1,4 @@
-"""The output folder of a pretraining run, and the checks of whether a run may use the folder."""
+"""The output folder of a pretraining run. A run checks the folder before it writes there."""
 
 from __future__ import annotations
 

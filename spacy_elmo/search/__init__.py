@@ -1,1 +1,1 @@
-"""Similarity search for passages of text, by their contextual vectors."""
+"""Search for similar passages of text, by the cosine of ELMo vectors."""

@@ -1,4 +1,5 @@
-"""Functions that index the sentences of a corpus, and that load the pipeline which made an index, to encode queries."""
+"""Functions that index the sentences of a corpus, and functions that load the pipeline of an index for
+queries."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to a search index. The option `get_spans` of elmo determines the
-    sentences.
+    """Add the sentences of a corpus to a search index. The option `get_spans` of the component `elmo`
+    determines the sentences.
 
-    `read_docs` processes the text with the pipeline. The components after elmo do not run.
+    `read_docs` processes the text with the pipeline. The components after `elmo` do not run.
 
     Args:
         text: see `read_docs`.
@@ -49,11 +50,10 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata on the pipeline of an index, in JSON types. `index_pipeline` uses the metadata to load
-    the pipeline.
+    """Return metadata (JSON types) with which `index_pipeline` can load the pipeline of an index again.
 
     Args:
-        source, lang, tokenized: the arguments with which `load_pipeline` has loaded the pipeline.
+        source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
     """
     path = Path(source)
     return {
@@ -65,15 +65,15 @@ def corpus_source(
 
 
 def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Language:
-    """Load the pipeline that has processed the corpus of an index.
+    """Load the pipeline with which an index was made.
 
     Args:
-        about: metadata of the index, from `corpus_source`.
-        source: new location of this pipeline, if the pipeline was moved.
+        about: metadata of the index, which `corpus_source` has returned.
+        source: new location of the pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
-        ValueError: the loaded pipeline is not the pipeline of the index, or the metadata names no pipeline.
+        ValueError: the loaded pipeline is not the pipeline of the index, or `about` names no pipeline.
     """
     if not about.keys() >= {"source", "lang", "tokenized", "pipeline"}:
         raise ValueError(
@@ -90,7 +90,8 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline of an index, and return a function that processes a query's text with this pipeline.
+    """Load the pipeline with which an index was made, and return a function that processes the text of a
+    query.
 
     Args:
         index: the search index.

@@ -1,4 +1,4 @@
-"""Exact nearest-neighbor search, which compares the query with each vector."""
+"""Exact nearest-neighbor search: the query is compared with every vector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING = 1e-5
 
 
 class ExactNeighbors:
-    """Exact nearest-neighbor search in vectors of length 1, which are stored as one matrix.
+    """Exact nearest-neighbor search. The vectors have length 1 and are stored as one matrix.
 
     Args:
         width: number of dimensions of the vectors.
@@ -38,8 +38,8 @@ class ExactNeighbors:
         """Find the k vectors nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices and the cosines of the k vectors (of all vectors if there are fewer), nearest first. Equally
-            near vectors are in the order of their indices.
+            The indices and the cosines of the k vectors, nearest first. If there are fewer vectors, all are
+            returned. Vectors with equal cosines are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector

@@ -51,14 +51,15 @@ class Neighbors(Protocol):
         """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and the cosines of the k vectors nearest to a vector, (width,), nearest first."""
+        """For a vector, (width,), return the indices and the cosines of the k nearest vectors, nearest
+        first."""
 
     def to_disk(self, path: Path) -> None:
         """Write the vectors to a file that the class method `from_disk` can load."""
 
 
 class SearchIndex:
-    """Index of Docs and Spans, to find the entries that are most similar to a Doc, Span or Token.
+    """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
     The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The similarity
     is the cosine of two vectors. The index stores only the vectors and the texts.
@@ -95,10 +96,10 @@ class SearchIndex:
         """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans without words are left out.
 
         Args:
-            doc_id: name of the Doc, which hits contain.
+            doc_id: name of the Doc. Each hit in this Doc contains the name.
 
         Raises:
-            ValueError: the Doc has no vectors, or the width of its vectors differs from the index.
+            ValueError: the Doc has no vectors, or its vectors and the vectors of the index differ in width.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):
@@ -116,12 +117,12 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries that are most similar to a query (or all entries, if there are fewer), most
-        similar first.
+        """Return the k entries that are most similar to a query, most similar first. If the index has fewer
+        entries, return all entries.
 
         Raises:
-            ValueError: `k` is less than 1; the query has no words; the query has no vectors; or the width of
-                its vectors differs from the index.
+            ValueError: `k` is less than 1; the query has no words; the query has no vectors; or the vectors
+                of the query and of the index differ in width.
         """
         if k < 1:
             raise ValueError(f"k = {k}, but the number of hits must be at least 1")

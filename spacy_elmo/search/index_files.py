@@ -1,5 +1,4 @@
-"""Functions that read and write the folder of an index: settings and files, with digests that detect
-damage."""
+"""Functions that read and write the folder of an index. Digests in the settings detect damaged files."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ _SETTINGS = "index.json"
 
 
 class IndexFormat(NamedTuple):
-    """File format of a kind of index."""
+    """File format of one type of index, such as `SearchIndex`."""
 
     name: str
     """Name and version of the format, as in the settings of an index."""
     command: str
-    """Command that creates an index of this kind, for error messages."""
+    """Command that creates an index in this format, for error messages."""
     files: tuple[str, ...]
     """Names of the files of an index, without the settings file."""
     types: Mapping[str, Any]
@@ -56,9 +55,9 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
     """Yield a temporary folder for the files of an index. When the `with` block ends, move the files to
     `folder`.
 
-    An earlier index in `folder`, of any kind, is replaced in one step when all new files are complete. To make this
-    possible, each file has two possible names (see `_other_name`). New files get the names that the old files do not
-    have. Then the new settings, which contain the names of the new files, replace the old settings.
+    An earlier index in `folder`, in any format, is replaced in one step when all new files are complete. To
+    make this possible, each file has two possible names (see `_other_name`). The new files get the names that
+    are not in use. Then the new settings, which contain the new names, replace the old settings.
 
     Raises:
         OSError: a file cannot be written.
@@ -92,7 +91,7 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Add the name of the folder to errors that name no file, such as errors of NumPy and usearch."""
+    """Add the name of the folder to errors without a file name, such as errors of NumPy and usearch."""
     try:
         yield
     except OSError as error:
@@ -108,17 +107,18 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names of the files of an index in its present version.
+    """Return the names that the files of an index now have: the names in `kind`, or the other names.
 
     Args:
-        digests: the entry `digests` of the settings, which contains the names.
+        digests: the entry `digests` of the settings, a dict with the file names as keys.
     """
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings of an index; if the settings are damaged, the file names in `kind`."""
+    """Return the file names in the settings of an index. If the settings are damaged, return the names in
+    `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
@@ -133,14 +133,14 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Check the digests of an index, and return its settings and the paths of its files.
+    """Check the digests of an index, and return the settings and the paths of the files.
 
     Returns:
-        The settings, and a dict from the file names in `kind` to the paths of the files.
+        The settings, and a dict that maps each file name in `kind` to the path of the file.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: the folder is not an index of this kind, or the index is damaged.
+        ValueError: the folder is not an index in the format `kind`, or the index is damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     names = _names(kind, settings.get("digests"))
@@ -152,7 +152,7 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
 
 
 def is_index(folder: Path) -> bool:
-    """Return True if a folder contains an index of any kind."""
+    """Return True if a folder contains an index in any format."""
     return (folder / _SETTINGS).is_file()
 
 

@@ -23,7 +23,7 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean vector of a Span's tokens, without whitespace tokens, (width,) float32.
+    """Return the mean vector of the tokens of a Span, (width,) float32. Whitespace tokens are left out.
 
     The result is None if the Span has only whitespace tokens.
 
@@ -31,7 +31,7 @@ def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
         layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
 
     Raises:
-        ValueError: the Doc has no vectors, or no layer with this index.
+        ValueError: the Doc has no vectors, or the Doc has no layer with this index.
     """
     words = [token.i for token in span if not token.is_space]
     if not words:

@@ -1,1 +1,1 @@
-"""Readers of text files, documents, sentences and treebanks, which need neither torch nor a pipeline."""
+"""Readers of text files, documents, sentences and treebanks. They need no torch and no pipeline."""

@@ -12,7 +12,8 @@ FORM, UPOS, XPOS = 1, 3, 4
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield each sentence of a CoNLL-U file as a list of rows. A row has the ten columns of a syntactic word.
+    """Yield each sentence of a CoNLL-U file as a list of rows. Each syntactic word has a row with ten
+    columns.
 
     Ranges ("3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz or .zst.
 

@@ -30,11 +30,10 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     Args:
         source: a file, a glob pattern, or a folder. From a folder, all files *.txt, *.jsonl and *.spacy are returned.
             Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
-        more: suffixes of other formats that the caller can read. Files with these suffixes can be compressed,
-            too.
+        more: suffixes of other formats that the caller can read. These files can be compressed, too.
 
     Raises:
-        FileNotFoundError: there are no such files.
+        FileNotFoundError: there is no text file at the path.
         ValueError: a file has an unsupported suffix.
     """
     path = Path(source)
@@ -68,7 +67,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file, ignoring the suffix of the compression: ".jsonl" for "a.jsonl.gz"."""
+    """Return the suffix of a file without the suffix of the compression: ".jsonl" for "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
@@ -78,7 +77,7 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
     Args:
         errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
             bytes.
-        remedy: text at the end of the error message, which names an alternative to correcting the file.
+        remedy: end of the error message "Correct the file", such as ", or ..." with an alternative.
 
     Raises:
         ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the line.

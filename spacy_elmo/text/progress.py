@@ -11,13 +11,13 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Inside the `with` block, call `observer` whenever one of this package's corpus readers has read text.
+    """Inside the `with` block, the corpus readers of this package call `observer` when they have read text.
 
     `observer` is stored in a context variable, because the readers are called many levels below the code that
-    shows a progress bar. `observer` is called only in the context (thread) of the `with` block.
+    shows a progress bar. Readers in another context (thread) do not call `observer`.
 
     Args:
-        observer: function that takes the number of decompressed bytes since its last call.
+        observer: function that takes the number of decompressed bytes since the previous call.
     """
     token = _observer.set(observer)
     try:

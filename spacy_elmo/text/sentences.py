@@ -34,13 +34,14 @@ _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return the properties of each word that the sentence rule needs, as the bits of one number per word,
-    (n,) uint8."""
+    """Return one number for each word, (n,) uint8. Its bits are the properties that the sentence rule
+    needs."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return True for each word that starts a sentence, (n,) bool. The first word of a text always starts a sentence.
+    """Return True for each word that starts a sentence, (n,) bool. The first word of a text starts a
+    sentence.
 
     Whitespace tokens count as words.
 
@@ -60,7 +61,7 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """Return, for each position, the index of the last marked position before it, (n,); -1 if there is none.
+    """For each position, return the index of the previous marked position, or -1 if there is none, (n,).
 
     Args:
         marked: True for marked positions, (n,) bool.

@@ -31,7 +31,8 @@ class ZstReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read at least one byte into the buffer, and return the number of bytes; 0 at the end of the file."""
+        """Read at least one byte into the buffer, and return the number of bytes. At the end of the file,
+        return 0."""
         while not self._decompressed:
             compressed = self._file.read(_BYTES_PER_READ)
             if not compressed:

@@ -17,8 +17,7 @@ slower."""
 
 
 def reuse_memory() -> None:
-    """Let this process keep freed memory, and bound the caches of oneDNN, torch's library for matrix
-    products.
+    """Let this process keep freed memory, and bound the memory of oneDNN's caches for matrix products.
 
     A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the
     system at once. In the next step, the first access to each page of a buffer is a page fault. These page
@@ -26,8 +25,8 @@ def reuse_memory() -> None:
 
     Two caches keep a buffer of some megabytes for each combination of matrix sizes, by default for 1,024
     combinations. Every batch has other sizes, so the caches of a biLM of the base size would need 7 GB after
-    an hour. If the user has set the capacity of a cache, it is not changed. Call this function before the
-    process computes its first matrix product, because later the bounds have no effect.
+    an hour. A capacity that the user has set is not changed. Call this function before the process computes
+    its first matrix product, because later the bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

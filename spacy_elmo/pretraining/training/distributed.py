@@ -89,8 +89,8 @@ class Ranks:
         """Call `work` in the first process while the other processes wait.
 
         Raises:
-            SystemExit: `work` has failed, and this is another process. The first process raises the error of
-                `work`.
+            SystemExit: `work` has failed. The first process raises the error of `work`, the others raise
+                SystemExit.
         """
         done = False
         try:

@@ -25,8 +25,7 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return the target class of each output of the biLM, (2, M): forward and backward, in the order of
-    `output`.
+    """Return the target class of each output of the biLM, forward and backward, (2, M).
 
     The target is the next word in this direction, or the boundary at the end (`</S>` forward, `<S>`
     backward).
@@ -132,8 +131,8 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the data type of the matrix products. The setting `"auto"` means the faster data type of
-    `"float32"` and `"bfloat16"`.
+    """Return the data type of the matrix products. The setting `"auto"` selects the faster one of `"float32"`
+    and `"bfloat16"`.
 
     bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
     """

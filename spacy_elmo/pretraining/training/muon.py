@@ -74,8 +74,8 @@ class Muon(Optimizer):
     `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same steps except for rounding, but needs
     more time. State dicts of torch's Muon can be loaded.
 
-    Each matrix is a view of its parameter: they share memory. So the state dict has one momentum buffer per
-    matrix, and a step changes the parameters. A step also clears the gradients of the parameters.
+    Each matrix is a view of its parameter, so a step on a matrix changes the parameter. The state dict has
+    one momentum buffer per matrix. A step also clears the gradients of the parameters.
 
     `dtype` is the data type of the matrix products in `nearly_orthogonal`. The state dict contains `dtype`,
     so a run that continues on another processor keeps this data type.

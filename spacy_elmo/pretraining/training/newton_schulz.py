@@ -17,9 +17,10 @@ _FLAT = 1.5
 
 
 def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a matrix with the same singular vectors, and with singular values between 0.7 and 1.2.
+    """Return a matrix with the singular vectors of `matrix`, and with singular values between 0.7 and 1.2.
 
-    A singular value of `matrix` that is less than about a thousandth of the norm of `matrix` stays below 0.7.
+    If a singular value of `matrix` is less than about a thousandth of the norm of `matrix`, it stays below
+    0.7.
 
     The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with R = X X^T.
 

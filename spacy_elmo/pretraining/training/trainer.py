@@ -208,8 +208,8 @@ class Trainer:
         return progress
 
     def weights(self, progress: Progress | None) -> Weights:
-        """Return a copy of the weights. The card contains the origin of the weights and, if known, the
-        perplexity."""
+        """Return a copy of the weights. The card contains the origin of the weights and, if known, their
+        held-out perplexity."""
         card = {
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
