@@ -34,8 +34,8 @@ def map_chart(
         "title": {
             "text": title,
             "subtitle": [
-                f"Each point is one of the {len(view['sentences']):,} uses of the word. The axes are the first two"
-                " principal components of the vectors' directions.",
+                f"Each point is one of the {len(view['sentences']):,} occurrences of the word. The axes are the first"
+                " two principal components of the vectors' directions.",
                 *(f"Query {n}: {query.excerpt(12)}" for n, query in enumerate(queries, 1)),
                 f"Source: {source}",
             ],
@@ -60,7 +60,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
         color = {
             "field": "sense",
             "type": "nominal",
-            "title": "sense (number of uses)",
+            "title": "sense (number of occurrences)",
             "scale": {"domain": names, "range": colors},
         }
     mark = {"type": "circle", "stroke": "white", "strokeWidth": 0.5, "opacity": 0.8, "size": 70}
