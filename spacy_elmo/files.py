@@ -26,8 +26,8 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder; or the parent folder does not exist; or the file exists and `force` is
-            not set.
+        OSError: `path` is a folder; its parent folder does not exist; or the file exists, but `force` is
+            false.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
@@ -41,12 +41,13 @@ def check_output_file(path: Path, *, force: bool) -> None:
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True
 ) -> Iterator[Path]:
-    """Yield a temporary path to write a file to, and rename it to `path` when the `with` block ends without an error.
+    """Yield a temporary path. When the `with` block ends without an error, rename the file at this path to
+    `path`.
 
     A device or a pipe, such as /dev/stdout, is written directly, without a temporary path.
 
     Args:
-        previous: path in the same folder to which the replaced file is moved; None: the replaced file is deleted.
+        previous: new path for the replaced file, in the same folder; None: the replaced file is deleted.
         durable: flush the file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
@@ -74,14 +75,14 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder to write to, and rename it to `path` when the `with` block ends without an error.
+    """Yield a temporary folder. When the `with` block ends without an error, rename the folder to `path`.
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
     keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written; or its parent folder is missing; or `path` is a file. The error
+        OSError: the folder cannot be written; its parent folder is missing; or `path` is a file. The error
             names `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
@@ -98,21 +99,21 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder, and move its files to `folder` when the `with` block ends without an error.
+    """Yield a temporary folder. When the `with` block ends without an error, move its files to `folder`.
 
-    All earlier files with a name in `names` are removed, even if there is no new file of this name. For
-    example, an old softmax does not belong to new weights. Old files are removed in reverse order of `names`,
-    and new files are added in the order of `names`. So a program that waits for the file with the last name
-    never reads old and new files together.
+    Old files with these `names` are removed, even if there is no new file with the same name. For example, an
+    old softmax does not belong to new weights. Old files are removed in reverse order of `names`, and new
+    files are added in the order of `names`. So a program that waits for the file with the last name never
+    reads old and new files together.
 
     Args:
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
-        names: all file names that can occur in the group of files.
+        names: the names of all files that can belong to the group.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file; or `folder` cannot be written; or the parent folder does not exist; or
-            `folder` contains one of the files, and `force` is not set. The files in `folder` are unchanged.
+        OSError: `folder` is a file; `folder` cannot be written; its parent folder does not exist; or `force`
+            is false, but `folder` already contains one of the files. The files in `folder` are unchanged.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -152,10 +153,10 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files in a folder, even those of processes that are still running.
+    """Remove the temporary files in a folder, including the files of running processes.
 
     Args:
-        name: final name of the file or folder that was being written; None: any name.
+        name: remove only the temporary files for this file or folder; None: remove all temporary files.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
@@ -164,7 +165,7 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the file names in a folder to disk, so that a crash of the machine cannot undo a rename."""
+    """Flush a folder's list of files to disk, so that a crash of the machine cannot undo a rename."""
     # Windows and some file systems cannot flush a folder. The files are complete even then.
     with contextlib.suppress(OSError):
         _flush(folder)
@@ -178,8 +179,8 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield a temporary path, and remove the file or folder at this path at the end. If the `with` block
-    raises an OSError, the error names the final path, not the temporary path."""
+    """Yield a temporary path. At the end, remove the file or folder at this path. If the `with` block raises
+    an OSError, the error names the final path, not the temporary path."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial

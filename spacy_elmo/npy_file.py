@@ -11,17 +11,18 @@ from numpy.lib import format as npy
 def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> np.ndarray:
     """Check the header of a `.npy` file, and read the array.
 
-    The check is necessary, because NumPy would unpickle arrays of objects, and would crash when it maps an array whose
-    items have a size of 0 bytes.
+    The check is necessary, because NumPy would unpickle an array of objects, and would crash when it
+    memory-maps an array with items of 0 bytes.
 
     Args:
         dtype: expected number type, such as "int32".
         axes: expected number of axes.
-        mapped: return a read-only array that is mapped from the file.
+        mapped: return a read-only memory map of the file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is damaged, or contains another kind of array; the message names the file.
+        ValueError: the file is damaged, or its array has another number type or number of axes. The message
+            names the file.
     """
     with path.open("rb") as file:
         try:

@@ -9,8 +9,8 @@ from typing import Any
 class OutputFile(io.FileIO):
     """Output file that stores the first write error, so that `raise_error` can raise the error later.
 
-    With a normal file, the HDF5 library crashes the process if it cannot write while it closes a file, and torch raises
-    a RuntimeError without the reason.
+    With a normal file, the HDF5 library crashes the process if a write fails while the file is being closed.
+    Torch raises a RuntimeError that does not contain the reason.
     """
 
     _error: OSError | None = None

@@ -1,4 +1,5 @@
-"""Conversion of the occurrences of a word to data for the page: sentences, and a map with neighbors for each layer."""
+"""The data of a word for the page: the sentences with the word, and a map and the nearest occurrences for
+each layer."""
 
 from __future__ import annotations
 
@@ -25,16 +26,17 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return what the page shows about a word, in JSON types: the occurrences, and for each view a map of the
-    occurrences and the neighbors of each query.
+    """Return what the page shows about a word, in JSON types: the occurrences of the word, and data for each
+    view.
 
-    A view is a layer, or the average of the layers.
+    A view is a layer, or the average of the layers. The data for a view are a map of all occurrences, and the
+    nearest occurrences of each query.
 
     Args:
         corpus: the occurrences of the word.
-        queries: occurrences that are compared with the occurrences in `corpus`.
-        neighbors: the nearest occurrences for each query, from `nearest`.
-        planes: the maps of the views to include, from `project`.
+        queries: occurrences to compare with the occurrences in `corpus`.
+        neighbors: the nearest occurrences for each query and each view, from `nearest`.
+        planes: one map for each view that the page shows, from `project`.
     """
     number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]
@@ -72,8 +74,8 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return two lists: the senses for the legend, most frequent first, and the index of the sense of each
-    occurrence."""
+    """Return the senses for the legend, most frequent first, and for each occurrence the index of its sense.
+    Return None if no occurrence has a sense."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None

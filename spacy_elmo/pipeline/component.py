@@ -30,7 +30,8 @@ _forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
-    """Return True if a component's config has a `tok2vec` block without an architecture of this package."""
+    """Return True if a component has a `tok2vec` block, but its model uses no architecture of this
+    package."""
     model = nlp.get_pipe_config(name).get("model")
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
@@ -43,7 +44,7 @@ class Elmo(TrainablePipe):
 
     Args:
         vocab: the pipeline's vocabulary.
-        model: a `spacy-elmo.BiLM.v1` on which `encoder.configure` has set the same options.
+        model: a `spacy-elmo.BiLM.v1`, after `encoder.configure(model, options)`.
         name: name of the component in the pipeline.
         options: the options of the component, which `factory_options.py` describes.
         pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
@@ -92,7 +93,8 @@ class Elmo(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Read the weights file (again), or draw random weights if the config names no weights.
+        """Read the weights file, even if it was read before. If the config names no weights, draw random
+        weights.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded.
@@ -122,10 +124,10 @@ class Elmo(TrainablePipe):
         """Begin a training step with a batch of Docs. The layers are computed when a listener first asks for
         them.
 
-        The backward pass runs at the next `update` or in `finish_update`, after all listeners have added their
-        gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so this
-        call trains the biLM one batch late. There is no such delay in `spacy train`, and none in loops that
-        pass `sgd=False` and call `finish_update` themselves. `drop` has no effect, because a biLM is
+        The backward pass runs at the next `update` or in `finish_update`, after all listeners have added
+        their gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so
+        `nlp.update` trains the biLM one batch late. This delay does not occur in `spacy train`, or in loops
+        that pass `sgd=False` and call `finish_update` themselves. `drop` has no effect, because a biLM is
         fine-tuned without dropout.
         """
         losses = {} if losses is None else losses
@@ -163,10 +165,10 @@ class Elmo(TrainablePipe):
         self._resolve_config()
 
     def _resolve_config(self) -> None:
-        """Write the name of the weights into the config, and copy the config for `replace_listeners`.
+        """Write the name of the weights into the config, and copy the biLM's options for `replace_listeners`.
 
-        This cannot be done in `__init__`, because spaCy first creates the component, then adds its config to
-        the pipeline, and then links the listeners.
+        `__init__` cannot do this, because spaCy adds the config of a component to the pipeline after
+        `__init__`.
         """
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
@@ -194,7 +196,7 @@ class Elmo(TrainablePipe):
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
         """Link a listener to this component.
 
-        If the listener's `upstream` is "*", record this for `replace_listeners`.
+        If the `upstream` of the listener is "*", this method also tells the `ReplaceListenerConfig`.
 
         Raises:
             ValueError: this component stores only the average of the layers, so there are no layers to mix.
@@ -232,9 +234,10 @@ class Elmo(TrainablePipe):
         """Link the listeners of a component that comes later in the pipeline.
 
         A listener with `upstream` "*" belongs to the nearest `elmo` component before the listener. spaCy
-        calls this method once for each later component, in pipeline order. If one of the earlier calls was for
-        another `elmo` component, the listener belongs to that component, because it is nearer. spaCy does not
-        call this method of a disabled `elmo` component, so a disabled component keeps its listeners.
+        calls this method once for each later component, in pipeline order. If an earlier call was for another
+        `elmo` component, then that component lies between this component and the listener, and the listener
+        belongs to that component. For a disabled `elmo` component, spaCy does not call this method, so a
+        disabled component keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -267,9 +270,10 @@ class Elmo(TrainablePipe):
                 state_of(node).docs_are_copies = isinstance(component, EntityLinker)
 
     def _relink_listeners(self) -> None:
-        """Link the listeners again after this component and its listeners were copied or unpickled together.
+        """Link the listeners of this copied or unpickled component to this component.
 
-        A shallow copy shares its listeners with the original component, and the listeners stay linked to the original.
+        A shallow copy of a component has no new listeners: the listeners stay linked to the original
+        component.
         """
         for listener in self.listeners:
             state = state_of(listener)
@@ -277,7 +281,7 @@ class Elmo(TrainablePipe):
                 state.link(self)
 
     def _warn_once(self, key: str, message: str) -> None:
-        """Give a warning unless this component has given one with the same key before."""
+        """Give a warning, but only once for each key."""
         warned = self.__dict__.setdefault("_warned", set())
         if key not in warned:
             warned.add(key)
@@ -285,7 +289,8 @@ class Elmo(TrainablePipe):
 
 
 def _is_kept_by(component: Any, listener: Model) -> bool:
-    """Return True if a listener is linked to an `elmo` component that is disabled, but still in the pipeline."""
+    """Return True if a listener is linked to `component`, and `component` is disabled but still in the
+    pipeline."""
     return (
         isinstance(component, Elmo)
         and component.source.is_disabled()

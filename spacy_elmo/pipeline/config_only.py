@@ -9,10 +9,11 @@ from thinc.model import deserialize_attr, serialize_attr
 
 
 class ConfigOnly:
-    """Base class of values in the `attrs` of a thinc model, if the values come from the config or pipeline.
+    """Base class for a value that comes from the config or the pipeline. The `attrs` of a thinc model store
+    the value.
 
-    These values are saved as empty bytes, and loading a model does not change them. So no saved value overrides the
-    config.
+    The value is saved as empty bytes, and loading a model does not change the value. So no saved value
+    overrides the config.
     """
 
 

@@ -5,9 +5,9 @@ options are used in `encode/shim.py` (weights, training, precision, start) and `
 batches, number type). `ElmoOptions` adds the options that only the component has, which are used in
 `layer_source.py`. The options of a scalar mix are in `listen/scalar_mix.py`.
 
-If you add an option on which no vector depends, let `corpora.pipelines.fingerprint` ignore the option.
-Otherwise, existing files of vectors and indexes no longer match their pipeline. CONTRIBUTING.md lists the
-other files that you must change for a new option.
+If you add an option that changes no vector, let `corpora.pipelines.fingerprint` ignore the option. Otherwise,
+existing vector files and indexes no longer match their pipeline. CONTRIBUTING.md lists the other files that
+you must change for a new option.
 
 spaCy imports this module whenever spaCy starts, so this module imports nothing that takes time.
 """
@@ -130,12 +130,14 @@ class ElmoOptions(BiLMOptions):
 
 
 def default_options(options: type) -> dict[str, Any]:
-    """Return the defaults of all options in an options dataclass, as a block of a config."""
+    """Return the default of each field of an options dataclass, as a block of a config."""
     return {field.name: field.default for field in dataclasses.fields(options)}
 
 
 def flatten_options(function: _Function) -> _Function:
-    """Replace each parameter whose type is an options dataclass by keyword arguments, one for each field.
+    """Return a function that takes each field of an options dataclass as a keyword argument.
+
+    These keyword arguments take the place of the parameter that has the dataclass as its type.
 
     spaCy and confection read a function's signature to validate and complete a config. The new signature
     contains the type and default of each field, so registered functions need not repeat the fields.

@@ -1,4 +1,4 @@
-"""The source of the layers of Docs: the training batch, the Docs, the cache, or a computation by the biLM."""
+"""Layers for Docs: from the training batch, from the Docs, from the cache, or computed by the biLM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _NO_VERSION = ""
 
 
 class ComputedLayers(list[Any]):
-    """The layers of some Docs, and the version of the weights that computed them (`BiLMShim.version`)."""
+    """The layers of some Docs, and the version of the weights (`BiLMShim.version`) that computed the
+    layers."""
 
     def __init__(self, layers: Iterable[Any], version: str) -> None:
         super().__init__(layers)
@@ -39,15 +40,16 @@ class ComputedLayers(list[Any]):
 
 
 class LayerSource(ConfigOnly):
-    """The source of the layers of a biLM. In training, the source also passes the gradient of the layers to
-    the biLM.
+    """Object that returns the layers of Docs: stored, cached or newly computed. In training, the object also
+    passes the gradient of the layers to the biLM.
 
-    An `elmo` component shares its source with its listeners; an `ElmoTok2Vec` has its own source. A copied or unpickled
-    source has no batch and no cached layers. Several threads can read layers while one thread trains.
+    An `elmo` component shares its `LayerSource` with its listeners. An `ElmoTok2Vec` has its own. A copied or
+    unpickled `LayerSource` has no batch and no cached layers. Several threads can read layers while one
+    thread trains.
 
     Args:
         model: a `BiLM_v1`.
-        options: the options of the component. The source itself uses the options that `ElmoOptions` adds to
+        options: the options of the component. This class uses only the options that `ElmoOptions` adds to
             `BiLMOptions`.
         name: name of the component. The layers are stored on Docs under this name; None (`ElmoTok2Vec`):
             store no layers.
@@ -82,17 +84,17 @@ class LayerSource(ConfigOnly):
     # Initialization
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return zeros in the shape of the layers of each Doc. During `initialize`, `read` also returns these
-        zeros.
+        """Return zeros in the shape of the layers of each Doc. Until `initialize` is finished, `read` returns
+        the same zeros for these Docs.
 
         During `initialize`, the surrounding thinc layers predict on a sample of Docs to infer the shape of
-        their input. The biLM cannot always compute layers at that time, because no component has set the
-        sentences that `get_spans` can need.
+        their input. The biLM cannot always compute layers at that time: `get_spans` can need sentences, but
+        no component has set sentences yet.
 
         `initialize` counts as finished when other Docs are read, when training begins, or when spaCy links
-        the listeners. An `ElmoTok2Vec` is not linked by spaCy, so its source also treats a new list of the
-        same Docs as other Docs. This method ends an open batch without a backward pass, because `initialize`
-        reads the weights again.
+        the listeners. spaCy does not link an `ElmoTok2Vec`. So for an `ElmoTok2Vec`, a new list of the same
+        Docs also counts as other Docs. This method ends an open batch without a backward pass, because
+        `initialize` reads the weights again.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
@@ -129,8 +131,8 @@ class LayerSource(ConfigOnly):
         """Store the result of `compute` on the Docs, and set hooks and extra annotations if the options ask
         for them.
 
-        Layers that a user or another component has set do not state which weights computed them, so training
-        ignores them.
+        If `layers` is not a result of `compute`, it is unknown which weights computed the layers. So training
+        ignores these layers.
         """
         install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
@@ -148,8 +150,8 @@ class LayerSource(ConfigOnly):
         is disabled), this method computes and stores its layers, and warns the first time.
 
         Args:
-            copies: the Docs are copies that the consumer has made, so missing layers cause a warning only if
-                the component is disabled.
+            copies: the Docs are copies that the consumer has made. Copies often have no layers, so this
+                method warns only if the component is disabled.
         """
         if self.name is None and docs is not self._zeros[0]:
             self._zeros = _NO_ZEROS
@@ -183,8 +185,8 @@ class LayerSource(ConfigOnly):
                 the batch that has the same words.
 
         Returns:
-            The layers, and a function that takes the float32 gradients of the layers. The function is None if
-            no gradient is needed.
+            The layers, and the function for the backward pass. The function takes the float32 gradients of
+            the layers. If no gradient is needed, None takes the place of the function.
         """
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
@@ -197,9 +199,12 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """If a listener has read the batch, run the backward pass with the sum of the listeners' gradients,
-        and end the batch. Return the sum of squares of the gradient, which spaCy shows as the loss of
-        elmo."""
+        """If a listener has read the batch, end the batch: run the backward pass with the sum of the
+        listeners' gradients.
+
+        Returns:
+            The sum of squares of the gradient, or 0. spaCy shows this number as the loss of elmo.
+        """
         batch = self._batch
         if batch is None or batch.layers is None:
             return 0.0
@@ -224,8 +229,8 @@ class LayerSource(ConfigOnly):
     def _find(
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
-        """Return the layers of each Doc from the batch, the Doc or the zeros, in this order, or else compute
-        the layers."""
+        """Return the layers of each Doc from the batch, from the Doc or from `zeros`, in this order. Compute
+        the layers that are in none of these places."""
         batch = self._batch  # another thread can end the batch meanwhile
         if copies and batch is not None:
             docs = batch.originals(docs)
@@ -275,7 +280,10 @@ class LayerSource(ConfigOnly):
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
         """Compute the layers of Docs on which the component did not run, and store the layers on the Docs.
-        `compute` must not return arrays of the cache, because the Docs keep the arrays."""
+
+        An `ElmoTok2Vec` stores no layers on Docs. So only an `ElmoTok2Vec` can pass a function `compute` that
+        returns arrays of the cache.
+        """
         computed = compute(docs)
         if self.name is None:
             return computed
@@ -320,18 +328,19 @@ class _Batch:
         self.gradient: dict[int, Any] = {}
 
     def originals(self, copies: Sequence[Doc]) -> list[Doc]:
-        """Replace each copy by the Doc of this batch with the same words, if there is such a Doc."""
+        """For each copy, return the Doc of this batch that has the same words, or the copy if there is no
+        such Doc."""
         by_words = {_words(doc): doc for doc in self.docs.values()}
         return [by_words.get(_words(doc), doc) for doc in copies]
 
     def fill(self, docs: Sequence[Doc], layers: Sequence[Floats3d], backprop: Any = None) -> None:
-        """Set the layers of Docs, and the backward pass if there is one."""
+        """Set the layers of Docs, and the function for the backward pass; None: no backward pass."""
         self.layers = {id(doc): array for doc, array in zip(docs, layers, strict=True)}
         self.backprop = backprop
 
     def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None if the batch has none for it, or if its number of tokens has
-        changed."""
+        """Return the layers of a Doc; None if the batch has no layers for the Doc, or if the Doc's number of
+        tokens has changed."""
         layers = (self.layers or {}).get(id(doc))
         return layers if layers is not None and layers.shape[1] == len(doc) else None
 
@@ -355,7 +364,8 @@ class _Batch:
 
 
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
-    """Return the layers of each Doc from the first function in `places` that has layers for this Doc."""
+    """Return the layers of each Doc. For each Doc, call the functions in `places` until one returns
+    layers."""
     layers: list[Any] = [None] * len(docs)
     for place in places:
         missing = [number for number, array in enumerate(layers) if array is None]

@@ -20,9 +20,10 @@ weights."""
 def credit_and_check_language(nlp: Language, weights: str) -> None:
     """Add the weights of an `elmo` component to the pipeline's meta, and check the language of the weights.
 
-    The weights become an entry of `sources`. If the meta has no licence, the licence of the weights is added
-    too. Weights for another language than the pipeline's cause a warning. If `sources` already contains the
-    weights, or if the weights cannot be read, this function does nothing.
+    The weights and their training text are added to the list `sources` of the meta. If the meta has no
+    licence, the licence of the weights is added too. If the weights and the pipeline have different
+    languages, a warning says so. If `sources` already contains the weights, or if the weights cannot be read,
+    this function does nothing.
 
     Args:
         weights: the option `weights` of the component, a name or a path.
@@ -50,8 +51,8 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
 
 
 def corpus_sources(sources: Any) -> list[dict[str, str]]:
-    """Convert the entry `sources` of a biLM's card, which lists the sources of the training text, to the
-    format of `sources` in a pipeline's meta."""
+    """Convert the list `sources` in a biLM's card to the format of a pipeline's meta. The list names the
+    sources of the training text."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
         {_text(key): _text(value) for key, value in source.items()}

@@ -9,13 +9,12 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference from a component to its pipeline, because spaCy passes the pipeline only to the
-    factory.
+    """A weak reference from a component to its pipeline. It is needed, because spaCy passes the pipeline only
+    to the factory.
 
     In a copy of the whole pipeline, the reference points to the copied pipeline. In a copy of only the
-    component, the reference points to the original pipeline. After unpickling, the reference is empty.
-    Otherwise, the pickle of a component would contain the whole pipeline, and send it to every worker
-    process.
+    component, the reference points to the original pipeline. After unpickling, the reference is empty. If a
+    pickled component contained its pipeline, every worker process would get the whole pipeline.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:
@@ -23,7 +22,7 @@ class PipelineRef:
 
     @property
     def nlp(self) -> Language | None:
-        """The pipeline; None if it is unknown, or if it no longer exists."""
+        """The pipeline; None if the pipeline is unknown or no longer exists."""
         return self._nlp() if self._nlp is not None else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PipelineRef:

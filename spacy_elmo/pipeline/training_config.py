@@ -71,14 +71,16 @@ def add_listening(
 
 
 def _settings(nlp: Language, name: str) -> dict[str, Any]:
-    """Return the settings of a component from its shipped config, or spaCy's defaults if there is no such config."""
+    """Return the settings of a component from its shipped config. If it has no shipped config, return spaCy's
+    defaults."""
     if name in _shipped_components():
         return _block(name)
     return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    """Return the `tok2vec` block with ELMo from the shipped config of a component, or else of NER."""
+    """Return the `tok2vec` block with ELMo from a component's shipped config. If it has no shipped config,
+    use that of NER."""
     return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
 
 

@@ -1,5 +1,5 @@
-"""A small Python package that contains a weights file. If it is installed, `weights = NAME` loads the
-file."""
+"""Writer of a small Python package that contains a weights file. If the package is installed, the setting
+`weights = NAME` loads the file."""
 
 from __future__ import annotations
 
@@ -66,21 +66,20 @@ def write_package(
         name: the name that users write as `weights = NAME`. It must end with the version of the model, as in
             `la_elmo_mini_v1`. The name of the package is the part before the version.
         out: folder in which the package's folder is created.
-        version: version of the package; None: the version in the name, such as 1.0.0 for a name that ends in
-            v1.
-        head: also write the weights with their head to `head_file(name, out)`, in float16, for users who continue the
-            pretraining.
-        force: replace the package's folder and the file with the head if they exist.
+        version: version of the package; None: the version in the name. For example, v1 becomes 1.0.0.
+        head: also write the weights with their head to `head_file(name, out)`, in float16. Users need this
+            file to continue the pretraining.
+        force: replace an existing package folder and an existing file with the head.
 
     Returns:
         The package's folder, such as `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: `name` is not like `la_elmo_mini_v1`, or is the name of a bundled biLM; the card has no
-            licence or no language code; `limits` or `evaluation` in the card is not in the format of
-            `model_card`; or `head` is true, but the biLM has no head.
-        OSError: `force` is false, but the package's folder or the file with the head exists; or a file cannot
-            be written.
+        ValueError: `name` is not like `la_elmo_mini_v1`; `name` is the name of a bundled biLM; the card has
+            no licence or no language code; `limits` or `evaluation` in the card has a wrong format (see
+            `model_card`); or `head` is true, but the biLM has no head.
+        OSError: a file cannot be written; or `force` is false, but the package folder or the file with the
+            head already exists.
     """
     _check(weights, name)
     if head and weights.build_head() is None:
@@ -117,7 +116,7 @@ def write_package(
 
 
 def head_file(name: str, out: Path) -> Path:
-    """Return the path of the file that contains the weights with their head, next to the package's folder."""
+    """Return the path of the file for the weights with their head. The file is next to the package folder."""
     return out / f"{name}_with_head.safetensors"
 
 

@@ -71,7 +71,8 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
         name: the name that users write as `weights = NAME`, such as la_elmo_mini_v1.
         card: card of the weights. Its entry `limits` is a list of sentences. Its entry `evaluation` is a list
             of scores. Each score has the fields `task` (a task of Hugging Face), `data`, `metric`, `without`
-            and `with` (test scores in percent of the same pipeline without ELMo and with ELMo) and `seeds`.
+            (the test score without ELMo, in percent), `with` (the test score of the same pipeline with ELMo)
+            and `seeds` (the number of seeds).
         spelling: the spelling rule of the biLM.
 
     Raises:
@@ -198,7 +199,7 @@ def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | No
 
 
 def _training_rows(card: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the table on training in the README, from the fields of the card of the weights."""
+    """Return the rows of the README's table on training. The rows come from the card of the weights."""
     rows = []
     for field in _TRAINING_FIELDS:
         if value := card.get(field):
@@ -224,7 +225,8 @@ def _spelling_row(spelling: Spelling) -> list[str]:
 
 
 def _visible(character: str) -> str:
-    """Return a character, or its name if it is not visible by itself, such as an accent or a soft hyphen."""
+    """Return a character that is visible by itself. For any other character, such as an accent, return its
+    name."""
     is_visible = character.isprintable() and not unicodedata.combining(character)
     return (
         character if is_visible else unicodedata.name(character, f"U+{ord(character):04X}").lower()

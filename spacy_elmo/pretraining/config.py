@@ -55,11 +55,11 @@ class Paths(_Section):
     """
 
     def text_files(self) -> dict[str, list[Path]]:
-        """Return the files of `raw_text`, and of `dev_text` if it is given. The keys of the result are the
-        values of these two settings.
+        """Return the files of `raw_text` and, if it is given, of `dev_text`. The keys of the result are the
+        paths or patterns in these settings.
 
         Raises:
-            FileNotFoundError: a setting names a path or pattern without text files.
+            FileNotFoundError: there are no text files for a path or pattern.
             ValueError: `raw_text` is null, or a file has a format that cannot be read.
         """
         if self.raw_text is None:
@@ -213,8 +213,8 @@ class PretrainConfig(_Section):
 
         Raises:
             FileNotFoundError: the file does not exist.
-            ValueError: the file cannot be parsed, the section of an override is unknown, or a setting is wrong (see
-                `of`).
+            ValueError: the file cannot be parsed; an override is for an unknown section; or a setting is
+                wrong (see `of`).
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()

@@ -43,9 +43,9 @@ def BiLM_v1(
 
     The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
 
-    `BiLMConfig` explains the arguments. The weights file or the saved pipeline determines the arguments that
-    are null, and must agree with all other arguments. With random weights, null means the default of
-    `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
+    `BiLMConfig` explains the arguments. If an argument is null, its value comes from the weights file or the
+    saved pipeline. All other arguments must agree with the weights. With random weights, null means the
+    default of `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {
@@ -65,7 +65,7 @@ def BiLM_v1(
 def configure(
     model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Set the options of a `BiLM_v1` model to the options of the config.
+    """Set the options from the config on a `BiLM_v1` model.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
@@ -96,7 +96,7 @@ def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Read the weights file, or draw random weights."""
+    """Read the weights file. If the config names no weights, draw random weights."""
     shim_of(model).initialize()
     layers_and_width(model)
 
@@ -104,9 +104,11 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable]:
-    """Compute the layers of each Doc. The backward pass takes float32 gradients in the shapes of the layers,
-    and ignores the rounding of the layers to `dtype`. In prediction, the arrays of different Docs share no
-    memory."""
+    """Compute the layers of each Doc. In prediction, the arrays of different Docs share no memory.
+
+    The backward pass takes float32 gradients in the shapes of the layers, and computes as if the layers had
+    not been rounded to `dtype`.
+    """
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:
         flat, backprop = _compute(model, docs, train=True)
@@ -115,7 +117,8 @@ def forward(
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """Compute the average of the layers of each Doc, (n_tokens, width), without storing all its layers."""
+    """Return the average of the layers for each Doc, (n_tokens, width). This needs less memory than all
+    layers."""
     return _predict(model, docs, average=True)
 
 
@@ -124,7 +127,7 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is its own group."""
+    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is a group of its own."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -151,11 +154,11 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
 def _compute(
     model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
 ) -> tuple[Any, Callable]:
-    """Compute the layers, (layers, T, width), or the average of the layers, (T, width), of the T tokens of
-    some Docs.
+    """Compute the layers of all T tokens of some Docs, (layers, T, width).
 
     Args:
-        train: build an autograd graph. The second result is then the backward pass.
+        train: build an autograd graph, and return the backward pass as the second result.
+        average: compute the average of the layers instead, (T, width).
     """
     options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)

@@ -1,5 +1,5 @@
-"""Functions for the parameters of a biLM: their choice for training, learning rates, changes and number
-type."""
+"""Functions for the parameters of a biLM: which parameters are trained, with which learning rates, whether
+they have changed, and which number type can store them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Enable the gradients of the parameters to train (None: no parameters), and disable the others."""
+    """Enable gradients for the `trainable` part of the biLM (None: no part), and disable them for the
+    rest."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -23,24 +24,24 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
 
 
 def change_counters(module: nn.Module) -> list[tuple[int, int]]:
-    """Return the id of each parameter, and the number of its in-place changes as counted by torch.
+    """Return the id of each parameter, and torch's count of in-place changes to the parameter.
 
-    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`. It does not count changes of
+    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`, but not changes of
     `parameter.data`.
     """
     return [(id(param), param._version) for param in module.parameters()]
 
 
 def new_version() -> str:
-    """Return a unique identifier for new values of the parameters."""
+    """Return a new unique identifier for a set of parameter values."""
     return uuid.uuid4().hex
 
 
 def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[float]:
-    """Return the factor of the learning rate for each layer of the biLM. Layer 0 is the token encoder.
+    """For each layer of the biLM, return the factor for the learning rate. Layer 0 is the token encoder.
 
     Raises:
-        ValueError: `factor` is a list, but does not contain one factor per layer.
+        ValueError: `factor` is a list, but its length is not the number of layers.
     """
     if not isinstance(factor, list):
         return [factor] * (config.layers + 1)
@@ -53,12 +54,12 @@ def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[fl
 
 
 def layer_of(name: str) -> int:
-    """Return the layer to which the parameter with this name belongs; layer 0 is the token encoder."""
+    """Return the number of the layer that contains the parameter `name`; 0 is the token encoder."""
     return int(name.split(".")[1]) + 1 if name.startswith("lstm.") else 0
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if it represents all values exactly (as for weights from a float16 file), or else
-    float32."""
+    """Return float16 if float16 represents all values exactly, as it does for weights from a float16 file.
+    Otherwise, return float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

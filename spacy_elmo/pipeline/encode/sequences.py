@@ -1,4 +1,4 @@
-"""Conversion of Docs to the input of a biLM (distinct words, and the words of each span), and computation of layers."""
+"""The words of Docs as input for a biLM, and the computation of the layers of these words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sequences:
 
     @functools.cached_property
     def overlap(self) -> bool:
-        """True if several spans contain the same word."""
+        """True if some word is in several spans."""
         return bool((np.bincount(self.tokens) > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -63,7 +63,8 @@ class Sequences:
         Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
 
         Yields:
-            The lengths of the s spans of a batch, (s,), and the indices of their n words in `rows`, (n,).
+            The lengths of the s spans of a batch, (s,); and the positions of the n words of these spans in
+            `rows`, (n,).
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
@@ -82,8 +83,8 @@ def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndar
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the integers of the ranges `starts[i]` to `ends[i] - 1`, concatenated, and before them the index
-    i of each integer's range."""
+    """Concatenate the ranges of integers from `starts[i]` to `ends[i] - 1`. Return two arrays: for each
+    integer, the index i of its range; and the integers."""
     sizes = ends - starts
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
@@ -115,14 +116,14 @@ def write_layers(
     Args:
         bilm: the network. The returned tensor has an autograd graph if gradients are enabled and some
             parameter requires a gradient.
-        array: zeros, (L+1, T, W) for the T tokens of the Docs, or (T, W) for the average of the layers. A
-            word in several sequences gets the mean of its vectors.
-        sequences: the words.
-        max_words: number of words to process at once (a chunk). In training, pass the number of all words,
-            because no gradient flows from one chunk to the previous one. Chunks save no memory in training,
-            because the autograd graph stores all words.
-        first_state: function that returns the state at the start of every sequence.
-        average: write the average of the layers.
+        array: zeros for the T tokens of the Docs, (L+1, T, W), or (T, W) if `average` is true. A word in
+            several sequences gets the mean of its vectors.
+        sequences: the spans of the Docs, and their words.
+        max_words: number of words to process at once (a chunk). In training, pass the number of all words: no
+            gradient flows from a chunk to the previous chunk, and chunks would save no memory, because the
+            autograd graph stores all words.
+        first_state: function from the number of sequences to their start state.
+        average: write the average of the layers instead of the layers.
     """
     target = torch.from_dlpack(array)
     by_token = target[None] if average else target
@@ -146,10 +147,11 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Compute the layers in chunks of m words.
+    """Compute the layers in chunks. A chunk has m words in each direction.
 
     Yields:
-        (2, m), the word indices of a chunk in each direction, and a list with the output of each layer, (2, m, P).
+        For each chunk: the word indices in each direction, (2, m); and a list that contains one tensor for
+        each layer, (2, m, P).
     """
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
@@ -160,7 +162,11 @@ def _chunks(
 
 
 def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
-    """Write the outputs of each direction to its half of the vectors. `rows`, (2, m): vector indices."""
+    """Write forward outputs to the first half of the vectors, and backward outputs to the second half.
+
+    Args:
+        rows: indices of the vectors for each direction, (2, m).
+    """
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):
         columns = target[:, :, direction * half : (direction + 1) * half]

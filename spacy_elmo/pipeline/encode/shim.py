@@ -107,8 +107,8 @@ class BiLMShim(PyTorchShim):
 
     @property
     def version(self) -> str:
-        """Identifier of the current parameter values. Any change of a value gives a new identifier, even an in-place
-        change by other code. The network is loaded if necessary."""
+        """Identifier of the current parameter values. The identifier changes with the values, even if other
+        code changes the values (except through `parameter.data`). The network is loaded if necessary."""
         counters = change_counters(self.bilm)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
@@ -144,8 +144,8 @@ class BiLMShim(PyTorchShim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state for a number of sequences (argument `state` of `BiLM.forward`; None:
-        zeros)."""
+        """Return the start state for a number of sequences: the argument `state` of `BiLM.forward`. None
+        means zeros."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
@@ -154,13 +154,13 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def initialize(self) -> None:
-        """Read the weights file (again), or draw random weights if `weights` is null. Set the count of
-        training steps to 0.
+        """Read the weights file, even if it was read before. If `weights` is null, draw random weights
+        instead. Set the count of training steps to 0.
 
         Raises:
             OSError: the weights file does not exist or cannot be read.
             ValueError: the file is not a weights file; the shape of the weights differs from the config; or
-                the file contains no start state, which `start = "warm"` needs.
+                `start` is "warm", but the file contains no start state.
         """
         self._steps = 0
         with _LOADING:
@@ -183,7 +183,8 @@ class BiLMShim(PyTorchShim):
         return output, backprop
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without an autograd graph. The weights are prepacked once for each `version`."""
+        """Run the network without an autograd graph. The first run after a change of the weights prepacks the
+        weights."""
         with plain_inference(self.bilm.device):
             return self._run(self.bilm_for_inference(), inputs)
 
@@ -227,8 +228,8 @@ class BiLMShim(PyTorchShim):
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Create a context in which parameters have the values in `params`, such as their averages. The keys
-        of `params` are the optimizer's keys."""
+        """Within a `with` block, set parameters to the values in `params`, such as averages. The keys of
+        `params` are the optimizer's keys of the parameters."""
         named = self._model.named_parameters() if self._model is not None else ()
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
@@ -275,8 +276,8 @@ class BiLMShim(PyTorchShim):
         """Load the weights from the bytes that `to_bytes` has returned.
 
         Raises:
-            ValueError: the bytes are damaged; the shape of the weights differs from the config; or the bytes
-                contain no start state, which `start = "warm"` needs.
+            ValueError: the bytes are damaged; the shape of the weights differs from the config; or `start` is
+                "warm", but the bytes contain no start state.
         """
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))

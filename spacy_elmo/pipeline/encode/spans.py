@@ -13,7 +13,7 @@ from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences of each Doc by the rule of `text.sentences` (the default), which uses no
+    """Split each Doc into sentences by the rule of `text.sentences`. This is the default. The rule uses no
     annotation."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
@@ -89,8 +89,8 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable
 
 
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct words of some Docs, and the word index of each of the T tokens of the Docs,
-    (T,)."""
+    """Return the distinct words of some Docs, and an array, (T,). The array contains the index of the word
+    for each of the T tokens of the Docs."""
     ends = np.cumsum([len(doc) for doc in docs])
     empty = np.zeros(0, dtype=np.uint64)
     orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])

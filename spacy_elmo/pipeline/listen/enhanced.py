@@ -63,8 +63,8 @@ def ElmoEnhanced_v1(
 def project_to_width(
     encode: Model[list[Floats2d], list[Floats2d]],
 ) -> Model[list[Floats2d], list[Floats2d]]:
-    """Build a layer that projects vectors to the input width of an encoder, with a Maxout layer as in spaCy's
-    embeddings.
+    """Build a layer that projects vectors to the input width of an encoder. It uses a Maxout layer, as
+    spaCy's embeddings do.
 
     The width is the encoder's dim "nI". If "nI" is not set, the width is the encoder's dim "nO", because
     spaCy's window encoders add their input to their output. Vectors that already have this width are not

@@ -19,10 +19,11 @@ _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """State of a listener in addition to its parameters. This state is not saved with the model.
+    """The settings of a listener, and its link to an `elmo` component. They are not saved with the model.
 
-    A copy of a listener (as `nlp.rehearse` makes) is linked to the same `elmo` component as the original. If
-    a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to itself.
+    A copy of a listener (`nlp.rehearse` makes such copies) is linked to the same `elmo` component as the
+    original. If a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to
+    itself.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
@@ -100,7 +101,7 @@ def is_listener(model: Model) -> bool:
 
 
 def state_of(listener: Model) -> ListenerState:
-    """Return the state of a listener."""
+    """Return the `ListenerState` of a listener: its settings, and its link to an `elmo` component."""
     return listener.attrs[_SENTINEL]
 
 
@@ -133,9 +134,9 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers that a source returns for Docs. In training, apply the dropout of the mix.
+    """Mix the layers that a `LayerSource` returns for Docs. In training, apply the dropout of the mix.
 
-    If the biLM is trained, the backward pass passes the gradient of the layers to the source.
+    If the biLM is trained, the backward pass adds the gradient of the layers to the `LayerSource`.
     """
     add_gradient = None
     if is_train:

@@ -23,8 +23,8 @@ _NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.in
 
 @dataclass(frozen=True)
 class MixOptions(ConfigOnly):
-    """Options of a scalar mix, which combines the layers of a biLM to one vector per token. These options are
-    not saved with the model, because saved options would override the config.
+    """Options of a scalar mix, which combines the layers of a biLM into one vector per token. These options
+    are not saved with the model, because saved options would override the config.
 
     Raises:
         ValueError: some values are impossible; the message names all of them.
@@ -69,8 +69,8 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     The input is (layers, n, width) per Doc; the output is (n, width) per Doc. The initial mix is the average.
     The parameter "scale" stores γ - 1, because spaCy's optimizer decays every parameter towards 0.
 
-    The backward pass returns the gradient with respect to the layers. `inputs=False` skips this gradient,
-    which a frozen biLM does not need, and which costs more than the gradients of s and γ.
+    The backward pass returns the gradient with respect to the layers. This gradient costs more than the
+    gradients of s and γ. A frozen biLM does not need it, so `inputs=False` skips it.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -84,7 +84,7 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
 
 
 def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set the number of layers and the width from a sample of layers. The sample can be without tokens."""
+    """Set the number of layers and the width from a sample of layers. The sample may contain no tokens."""
     if not X:
         return
     layers, _, width = X[0].shape
@@ -128,7 +128,7 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
     the consumer would then fail with a misleading error.
 
     Raises:
-        ValueError: the number or width of the layers differs from the layers at initialization.
+        ValueError: at initialization, the layers had another number or width.
     """
     layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
     if None in (layers, width):
@@ -148,7 +148,8 @@ def is_mix(model: Model) -> bool:
 
 
 def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """Return the weights of the layers in a scalar mix, (layers,), and γ. The sum of the weights is 1.
+    """Return the weight of each layer in a scalar mix, (layers,), and the factor γ. The sum of the weights is
+    1.
 
     Raises:
         ValueError: the mix is not initialized yet.

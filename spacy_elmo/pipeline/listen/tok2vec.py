@@ -1,4 +1,5 @@
-"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and scalar mix, which can also replace a listener."""
+"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and scalar mix. The layer can also replace a
+listener."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +34,9 @@ def ElmoTok2Vec_v1(
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
         bilm_options: the options of the biLM. Every field is an argument, as in the `elmo` component.
-            `unfreeze_at` counts the optimizer steps of the component that contains this layer. A biLM that
-            `replace_listeners` copies keeps its count of steps until the pipeline is saved and loaded.
+            `unfreeze_at` counts the optimizer steps of the component that contains this layer. If
+            `replace_listeners` copies a biLM, the copy continues the count of the original. Saving and
+            loading the pipeline sets the count to 0.
         mix_options: the options of the scalar mix. Every field is an argument, as in `ElmoListener_v1`.
         cache_mb: size in megabytes of a cache for layers while the biLM is frozen, as in the `elmo`
             component. The default is 0, because every replaced listener would have its own cache.
@@ -105,10 +107,10 @@ class ReplaceListenerConfig:
 
         Args:
             bilm: the `model` block of the component.
-            consumer: the `tok2vec` block of the consumer, which contains the listener at any depth. spaCy
-                does not say which listener it replaces, so this function takes the first remaining listener.
-                So users must give the paths of the listeners in the order of the config. If the listeners
-                have different options, a warning says so.
+            consumer: the `tok2vec` block of the component with the listener. The listener can be at any depth
+                of the block. spaCy does not say which listener it replaces. So this function takes the first
+                remaining listener, and users must give the paths of the listeners in the order of the config.
+                If the listeners have different options, a warning says so.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())

@@ -1,6 +1,6 @@
 """Cache of the layers of Docs, for training runs with a frozen biLM and with the same Docs in every epoch.
 
-The cache is in memory. In addition, a folder can store layers, which other runs can use too.
+The cache is in memory. A folder can also store the layers, so that other runs can use them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A cache of recently used layers. The key of an entry covers the words and spans of a Doc, and the
-    weights.
+    """A cache of recently used layers. The key of an entry is a digest of the words and spans of a Doc. After
+    a change of the weights, the cache is empty.
 
     The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every
-    epoch. A copied or unpickled cache is empty, and has the same size limit and folder. Several threads can
-    use a cache at once.
+    epoch. A copied or unpickled cache is empty too, but has the same size limit and folder. Several threads
+    can use a cache at once.
 
     Args:
         megabytes: bound on the memory of the cache; 0: store no layers in memory.
@@ -53,7 +53,8 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True if the cache has been used for training Docs since it last noticed a change of the weights."""
+        """True if training Docs have used the cache. When the cache notices a change of the weights, this
+        becomes False."""
         return self._entries.in_use
 
     def get_or_compute(
@@ -64,9 +65,9 @@ class LayerCache:
 
         Args:
             model: a `BiLM_v1` model.
-            keep: store all computed layers, and remove older layers from memory if space is needed.
-                Otherwise, store layers only if `mark_training` has marked their Doc, or if the Doc is
-                predicted for the second time, and remove no layers from memory.
+            keep: store all computed layers, and remove older layers from memory if space is needed. If `keep`
+                is false, remove no layers from memory, and store the layers of a Doc only if `mark_training`
+                has marked the Doc or if the Doc is predicted for the second time.
 
         Raises:
             OSError: the folder cannot be written.
@@ -119,14 +120,14 @@ class LayerCache:
 
 
 class _Entries:
-    """The cached layers that one version of the weights has computed.
+    """The cached layers from one version of the weights.
 
-    A thread that still computes with older weights stores its layers in the entries of the older weights, which no
-    other thread reads any more.
+    After a change of the weights, the cache creates new `_Entries`. A thread that still computes with the old
+    weights can only write to the old `_Entries`.
 
     Args:
         version: see `BiLMShim.version`.
-        files: files that also store all layers; None: no files.
+        files: files that also store the layers; None: no files.
         capacity: bound on the memory of the layers, in bytes.
     """
 
@@ -142,13 +143,14 @@ class _Entries:
         self._lock = threading.Lock()
 
     def remember(self, keys: Sequence[bytes]) -> None:
-        """Remember Docs, so that their layers are stored the next time. Do nothing after `MOST_KEYS` Docs."""
+        """Remember Docs by their keys, so that their layers are stored the next time. Do nothing if there are
+        already `MOST_KEYS` keys."""
         if len(self.asked) < MOST_KEYS:
             self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
-        """Return the layers of a Doc from memory or a file, or None. Layers from a file are also stored in
-        memory."""
+        """Return the layers of a Doc from memory or from a file; None if there are no layers. Layers from a
+        file are also stored in memory."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -184,7 +186,7 @@ class LayerFiles:
     Args:
         folder: the folder with a subfolder for each biLM. The folder is created when the first file is
             written.
-        kind: part of the subfolder's name, which identifies the number type and the weights of the layers.
+        kind: identifier of the number type and the weights of the layers. The subfolder's name contains it.
     """
 
     def __init__(self, folder: str, kind: str) -> None:

@@ -51,8 +51,8 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
 
 
 class StoredLayers(dict[str, Any]):
-    """The arrays that components have stored on a Doc, by component name, in the order in which components
-    ran.
+    """The arrays that components have stored on a Doc. The keys are the names of the components, in the order
+    in which the components ran.
 
     `versions` contains the version of the weights for each array. A version has no meaning in another
     process, so a saved Doc contains only a plain dict of the arrays.
@@ -86,13 +86,14 @@ def store_layers(
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
     """Return the layers that a component or the user has stored on a Doc.
 
-    The result is None if there are none, or if they are for another number of tokens or from another version.
+    The result is None if there are no layers, if the Doc's number of tokens has changed, or if another
+    version of the weights has computed the layers.
 
     Args:
         doc: a Doc.
         component: name of the component.
-        version: the version of the weights that must have computed the layers; None: any version. Layers that
-            a user has set match any version.
+        version: the required version of the weights; None: any version. Layers that a user has set match
+            every version.
     """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
@@ -140,13 +141,14 @@ def _stored(doc: Doc, name: str | None = None) -> Any:
 
 
 def _layers_to_average(doc: Doc) -> Any:
-    """Return an array whose mean over the first axis is the average of the layers, (n_tokens, width)."""
+    """Return the layers of a Doc, (layers, n_tokens, width). If only the average is stored, return it as a
+    single layer."""
     stored = _stored(doc)
     return stored[None] if stored is not None and stored.ndim == 2 else stored
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
-    """Replace the layers of all components by a float32 copy of an array; None: remove the layers.
+    """Remove the layers of all components, and store a float32 copy of `layers`; None: only remove.
 
     Raises:
         ValueError: the value is not an array of numpy or cupy, or the value's shape is not (layers, n_tokens,
@@ -168,7 +170,7 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers of a Doc. The value must be None, which `doc_cleaner` sets.
+    """Remove the layers of a Doc. The value must be None: `doc_cleaner` sets attributes to None.
 
     Raises:
         ValueError: the value is not None. The vectors are the average of the layers, so they cannot be set.

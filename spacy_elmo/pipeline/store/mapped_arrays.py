@@ -15,7 +15,7 @@ _LEAST_BYTES = 32 * 1024
 
 
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return an array of zeros. On the CPU, an array that is not small is allocated outside the heap.
+    """Return an array of zeros. On the CPU, all but small arrays are allocated outside the heap.
 
     The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between
     Docs. The gaps would be larger than the Docs, and the process could not return their memory to the system.
@@ -39,8 +39,10 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy in memory from `mapped_zeros`. Copy a slice of an array if the array itself is not
-    needed, because the slice would keep the whole array in memory."""
+    """Return a copy of an array, in memory from `mapped_zeros`.
+
+    A slice keeps its whole array in memory, but a copy of the slice does not.
+    """
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied
