@@ -6,7 +6,7 @@ operations torch cannot count. With and without them the same matrices are multi
 convolutions: there the kernel needs fewer operations than torch counts.
 
 The operations per second of the whole step are compared with those of the fastest of a few large square products, in
-the same run and number type. This is the "model FLOPs utilization" of Chowdhery et al. 2022 (PaLM, section 4.1).
+the same run and data type. This is the "model FLOPs utilization" of Chowdhery et al. 2022 (PaLM, section 4.1).
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> 
     memory-maps an array with items of 0 bytes.
 
     Args:
-        dtype: expected number type, such as "int32".
+        dtype: expected data type, such as "int32".
         axes: expected number of axes.
         mapped: return a read-only memory map of the file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is damaged, or its array has another number type or number of axes. The message
+        ValueError: the file is damaged, or its array has another data type or number of axes. The message
             names the file.
     """
     with path.open("rb") as file:

@@ -165,7 +165,7 @@ def make(kind: str, precision: Precision, files: Path, allennlp: Path | None) ->
     Args:
         kind: "network", "nlp.pipe", "products", "onnxruntime", "AllenNLP", or the name of a folder of
             `write_transformer`.
-        precision: number type of the matrix products.
+        precision: data type of the matrix products.
         files: the folder with `weights.safetensors` and with the folders of the transformers.
         allennlp: the folder into which pip has installed AllenNLP.
     """

@@ -1,1 +1,1 @@
-"""Shared parts of the benchmarks: text, model sizes, number types, and the memory and processor of a process."""
+"""Shared parts of the benchmarks: text, model sizes, data types, and the memory and processor of a process."""

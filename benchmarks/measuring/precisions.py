@@ -1,4 +1,4 @@
-"""The number types that are measured.
+"""The data types that are measured.
 
 Types that this processor would emulate are too slow. If `SPACY_ELMO_KERNELS` chooses the kernels of a slower processor,
 which has no instructions for these types, only float32 is measured.
@@ -18,4 +18,4 @@ FAST = tuple(
     if name == "float32" or not LIMITED and has_instructions(name, torch.device("cpu")) is not False
 )
 TRAINED = tuple(name for name in FAST if name != "int8")
-"""The number types in which training is measured too."""
+"""The data types in which training is measured too."""

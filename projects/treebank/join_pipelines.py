@@ -33,7 +33,7 @@ def join(paths: list[Path]) -> Language:
 
 
 def _bilm(nlp: Language) -> tuple[str, str]:
-    """Return a digest of the weights of the biLM in a pipeline, and the number type of its layers."""
+    """Return a digest of the weights of the biLM in a pipeline, and the data type of its layers."""
     model = nlp.get_pipe("elmo").model
     return model.shims[0].checksum(), model.attrs["options"].dtype
 

@@ -121,7 +121,7 @@ def log_softmax(scores: Tensor) -> Tensor:
 class _LogSumExp(torch.autograd.Function):
     """Logarithm of the sum of e^logit in each row, where logits = h W^T + b.
 
-    The argument `matrix` is W^T, converted to the number type of the product h W^T. The argument `hits`
+    The argument `matrix` is W^T, converted to the data type of the product h W^T. The argument `hits`
     contains (n, 2) pairs of a row and a column. The sum leaves out the logits at these pairs.
 
     Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their

@@ -1,4 +1,4 @@
-"""Number types in which the LSTM's matrix products can be computed at inference."""
+"""Data types in which the LSTM's matrix products can be computed at inference."""
 
 from typing import Literal, TypeAlias, get_args
 

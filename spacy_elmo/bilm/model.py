@@ -86,7 +86,7 @@ class BiLM(nn.Module):
         are cached.
 
         Args:
-            precision: number type of the matrix products. Sums, gates and states are always float32. The
+            precision: data type of the matrix products. Sums, gates and states are always float32. The
                 token encoder also computes in float32, with one exception: with "bfloat16" on a CPU, the
                 products of its dense layers are computed in bfloat16.
 

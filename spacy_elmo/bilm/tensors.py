@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 _DTYPE_NAMES = {
     "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "U8": torch.uint8,
 }  # fmt: skip
-"""Mapping from the names of number types in the header of a weights file to torch's number types."""
+"""Mapping from the names of data types in the header of a weights file to torch's data types."""
 
 
 @contextmanager

@@ -62,7 +62,7 @@ class Weights:
         start_state: StartState | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """Copy the weights of a network to the CPU, in the number type `dtype`."""
+        """Copy the weights of a network to the CPU, in the data type `dtype`."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
@@ -112,7 +112,7 @@ class Weights:
             A dict with these entries:
 
             - `layers`, `width`: number of layers, and length of their vectors, as in `doc._.elmo_layers`
-            - `dtype`: number types of the tensors
+            - `dtype`: data types of the tensors
             - `parameters`: number of parameters of the biLM, without the head
             - `tensors`: number of parameters in each group of tensors
             - `head`: True if there is a head
@@ -148,7 +148,7 @@ class Weights:
             raise ValueError(
                 f"The weights are not written, because {len(diverged)} of {len(tensors)} tensors are not finite:"
                 f" {', '.join(diverged[:5])}. Their training has diverged, or their numbers are too large for the"
-                " number type"
+                " data type"
             )
         if self.vocabulary:
             if broken := [word for word in self.vocabulary if "\n" in word]:
@@ -329,7 +329,7 @@ class Weights:
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     """Return the digest of a weights file. The digest covers the other entries of the header, and the
-    name, number type, shape and bytes of each tensor."""
+    name, data type, shape and bytes of each tensor."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [
         (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())

@@ -77,7 +77,7 @@ def convert_cli(
         ),
     ] = False,
     dtype: Annotated[
-        DTypeChoice, typer.Option(help="Number type of the weights in OUT_FILE")
+        DTypeChoice, typer.Option(help="Data type of the weights in OUT_FILE")
     ] = DTypeChoice.float32,
     warm: Annotated[
         Path | None,

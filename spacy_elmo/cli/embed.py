@@ -73,7 +73,7 @@ def embed_cli(
         typer.Option(help="Write all layers, the average of all layers, or the top layer"),
     ] = LayersChoice.all,
     dtype: Annotated[
-        DTypeChoice, typer.Option(help="Number type of the vectors")
+        DTypeChoice, typer.Option(help="Data type of the vectors")
     ] = DTypeChoice.float32,
     pooling: Annotated[
         PoolingChoice | None,

@@ -62,7 +62,7 @@ def mismatches(
 
     Args:
         shapes: the expected shape of each array, by the name of the array.
-        dtype: number type of the converted tensors.
+        dtype: data type of the converted tensors.
     """
     largest = torch.finfo(dtype).max
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]

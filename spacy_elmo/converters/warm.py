@@ -26,7 +26,7 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
     Raises:
         OSError: the file cannot be read.
         ValueError: the file is not UTF-8 text, the file has too few sentences, or the values of the state
-            exceed the range of the weights' number type.
+            exceed the range of the weights' data type.
     """
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype

@@ -76,7 +76,7 @@ def embed(
             depending on the type of file.
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: layers to write: "all", their "average", or the "top" layer.
-        dtype: number type of the vectors.
+        dtype: data type of the vectors.
         pooling: "mean" or "max": write one vector per item, the mean or maximum of the vectors of all tokens
             that are not whitespace. None: write one vector per token.
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
@@ -115,7 +115,7 @@ def embed_shards(
     """Write the vectors of a corpus as `embed` does, and report each shard after it has been written.
 
     Args:
-        options: layers, number type and pooling of the vectors.
+        options: layers, data type and pooling of the vectors.
         engine: function that computes the vectors of the shards.
 
     Yields:

@@ -26,7 +26,7 @@ _MAX_STRINGS = 100_000
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options of the vectors that `embed` writes: layers, number type and pooling."""
+    """Options of the vectors that `embed` writes: layers, data type and pooling."""
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"

@@ -69,7 +69,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata, and of the shapes, number types and values of the tensors."""
+    """Return a digest of the metadata, and of the shapes, data types and values of the tensors."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())

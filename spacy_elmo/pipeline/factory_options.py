@@ -2,7 +2,7 @@
 
 `BiLMOptions` contains the options of every biLM, in the `elmo` component or in a layer `ElmoTok2Vec`. These
 options are used in `encode/shim.py` (weights, training, precision, start) and `encode/encoder.py` (spans,
-batches, number type). `ElmoOptions` adds the options that only the component has, which are used in
+batches, data type). `ElmoOptions` adds the options that only the component has, which are used in
 `layer_source.py`. The options of a scalar mix are in `listen/scalar_mix.py`.
 
 If you add an option that changes no vector, let `corpora.pipelines.fingerprint` ignore the option. Otherwise,
@@ -75,14 +75,14 @@ class BiLMOptions(ConfigOnly):
     the spans are sentences by a rule that uses no annotation, so training and prediction use the same
     sequences."""
     dtype: StoredDType = "float32"
-    """Number type of the stored layers; "float16" needs half the memory. Listeners use the rounded values in
+    """Data type of the stored layers; "float16" needs half the memory. Listeners use the rounded values in
     training and prediction, and compute in float32. `_.elmo` is always float32."""
     start: Start = "zero"
     """LSTM state at the start of every sequence: "zero", as in `pretrain`, or "warm", a mean state that
     `spacy elmo convert --warm` has stored in the weights file. "warm" suits a biLM that kept its state from
     batch to batch during its pretraining."""
     precision: Precision = "float32"
-    """Number type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU also
+    """Data type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU also
     "int8", on a GPU also "float16". A frozen biLM uses this type in training too. docs/speed.md compares the
     types. The prepacked weights need memory in addition to the original weights."""
 

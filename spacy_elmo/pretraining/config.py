@@ -160,8 +160,8 @@ class Training(_Section):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Number type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16
-    if the machine has instructions for bfloat16, otherwise float32. A resumed run keeps the number type of
+    """Data type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16
+    if the machine has instructions for bfloat16, otherwise float32. A resumed run keeps the data type of
     its checkpoint.
     """
     log_every: int = Field(default=10, ge=1)

@@ -42,7 +42,7 @@ def test_the_processor(tmp_path, text, name, instructions):
 
 @pytest.mark.parametrize("fast", [("float32", "bfloat16", "int8"), ("float32",)])
 def test_it_writes_a_file_and_a_picture(monkeypatch, tmp_path, capsys, fast):
-    """All number types are measured for which the processor has instructions."""
+    """All data types are measured for which the processor has instructions."""
     programs = []
 
     def run(program, *options):

@@ -18,7 +18,7 @@ SENTENCES = [
 
 
 class Shapes(TorchDispatchMode):
-    """Records (n, k, m) and the number type of every matrix product of any library."""
+    """Records (n, k, m) and the data type of every matrix product of any library."""
 
     def __init__(self):
         super().__init__()

@@ -42,7 +42,7 @@ _LINES = ["the cat sleeps .", "a dog barks and sleeps .", "the river runs in the
 
 
 def make_weights(folder: Path) -> None:
-    """Write weights with all optional parts, in two number types."""
+    """Write weights with all optional parts, in two data types."""
     torch.manual_seed(0)
     model = tiny.bilm(tiny.lexicon_config())
     head = Head(len(tiny.LEXICON), model.config.projection)

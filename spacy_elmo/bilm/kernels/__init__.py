@@ -5,6 +5,6 @@ computes an LSTM layer (`bilm/lstm.py`), and `fused_lstm_gradient` is the autogr
 training. `convolution` and `highway` compute the character CNN. `matmul` and `softmax_terms` compute the
 head.
 
-Other modules replace the kernels on a GPU, in an installation without kernels, and for most other number
+Other modules replace the kernels on a GPU, in an installation without kernels, and for most other data
 types. There `plain_lstm` and `cell` compute the LSTM layer, and torch operators compute everything else.
 """

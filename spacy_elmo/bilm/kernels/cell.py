@@ -26,7 +26,7 @@ def forward(
         c: (n, C) the cell state before the step.
 
     Returns:
-        The output, (n, C), in the number type of `inputs`; and the new cell state, (n, C).
+        The output, (n, C), in the data type of `inputs`; and the new cell state, (n, C).
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():

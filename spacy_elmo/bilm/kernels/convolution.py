@@ -37,7 +37,7 @@ def maxima(
         filters: for each filter width, a float32 tensor (width, D, number of filters of this width).
         biases: for each filter width, a float32 tensor (number of filters of this width,).
         activation: "relu", "tanh" or "none".
-        compute_dtype: number type in which the kernel multiplies.
+        compute_dtype: data type in which the kernel multiplies.
 
     Returns:
         (K, n) float32, for the K words and the n filters of all widths.

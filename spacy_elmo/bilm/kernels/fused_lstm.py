@@ -35,9 +35,9 @@ class Forward(NamedTuple):
     xh: Tensor
     """For each row, the input x and the output h of the previous step, concatenated: [x ; h], (M, 2P')."""
     hiddens: Tensor
-    """The values σ(o) tanh(c), (M, C'), in the number type of the matrix products."""
+    """The values σ(o) tanh(c), (M, C'), in the data type of the matrix products."""
     gates: Tensor | None
-    """The gates after their activations, (M, 4C'), in the number type of the matrix products."""
+    """The gates after their activations, (M, 4C'), in the data type of the matrix products."""
     cells: Tensor | None
     """The cell state c after each step, (M, C') float32."""
     outputs: Tensor
@@ -52,10 +52,10 @@ class Gradients(NamedTuple):
     """Results of a backward pass over M packed rows."""
 
     dgates: Tensor
-    """The gradient of the gates before their activations, (M, 4C'), in the number
+    """The gradient of the gates before their activations, (M, 4C'), in the data
     type of the matrix products."""
     doutputs: Tensor
-    """The gradient of h, (M, P'), in the number type of the matrix products."""
+    """The gradient of h, (M, P'), in the data type of the matrix products."""
     dx: Tensor | None
     """(M, P') float32, the gradient of the input."""
     dbias: Tensor
@@ -148,7 +148,7 @@ class FusedDirection:
 
     Args:
         input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
-        compute_dtype: number type of the matrix products.
+        compute_dtype: data type of the matrix products.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class FusedLSTM(torch.autograd.Function):
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run one direction over packed sequences. The arguments are those of `plain_lstm.Direction.run`, the
-        fields of `plain_lstm.Direction`, and the number type of the matrix products."""
+        fields of `plain_lstm.Direction`, and the data type of the matrix products."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:

@@ -13,7 +13,7 @@ _OF_CPU = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
 }
-"""Mapping from a number type to torch's names of the CPU instructions that multiply numbers of this type.
+"""Mapping from a data type to torch's names of the CPU instructions that multiply numbers of this type.
 `bf16` is for ARM processors, the other instructions are for x86."""
 
 
@@ -21,7 +21,7 @@ def has_instructions(precision: Precision, device: torch.device) -> bool | None:
     """Return True if a device has instructions to multiply numbers of this type. Return False if the device
     must emulate such instructions, and None if this version of torch cannot tell.
 
-    Every device has instructions for float32. Emulation of another number type is much slower than float32.
+    Every device has instructions for float32. Emulation of another data type is much slower than float32.
     """
     if device.type == "cuda":
         return precision != "bfloat16" or torch.cuda.is_bf16_supported(including_emulation=False)

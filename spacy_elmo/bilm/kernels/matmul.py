@@ -18,7 +18,7 @@ cache that copying them first is faster."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
-    """Return the number type in which `matmul` multiplies: under autocast the type of autocast, otherwise the
+    """Return the data type in which `matmul` multiplies: under autocast the type of autocast, otherwise the
     type of `x`."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
@@ -27,7 +27,7 @@ def matmul_dtype(x: Tensor) -> torch.dtype:
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m). Differentiable.
 
-    All tensors have the same number type; under autocast the result has the type of autocast.
+    All tensors have the same data type; under autocast the result has the type of autocast.
 
     In float32 on a CPU with kernels, each number of the result depends only on one row of x, one column of W and one
     number of b. The kernel multiplies and adds in a fixed order, which does not depend on the number of rows, columns
@@ -78,7 +78,7 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        # The number types must be those of the forward pass.
+        # The data types must be those of the forward pass.
         with torch.autocast(dy.device.type, enabled=False):
             dx = matmul(dy, weight.t()) if ctx.needs_input_grad[0] else None
             dweight = weight_gradient(x, dy) if ctx.needs_input_grad[1] else None

@@ -3,7 +3,7 @@
 Each function is compiled several times, for several kinds of processor, such as "avx2". The package uses the
 fastest kind that this processor supports. In float32 all kinds compute the same bits (`lanes.h`).
 
-Each function has an equivalent in torch operators for other number types, for other devices, and for
+Each function has an equivalent in torch operators for other data types, for other devices, and for
 installations without a compiler. The equivalents add numbers in another order.
 """
 
@@ -65,7 +65,7 @@ def processors() -> list[str]:
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions with this name, one for each number type: {number type: function}.
+    """Return the C functions with this name, one for each data type: {data type: function}.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
     structure in their order.

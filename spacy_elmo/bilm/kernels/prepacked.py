@@ -18,14 +18,14 @@ class MatmulWeight(Protocol):
     """Interface of a weight matrix (k, m). A call computes rows @ matrix."""
 
     dtype: torch.dtype
-    """Number type of the rows and of the products."""
+    """Data type of the rows and of the products."""
 
     def __call__(self, x: Tensor, /) -> Tensor:
         """Multiply rows by the matrix: (n, k) -> (n, m)."""
 
 
 class PlainWeight:
-    """A matrix in torch's layout, converted to a number type."""
+    """A matrix in torch's layout, converted to a data type."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self.weight, self.dtype = weight.to(dtype), dtype
@@ -96,7 +96,7 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
-    """Convert a matrix once for several products in the number type `dtype`. The results are the same as with
+    """Convert a matrix once for several products in the data type `dtype`. The results are the same as with
     `matmul`."""
     if dtype == torch.float32 and float32_function("product", weight):
         return PackedWeight(weight)

@@ -20,7 +20,7 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
         bias: (S,) float32 or float64, which is added to every row.
 
     Returns:
-        Three tensors: the exponentials, (M, S), in the memory and number type of `logits`; the sum of each
+        Three tensors: the exponentials, (M, S), in the memory and data type of `logits`; the sum of each
         row of exponentials, (M,); and for each row, the logarithm of the sum of e^(logit + bias), (M,). If
         all logits of a row are -infinity, the logarithm is -infinity.
     """

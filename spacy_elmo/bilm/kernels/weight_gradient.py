@@ -18,7 +18,7 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     torch would round the product of bfloat16 matrices to bfloat16; this function does not.
 
     Args:
-        left, right: (n, k) and (n, m), of the same number type. A matrix is copied if the numbers of a row
+        left, right: (n, k) and (n, m), of the same data type. A matrix is copied if the numbers of a row
             are not contiguous.
         into: tensor to which the product is added, (k, m) float32, contiguous; None: a new tensor.
     """

@@ -38,7 +38,7 @@ class Dense(nn.Module):
 
 
 class PrepackedDense(nn.Module):
-    """A dense layer for prediction only. The layer stores its matrix in the number type and layout in
+    """A dense layer for prediction only. The layer stores its matrix in the data type and layout in
     which the matrix will be multiplied."""
 
     def __init__(self, dense: Dense, precision: Precision) -> None:

@@ -85,7 +85,7 @@ class _Store:
 
     Args:
         capacity: number of rows.
-        like: vectors with the width and the number type of the table.
+        like: vectors with the width and the data type of the table.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:

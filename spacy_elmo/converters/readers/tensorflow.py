@@ -40,7 +40,7 @@ class Entry:
     """Location, type and checksum of a tensor, from the index of a checkpoint."""
 
     dtype: int
-    """Code of the number type in TensorFlow's `types.proto`."""
+    """Code of the data type in TensorFlow's `types.proto`."""
     shape: tuple[int, ...]
     shard: int
     offset: int

@@ -1,5 +1,5 @@
 """Functions for the parameters of a biLM: which parameters are trained, with which learning rates, whether
-they have changed, and which number type can store them."""
+they have changed, and which data type can store them."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class LayerFiles:
     Args:
         folder: the folder with a subfolder for each biLM. The folder is created when the first file is
             written.
-        kind: identifier of the number type and the weights of the layers. The subfolder's name contains it.
+        kind: identifier of the data type and the weights of the layers. The subfolder's name contains it.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
