@@ -15,6 +15,9 @@ from .gain_chart import VARIANT_NAMES, chart_of_gains
 from .report import TITLE
 from .results import fewer_errors
 
+TASKS = {"ner": "named entities", "tagger": "tags", "textcat": "text categories"}
+"""Names of spaCy's components in plain words."""
+
 
 def read_gains(report: Path) -> list[dict[str, Any]]:
     """Return the gains of a report, from the first table of its page.
@@ -23,8 +26,8 @@ def read_gains(report: Path) -> list[dict[str, Any]]:
         report: folder of report.md.
 
     Returns:
-        A row for each set and variant if the variant and the baseline have scores: `set`, with the language from the
-        title of the page, `model`, and `gain` in percent.
+        A row for each set and variant if the variant and the baseline have scores: `set`, with the language
+        from the title of the page, `model`, and `gain` in percent.
 
     Raises:
         OSError, ValueError: there is no such page, or it has no table of scores.
@@ -44,7 +47,8 @@ def read_gains(report: Path) -> list[dict[str, Any]]:
                 continue
             share = fewer_errors(_mean(score), _mean(cells["baseline"]))
             if share is not None:
-                label = f"{language}: {cells['task and data']} ({cells['metric']})"
+                task, _, data = cells["task and data"].partition(", ")
+                label = f"{language}, {TASKS.get(task, task)}: {data}"
                 rows.append({"set": label, "model": name, "gain": 100 * share})
     return rows
 

@@ -26,8 +26,8 @@ def result(variant: str, score: float, seed: int = 0) -> Result:
 @pytest.mark.parametrize(
     ("title", "label"),
     [
-        ("What ELMo brings to spaCy", "English: ner, wnut17 (F1)"),
-        ("What ELMo brings to spaCy: Latin", "Latin: ner, wnut17 (F1)"),
+        ("What ELMo brings to spaCy", "English, named entities: wnut17"),
+        ("What ELMo brings to spaCy: Latin", "Latin, named entities: wnut17"),
     ],
 )
 def test_gains_are_those_of_the_first_table(tmp_path, title, label):
