@@ -1,5 +1,4 @@
-"""The weights file: a safetensors file with the configuration of the biLM in its header. Loading checks the
-file strictly."""
+"""The weights file: a safetensors file with the configuration of the biLM in its header. Loading checks it."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 @dataclass
 class Weights:
-    """The content of a weights file: the configuration of a biLM, its tensors, vocabulary, model card and
-    start state."""
+    """Content of a weights file: the configuration of a biLM, tensors, vocabulary, model card and start state."""
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
@@ -98,8 +96,7 @@ class Weights:
         return head
 
     def without_head(self) -> Weights:
-        """Return the weights without the head. If the model has no word table, the vocabulary is removed
-        as well."""
+        """Return the weights without the head, and without the vocabulary if the model has no word table."""
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
         return dataclasses.replace(
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
@@ -112,12 +109,10 @@ class Weights:
             A dict with these entries:
 
             - `layers`, `width`: number of layers, and length of their vectors, as in `doc._.elmo_layers`
-            - `dtype`: data types of the tensors
+            - `dtype`: data types of the tensors; `head`: True if there is a head
             - `parameters`: number of parameters of the biLM, without the head
             - `tensors`: number of parameters in each group of tensors
-            - `head`: True if there is a head
-            - `vocabulary`: number of words
-            - `alphabet`: number of characters
+            - `vocabulary`, `alphabet`: number of words and of characters
             - `config`, `card`
         """
         groups: dict[str, int] = {}

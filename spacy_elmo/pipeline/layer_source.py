@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from spacy.attrs import ORTH
 from spacy.tokens import Doc
-from thinc.api import Model, get_array_module
+from thinc.api import Model
 from thinc.types import Floats3d
 
 from .config_only import ConfigOnly
@@ -20,14 +19,13 @@ from .store.cache import LayerCache
 from .store.extensions import install_extensions, store_layers, stored_layers
 from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
+from .training_batch import NO_VERSION, TrainingBatch
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
 """Function from Docs to the layers of each Doc. For a Doc without layers in this place, the function returns
 None."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
-# No weights have this version, so it excludes all layers except those that a user has set.
-_NO_VERSION = ""
 
 
 class ComputedLayers(list[Any]):
@@ -68,7 +66,7 @@ class LayerSource(ConfigOnly):
         self.pipeline = pipeline or PipelineRef()
         self._options = options
         self._cache = LayerCache(options.cache_mb, options.cache_dir)
-        self._batch: _Batch | None = None
+        self._batch: TrainingBatch | None = None
         self._zeros = _NO_ZEROS
         self._warned = False
 
@@ -167,7 +165,7 @@ class LayerSource(ConfigOnly):
             The loss of the previous batch (see `backward`).
         """
         loss = self.backward()
-        self._batch, self._zeros = _Batch(docs), _NO_ZEROS
+        self._batch, self._zeros = TrainingBatch(docs), _NO_ZEROS
         return loss
 
     def train(
@@ -211,7 +209,7 @@ class LayerSource(ConfigOnly):
         self._batch = None  # first, because a failed backward pass cannot run again
         return 0.0 if self._is_outdated(batch) else batch.backward()
 
-    def _is_outdated(self, batch: _Batch) -> bool:
+    def _is_outdated(self, batch: TrainingBatch) -> bool:
         """Return True if the weights have changed since a batch was computed. If such a batch has a gradient,
         warn that the gradient is lost, because the backward pass needs the old weights."""
         if batch.version == shim_of(self.model).version:
@@ -244,14 +242,14 @@ class LayerSource(ConfigOnly):
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
         if batch.layers is not None and self._is_outdated(batch):
-            batch = self._batch = _Batch(list(batch.docs.values()))
+            batch = self._batch = TrainingBatch(list(batch.docs.values()))
         if batch.layers is None:
             batch.version, own = shim_of(self.model).version, list(batch.docs.values())
             if self.frozen:
                 batch.fill(own, _first(own, self._stored_by_present_weights, self._cached))
             else:
                 # Stored layers have no graph, so they are used here only if a user has set them.
-                own = [doc for doc in own if self._stored([doc], _NO_VERSION)[0] is None]
+                own = [doc for doc in own if self._stored([doc], NO_VERSION)[0] is None]
                 batch.fill(own, *self.model.begin_update(own))
         return [batch.layers_of(doc) for doc in docs]
 
@@ -309,61 +307,6 @@ class LayerSource(ConfigOnly):
         )
 
 
-class _Batch:
-    """The Docs of a training step, their layers, and one buffer to which every listener adds its gradient.
-
-    Listeners do not run the backward pass. `LayerSource.backward` runs it after all listeners have added
-    their gradients. So no gradient is lost if a listener is disabled, excluded or without gold annotation.
-
-    A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same
-    id. A hash of the Doc's words would not distinguish batches with the same words.
-    """
-
-    def __init__(self, docs: Sequence[Doc]) -> None:
-        self.docs = {id(doc): doc for doc in docs}
-        self.version = _NO_VERSION
-        """The version of the weights that computed the layers (`BiLMShim.version`)."""
-        self.layers: dict[int, Floats3d] | None = None
-        self.backprop: Callable[[list[Any]], Any] | None = None
-        self.gradient: dict[int, Any] = {}
-
-    def originals(self, copies: Sequence[Doc]) -> list[Doc]:
-        """For each copy, return the Doc of this batch that has the same words, or the copy if there is no
-        such Doc."""
-        by_words = {_words(doc): doc for doc in self.docs.values()}
-        return [by_words.get(_words(doc), doc) for doc in copies]
-
-    def fill(self, docs: Sequence[Doc], layers: Sequence[Floats3d], backprop: Any = None) -> None:
-        """Set the layers of Docs, and the function for the backward pass; None: no backward pass."""
-        self.layers = {id(doc): array for doc, array in zip(docs, layers, strict=True)}
-        self.backprop = backprop
-
-    def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None if the batch has no layers for the Doc, or if the Doc's number of
-        tokens has changed."""
-        layers = (self.layers or {}).get(id(doc))
-        return layers if layers is not None and layers.shape[1] == len(doc) else None
-
-    def add_gradient(self, layers: Sequence[Floats3d], gradients: Sequence[Floats3d]) -> None:
-        """Add a listener's gradients for some layers. Layers that are not from this batch are skipped."""
-        own = {id(array): array for array in (self.layers or {}).values()}
-        for array, gradient in zip(layers, gradients, strict=True):
-            if id(array) in own:
-                if not self.gradient:
-                    xp = get_array_module(gradient)
-                    self.gradient = {n: xp.zeros(a.shape, dtype="float32") for n, a in own.items()}
-                self.gradient[id(array)] += gradient
-
-    def backward(self) -> float:
-        """If a listener has added a gradient, run the backward pass. Return the sum of squares of the
-        gradient."""
-        gradient = list(self.gradient.values())
-        if self.backprop is None or not gradient:
-            return 0.0
-        self.backprop(gradient)
-        return float(sum((array**2).sum() for array in gradient))
-
-
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
     """Return the layers of each Doc. For each Doc, call the functions in `places` until one returns
     layers."""
@@ -374,7 +317,3 @@ def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
         for number, array in zip(missing, found, strict=True):
             layers[number] = array
     return layers
-
-
-def _words(doc: Doc) -> bytes:
-    return doc.to_array(ORTH).tobytes()

@@ -68,7 +68,7 @@ def test_from_text_to_weights(files):
     # Every column of the table shows: step, epoch, words, loss, three perplexities, speed, time left.
     table, _, closing = output.split("Left ")[1].partition("perplexity: ")
     assert len([cell for cell in table.split() if cell[0].isdigit()]) == 2 * 6 + 2 * 9
-    assert "a vocabulary of 9." in closing and "<UNK> targets (0.0% of all)" in closing
+    assert "a vocabulary of 9." in closing and "<UNK> targets (0.0% of all targets)" in closing
 
 
 def test_a_corpus_prepared_once_serves_any_run(files):
