@@ -203,8 +203,11 @@ class Negatives:
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the expected count of each row in a sample of n draws, float32, in the
-        shape of `rows`."""
+        """Return the logarithm of the expected count of each word in n draws: float32, shape of `rows`.
+
+        Args:
+            rows: row numbers of the words in W.
+        """
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 

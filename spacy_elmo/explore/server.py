@@ -29,7 +29,7 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return a Flask application that serves the page `explore` and the answers of an explorer.
+    """Return a Flask application that serves the page `explore` and answers the requests of the page.
 
     The application refuses requests with an unknown host name. Otherwise, another website could send requests
     to the application, through a host name that resolves to this machine.

@@ -1,5 +1,5 @@
-"""The data of a word for the page: the sentences with the word, and a map and the nearest occurrences for
-each layer."""
+"""Data that the page `explore` shows about a word: its sentences and, for each layer, a two-dimensional map
+of its occurrences and the nearest occurrences."""
 
 from __future__ import annotations
 

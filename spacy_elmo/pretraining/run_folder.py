@@ -49,14 +49,14 @@ def prepare_run_folder(
     Args:
         resume: continue the run in `out`, if there is one.
         force: replace the run in `out`. The replaced run is kept in `out/replaced` until `finish` is called.
-            If `out/replaced` already contains a run, this run is kept, and the incomplete run in `out` is
-            deleted.
+            If `out/replaced` already contains a run, the run in `out` never finished. It is deleted, and
+            the older run stays in `out/replaced`.
 
     Raises:
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
         FileNotFoundError: the training text or the held-out text does not exist.
         ValueError: the run to resume has other settings (the message lists them), or the run to replace
-            contains the corpus or the initial weights of this run.
+            contains the corpus or the initial weights of the new run.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
