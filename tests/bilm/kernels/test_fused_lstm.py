@@ -102,10 +102,11 @@ def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
             patch.setattr(fused_lstm_gradient, "MAX_KEPT_ROWS", 0)
             patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
         found = with_gradients(FusedLSTM.apply, single, *rest, dtype)
-    for got, wanted in zip(found, expected, strict=True):
-        # A value near a clip may be on the other side of it in bfloat16, where its gradient is 0.
-        exact = dtype == torch.float32 or rest[1] == Clips(None, None)
-        assert_similar(got, wanted, TOLERANCE[dtype] if exact else 0.5)
+    assert_similar(found[0], expected[0], TOLERANCE[dtype])
+    # In bfloat16, a value near a clip can be on the other side of the clip, where its gradient is 0. Of a single word,
+    # one such value can change the whole gradient.
+    if dtype == torch.float32 or rest[1] == Clips(None, None):
+        assert_similar(found[1], expected[1], TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
