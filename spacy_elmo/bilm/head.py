@@ -213,8 +213,8 @@ class Negatives:
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw S = `number` distinct rows of a vocabulary of `words` words. Return the rows, (S,), and the number
-    of draws."""
+    """Draw random rows of a vocabulary of size `words` until S = `number` rows are distinct. Return these
+    rows, (S,), and how many draws this took, with the repeated rows."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1

@@ -42,15 +42,15 @@ class LayerSource(ConfigOnly):
     passes the gradient of the layers to the biLM.
 
     An `elmo` component shares its `LayerSource` with its listeners. An `ElmoTok2Vec` has its own. A copied or
-    unpickled `LayerSource` has no batch and no cached layers. Several threads can read layers while one
-    thread trains.
+    unpickled `LayerSource` starts without the current training batch and without cached layers. Several
+    threads can read layers while one thread trains.
 
     Args:
         model: a `BiLM_v1`.
         options: the options of the component. This class uses only the options that `ElmoOptions` adds to
             `BiLMOptions`.
-        name: name of the component. The layers are stored on Docs under this name; None (`ElmoTok2Vec`):
-            store no layers.
+        name: name of the component. The layers are stored on Docs under this name. If the name is None,
+            as in an `ElmoTok2Vec`, no layers are stored.
         pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
     """
 

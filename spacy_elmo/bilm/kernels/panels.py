@@ -25,12 +25,13 @@ class Panels(NamedTuple):
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
-    """Pack matrices, one below the other, into panels, (panels, rows, 16). The number of rows of each matrix
-    is padded to a multiple of 16.
+    """Stack matrices vertically, and cut the result into panels of 16 columns, (panels, rows, 16).
+
+    The number of rows of each matrix is padded to a multiple of 16.
 
     Args:
-        parts: (k, 1, m) for each matrix, or (k, 4, C) for a matrix with four gates. With gates, the first
-            panel of each gate comes first, then the second panel of each gate, and so on.
+        parts: matrices with k rows: (k, 1, m) for m columns, or (k, 4, C) for C columns of each of four gates.
+            With gates, the first panel of each gate comes first, then the second panel of each gate, and so on.
     """
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
