@@ -51,7 +51,8 @@ def atomic_file(
         durable: flush the file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
-        OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is unchanged.
+        OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is
+            unchanged.
     """
     path = Path(path)
     if path.is_dir():
@@ -196,7 +197,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old file."""
+    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old
+    file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)
@@ -211,7 +213,8 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all moves."""
+    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all
+    moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []

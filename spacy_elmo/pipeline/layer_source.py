@@ -199,8 +199,8 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """If a listener has read the batch, end the batch: run the backward pass with the sum of the
-        listeners' gradients.
+        """If a listener has read the batch, run the backward pass with the sum of the listeners' gradients,
+        and end the batch.
 
         Returns:
             The sum of squares of the gradient, or 0. spaCy shows this number as the loss of elmo.
@@ -315,8 +315,8 @@ class _Batch:
     Listeners do not run the backward pass. `LayerSource.backward` runs it after all listeners have added
     their gradients. So no gradient is lost if a listener is disabled, excluded or without gold annotation.
 
-    A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same id. A hash
-    of the Doc's words would not distinguish batches with the same words.
+    A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same
+    id. A hash of the Doc's words would not distinguish batches with the same words.
     """
 
     def __init__(self, docs: Sequence[Doc]) -> None:
@@ -355,7 +355,8 @@ class _Batch:
                 self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
-        """Run the backward pass, if any listener has added a gradient. Return the sum of squares of the gradient."""
+        """If a listener has added a gradient, run the backward pass. Return the sum of squares of the
+        gradient."""
         gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0

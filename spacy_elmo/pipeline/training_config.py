@@ -1,4 +1,4 @@
-"""Configs for `spacy train`: the shipped configs, and new configs for components that listen to an `elmo` component."""
+"""Configs for `spacy train`: the shipped configs, and new configs for components with a listener."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def write_package(
     head: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write a Python package that contains the weights (in float16, without the head), the card and an entry point.
+    """Write a Python package that contains the weights (in float16, without the head), the card and an entry
+    point.
 
     Args:
         weights: the biLM; its card must contain a language and a licence.

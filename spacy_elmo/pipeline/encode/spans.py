@@ -1,4 +1,4 @@
-"""Span getters for the `get_spans` option: the spans of a Doc that the biLM processes as separate sequences."""
+"""Span getters for the option `get_spans`. The biLM processes each span of a Doc as a separate sequence."""
 
 import functools
 import itertools

@@ -30,8 +30,8 @@ def ElmoEnhanced_v1(
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
         embed: the embedding that computes x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode`
             is only ELMo.
-        input: the ELMo layer for the input, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of `encode` is
-            only x.
+        input: the ELMo layer for the input, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of
+            `encode` is only x.
         output: the ELMo layer for the output, of one of these two types; null: the output is only h.
 
     Raises:

@@ -76,7 +76,9 @@ class ListenerState(ConfigOnly):
 def ElmoListener_v1(
     *, width: int | None = None, upstream: str = "*", options: MixOptions
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens, width) per Doc.
+    """Build a layer that outputs the vectors of an earlier `elmo` component.
+
+    The output is (n_tokens, width) per Doc.
 
     Args:
         width: width of the biLM's layers; null: the listener takes the width from the component at
@@ -136,7 +138,7 @@ def mix_layers(
 ) -> tuple[list[Floats2d], Callable]:
     """Mix the layers that a `LayerSource` returns for Docs. In training, apply the dropout of the mix.
 
-    If the biLM is trained, the backward pass adds the gradient of the layers to the `LayerSource`.
+    If the biLM is trained, the backward pass also gives the gradient of the layers to the `LayerSource`.
     """
     add_gradient = None
     if is_train:

@@ -64,7 +64,8 @@ class MixOptions(ConfigOnly):
 
 
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
-    """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018, eq. 1).
+    """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018,
+    eq. 1).
 
     The input is (layers, n, width) per Doc; the output is (n, width) per Doc. The initial mix is the average.
     The parameter "scale" stores γ - 1, because spaCy's optimizer decays every parameter towards 0.
@@ -124,8 +125,8 @@ def forward(
 
 
 def _check_shapes(model: Model, X: list[Floats3d]) -> None:
-    """Check the shape of the layers. Without this check, a mix without weights would accept the layers of any biLM, and
-    the consumer would then fail with a misleading error.
+    """Check the shape of the layers. Otherwise, a mix without learnt weights would accept the layers of any
+    biLM, and the next layer would fail with a misleading error.
 
     Raises:
         ValueError: at initialization, the layers had another number or width.

@@ -1,4 +1,4 @@
-"""The extension attributes `_.elmo` and `_.elmo_layers` of Doc, Span and Token, and the storage of layers on a Doc."""
+"""The extension attributes `_.elmo` and `_.elmo_layers`, and the storage of layers on a Doc."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def stored_layers(doc: Doc, component: str, version: str | None = None) -> Float
 
 
 def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
-    """Return the layers of a Doc, (layers, n_tokens, width), in the `dtype` of the component that has stored them.
+    """Return the layers of a Doc, (layers, n_tokens, width), in the `dtype` of the component that has stored
+    them.
 
     Args:
         doc: a Doc.
