@@ -57,7 +57,7 @@ class BiLMConfig:
     """Limit of the magnitude of the outputs of the LSTM, applied after the projection; null: no limit.
     Without a projection, the outputs are never limited."""
     skip: bool = True
-    """Whether the second and all higher LSTM layers have a residual connection."""
+    """Residual connections: true adds the input of each LSTM layer above the first to its output."""
     forget_bias: float = 1.0
     """Constant that is added to the bias of the forget gate at run time. The constant is 1.0 for weights from
     bilm-tf, because the bias in bilm-tf's files does not include this constant."""
@@ -87,8 +87,8 @@ class BiLMConfig:
     """Number of rows of the table of code points: one row for each character of the alphabet, and six rows
     for marks such as the start of a word. 0: characters are bytes."""
     square_projections: bool = False
-    """Whether there are projections with equal input and output widths, after the convolution filters and in
-    the LSTM. True in AllenNLP and ELMoForManyLangs, false in bilm-tf."""
+    """Projections with equal input and output widths, after the convolution filters and in the LSTM. AllenNLP
+    and ELMoForManyLangs have them (true), bilm-tf does not (false)."""
     unicode_form: UnicodeForm = ""
     """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
     `Spelling`."""

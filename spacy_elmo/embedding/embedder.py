@@ -31,8 +31,8 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """How to pool the vectors of an item to one vector. None: one vector per token. Whitespace tokens are not
-    pooled. If an item has only whitespace tokens, the pooled vector is zero."""
+    """Method that pools the vectors of an item to one vector. None: one vector per token. Whitespace tokens are
+    not pooled. If an item has only whitespace tokens, the pooled vector is zero."""
 
 
 class Embedder:

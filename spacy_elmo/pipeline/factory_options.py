@@ -51,7 +51,7 @@ class BiLMOptions(ConfigOnly):
     pipeline's language; its name is then written into the pipeline's config. null: random weights, which
     `nlp.initialize` draws."""
     frozen: bool = True
-    """Whether training leaves the biLM unchanged. This is the default, because the scalar mix of the layers
+    """True: training does not change the biLM. This is the default, because the scalar mix of the layers
     learns most of what a task needs, and because the layers of training Docs are then computed only once, in
     the first epoch."""
     trainable: Trainable = "all"

@@ -31,7 +31,7 @@ class MixOptions(ConfigOnly):
     """
 
     layers: LayerChoice = "mix"
-    """How to combine the layers h_l: "mix" (the weighted sum γ Σ softmax(s)_l h_l, where s and γ are learnt),
+    """Combination of the layers h_l: "mix" (the weighted sum γ Σ softmax(s)_l h_l, where s and γ are learnt),
     "average", "top" (only the last layer), or the number of one layer (0 is the context-free layer)."""
     grad_factor: float = 1.0
     """Factor by which the gradient into the biLM is multiplied. The gradients of s and γ do not change. The

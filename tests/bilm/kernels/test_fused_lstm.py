@@ -2,10 +2,11 @@
 
 import contextlib
 import math
+from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import fused_lstm, fused_lstm_gradient, native, plain_lstm
@@ -103,10 +104,18 @@ def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
             patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
         found = with_gradients(FusedLSTM.apply, single, *rest, dtype)
     assert_similar(found[0], expected[0], TOLERANCE[dtype])
-    # In bfloat16, a value near a clip can be on the other side of the clip, where its gradient is 0. Of a single word,
-    # one such value can change the whole gradient.
-    if dtype == torch.float32 or rest[1] == Clips(None, None):
-        assert_similar(found[1], expected[1], TOLERANCE[dtype])
+    # A value near a clip can be on the other side of the clip after rounding, where its gradient is 0.
+    tolerance = TOLERANCE[dtype]
+    if dtype == torch.float32:
+        batch_sizes, clips = rest
+        for factor in (1 - 2e-6, 1 + 2e-6):
+            near = Clips(*(clip and clip * factor for clip in clips))
+            moved = with_gradients(plain, arguments, batch_sizes, near, torch.float64)[1]
+            assume(all(map(partial(torch.allclose, rtol=0, atol=1e-5), moved, expected[1])))
+    elif rest[1] != Clips(None, None):
+        # In bfloat16 this is frequent. In a single word, one such value changes the whole gradient.
+        tolerance = 1.0 if sum(sizes["lengths"]) == 1 else 0.5
+    assert_similar(found[1], expected[1], tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
