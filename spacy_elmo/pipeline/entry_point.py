@@ -1,21 +1,24 @@
-"""The factory of the `elmo` component. spaCy loads this module through an entry point.
+"""The factories of the components. spaCy loads this module through entry points.
 
-The options of the component are the fields of `ElmoOptions` in `factory_options.py`.
+The options of the `elmo` component are the fields of `ElmoOptions` in `factory_options.py`.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
+from spacy.pipeline.edit_tree_lemmatizer import DEFAULT_EDIT_TREE_LEMMATIZER_MODEL
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats3d
+from thinc.types import Floats2d, Floats3d
 
 from ..catalogue.weight_names import AUTO, default_weights
 from .factory_options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:
     from .component import Elmo
+    from .lemmatizer import LowercasingLemmatizer
 
 
 @Language.factory(
@@ -58,3 +61,52 @@ def make_elmo(
         options = dataclasses.replace(options, weights=default_weights(nlp.lang))
     configure(model, options, lang=nlp.lang)
     return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp))
+
+
+@Language.factory(
+    "lowercasing_lemmatizer",
+    assigns=["token.lemma"],
+    default_config={
+        "model": DEFAULT_EDIT_TREE_LEMMATIZER_MODEL,
+        "backoff": "orth",
+        "min_tree_freq": 3,
+        "overwrite": False,
+        "top_k": 1,
+        "scorer": {"@scorers": "spacy.lemmatizer_scorer.v1"},
+    },
+    default_score_weights={"lemma_acc": 1.0},
+)
+def make_lowercasing_lemmatizer(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], list[Floats2d]],
+    backoff: str | None,
+    min_tree_freq: int,
+    overwrite: bool,
+    top_k: int,
+    scorer: Callable[..., Any] | None,
+) -> "LowercasingLemmatizer":
+    """Create a `LowercasingLemmatizer`. The options are those of spaCy's `trainable_lemmatizer`.
+
+    Args:
+        nlp: the pipeline.
+        name: name of the component in the pipeline.
+        model: a `spacy.Tagger.v2`.
+        backoff: token attribute that becomes the lemma if no tree applies, for example "orth"; None: no lemma.
+        min_tree_freq: edit trees that the training data need less often than this are left out.
+        overwrite: replace existing lemmas.
+        top_k: number of the most probable trees that are tried.
+        scorer: the scoring function.
+    """
+    from .lemmatizer import LowercasingLemmatizer
+
+    return LowercasingLemmatizer(
+        nlp.vocab,
+        model,
+        name,
+        backoff=backoff,
+        min_tree_freq=min_tree_freq,
+        overwrite=overwrite,
+        top_k=top_k,
+        scorer=scorer,
+    )

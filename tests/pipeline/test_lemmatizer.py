@@ -1,0 +1,90 @@
+"""The lemmatizer that lowercases words."""
+
+import pickle
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.strings import StringStore
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.pipeline.lemmatizer import LowercasingTrees
+
+SENTENCES = [
+    ("Books are here .", "book be here ."),
+    ("the books of Anna", "the book of Anna"),
+    ("THE CAT saw a cat", "the cat see a cat"),
+]
+
+
+def examples(vocab, sentences):
+    return [
+        Example(
+            Doc(vocab, words=words.split()),
+            Doc(vocab, words=words.split(), lemmas=lemmas.split()),
+        )
+        for words, lemmas in sentences
+    ]
+
+
+def trained(sentences=SENTENCES, **options):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lowercasing_lemmatizer", config={"min_tree_freq": 1, **options})
+    optimizer = nlp.initialize(lambda: examples(nlp.vocab, sentences))
+    for _ in range(60):
+        nlp.update(examples(nlp.vocab, sentences), sgd=optimizer)
+    return nlp
+
+
+def lemmas(nlp, text):
+    return [token.lemma_ for token in nlp(text)]
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_a_tree_makes_the_lemma_it_was_added_for(form, lemma):
+    trees = LowercasingTrees(StringStore())
+    assert trees.apply(trees.add(form, lemma), form) == lemma
+
+
+def test_words_share_a_tree_whatever_their_capital_letters():
+    trees = LowercasingTrees(StringStore())
+    assert trees.add("Books", "book") == trees.add("CATS", "cat") == trees.add("dogs", "dog")
+    assert trees.add("Anna", "Anna") == trees.add("NASA", "NASA") != trees.add("The", "the")
+    assert trees.apply(trees.add("Books", "book"), "DOGS") == "dog"
+    assert trees.apply(trees.add("Saw", "see"), "Was") is None
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 30])
+def test_it_learns_lemmas_and_capital_letters(top_k):
+    nlp = trained(top_k=top_k)
+    for words, expected in SENTENCES:
+        assert lemmas(nlp, words) == expected.split()
+
+
+def test_rare_trees_are_left_out():
+    """Three of the words keep their letters, after lowercasing. Each other word needs a tree of its own."""
+    sentences = [("The A it", "the a it"), ("Books are Anna", "book be Anna")]
+    assert len(trained(sentences, min_tree_freq=3).get_pipe("lowercasing_lemmatizer").labels) == 1
+
+
+def test_saved_copies_lemmatize_the_same(tmp_path):
+    nlp = trained()
+    nlp.to_disk(tmp_path)
+    copies = [
+        spacy.load(tmp_path),
+        spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes()),
+        pickle.loads(pickle.dumps(nlp)),
+    ]
+    for copy in copies:
+        assert lemmas(copy, "THE books of Cat") == lemmas(nlp, "THE books of Cat")
+
+
+def test_labels_of_a_file_make_the_same_component():
+    """`spacy init labels` writes `label_data`, and `initialize` reads it."""
+    label_data = trained().get_pipe("lowercasing_lemmatizer").label_data
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("lowercasing_lemmatizer", config={"min_tree_freq": 1})
+    pipe.initialize(lambda: examples(nlp.vocab, SENTENCES), nlp=nlp, labels=label_data)
+    assert pipe.label_data == label_data
