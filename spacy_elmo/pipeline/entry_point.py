@@ -18,7 +18,7 @@ from .factory_options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:
     from .component import Elmo
-    from .lemmatizer import LowercasingLemmatizer
+    from .lemmatizer import NormalizingLemmatizer
 
 
 @Language.factory(
@@ -64,7 +64,7 @@ def make_elmo(
 
 
 @Language.factory(
-    "lowercasing_lemmatizer",
+    "normalizing_lemmatizer",
     assigns=["token.lemma"],
     default_config={
         "model": DEFAULT_EDIT_TREE_LEMMATIZER_MODEL,
@@ -72,11 +72,12 @@ def make_elmo(
         "min_tree_freq": 3,
         "overwrite": False,
         "top_k": 1,
+        "upstream": None,
         "scorer": {"@scorers": "spacy.lemmatizer_scorer.v1"},
     },
     default_score_weights={"lemma_acc": 1.0},
 )
-def make_lowercasing_lemmatizer(
+def make_normalizing_lemmatizer(
     nlp: Language,
     name: str,
     model: Model[list[Doc], list[Floats2d]],
@@ -84,9 +85,10 @@ def make_lowercasing_lemmatizer(
     min_tree_freq: int,
     overwrite: bool,
     top_k: int,
+    upstream: str | None,
     scorer: Callable[..., Any] | None,
-) -> "LowercasingLemmatizer":
-    """Create a `LowercasingLemmatizer`. The options are those of spaCy's `trainable_lemmatizer`.
+) -> "NormalizingLemmatizer":
+    """Create a `NormalizingLemmatizer`. The options are `upstream` and those of spaCy's `trainable_lemmatizer`.
 
     Args:
         nlp: the pipeline.
@@ -96,11 +98,12 @@ def make_lowercasing_lemmatizer(
         min_tree_freq: edit trees that the training data need less often than this are left out.
         overwrite: replace existing lemmas.
         top_k: number of the most probable trees that are tried.
+        upstream: name of the `elmo` component whose biLM has the spelling of the edit trees; None: keep the spelling.
         scorer: the scoring function.
     """
-    from .lemmatizer import LowercasingLemmatizer
+    from .lemmatizer import NormalizingLemmatizer
 
-    return LowercasingLemmatizer(
+    return NormalizingLemmatizer(
         nlp.vocab,
         model,
         name,
@@ -108,5 +111,6 @@ def make_lowercasing_lemmatizer(
         min_tree_freq=min_tree_freq,
         overwrite=overwrite,
         top_k=top_k,
+        upstream=upstream,
         scorer=scorer,
     )

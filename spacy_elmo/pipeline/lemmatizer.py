@@ -1,12 +1,15 @@
-"""A trainable lemmatizer that lowercases words whose lemma has no capital letters."""
+"""A trainable lemmatizer whose edit trees apply to normalized words."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import srsly
+from spacy.language import Language
 from spacy.pipeline._edit_tree_internals.edit_trees import EditTrees
 from spacy.pipeline.edit_tree_lemmatizer import EditTreeLemmatizer
 from spacy.strings import StringStore
@@ -14,32 +17,66 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
 
+from ..bilm.words.spelling import AS_GIVEN, Spelling
+from .encode.encoder import shim_of
 
-class LowercasingLemmatizer(EditTreeLemmatizer):
-    """spaCy's `trainable_lemmatizer`, with edit trees that apply to the lowercased word.
+
+class NormalizingLemmatizer(EditTreeLemmatizer):
+    """spaCy's `trainable_lemmatizer`, with edit trees that apply to normalized words.
 
     In spaCy, each capital letter needs its own edit trees: the tree from "Books" to "book" replaces "B" by "b", so it
     does not apply to "Cats" or "books". Here the three words have one label, which lowercases the word and removes the
     "s". The labels of UDPipe 2 also consist of a change of case and an edit of the letters (Straka 2018, "UDPipe 2.0
-    Prototype at CoNLL 2018 UD Shared Task").
+    Prototype at CoNLL 2018 UD Shared Task"). If the component has an `upstream`, words are also converted to the
+    spelling of its biLM, for example Latin "v" to "u".
 
     Args:
         vocab: the pipeline's vocabulary.
         model: a `spacy.Tagger.v2`.
         name: name of the component in the pipeline.
+        upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the words.
         options: the options of `EditTreeLemmatizer`.
     """
 
     def __init__(
-        self, vocab: Vocab, model: Model, name: str = "lowercasing_lemmatizer", **options: Any
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "normalizing_lemmatizer",
+        *,
+        upstream: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(vocab, model, name, **options)
-        self.trees = LowercasingTrees(vocab.strings)
+        self.trees = NormalizedEditTrees(vocab.strings)
+        self._upstream = upstream
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: dict[str, Any] | None = None,
+    ) -> None:
+        """Take the spelling of the upstream biLM, make the labels and initialize the model.
+
+        Args:
+            get_examples: function that returns the training examples.
+            nlp: the pipeline. Without it, the spelling of the upstream biLM is not used.
+            labels: the `label_data` of another lemmatizer; None: make the labels from the examples.
+
+        Raises:
+            KeyError: the pipeline has no component with the name `upstream`.
+        """
+        if nlp is not None and self._upstream is not None:
+            elmo: Any = nlp.get_pipe(self._upstream)
+            self.trees.spelling = shim_of(elmo.model).config.spelling
+        super().initialize(get_examples, nlp=nlp, labels=labels)
 
     def _labels_from_data(self, get_examples: Callable[[], Iterable[Example]]) -> None:
         """Make a label of each tree that the training data need at least `min_tree_freq` times."""
         # Not the vocabulary of the pipeline, so that rare words do not remain in it.
-        trees = LowercasingTrees(Vocab().strings)
+        trees = NormalizedEditTrees(Vocab().strings, self.trees.spelling)
         frequencies: Counter[int] = Counter()
         examples: dict[int, tuple[str, str]] = {}
         for example in get_examples():
@@ -53,32 +90,42 @@ class LowercasingLemmatizer(EditTreeLemmatizer):
                 self._pair2label(*examples[tree], add_label=True)
 
 
-class LowercasingTrees:
-    """The edit trees of a lemmatizer: some apply to the word as it is, the others to the lowercased word.
+class NormalizedEditTrees:
+    """Edit trees that apply to words in one spelling. Some trees also lowercase the word first.
 
     It replaces spaCy's `EditTrees` in `EditTreeLemmatizer`, and has the methods that the lemmatizer calls. The id of a
-    tree is twice its id in `EditTrees`, plus one if it applies to the lowercased word.
+    tree is twice its id in `EditTrees`, plus one if the tree applies to the lowercased word.
 
     Args:
         strings: the strings of the edit trees.
+        spelling: the spelling rule.
     """
 
-    def __init__(self, strings: StringStore) -> None:
+    def __init__(self, strings: StringStore, spelling: Spelling = AS_GIVEN) -> None:
+        self.spelling = spelling
         self._trees = EditTrees(strings)
 
     def add(self, form: str, lemma: str) -> int:
         """Add the tree that changes a word to its lemma, and return its id.
 
-        The word is lowercased first if its lemma has no capital letters.
+        The tree lowercases the word if the lemma has no capital letters.
         """
+        spelled = self._spell(form)
         if lemma == lemma.lower():
-            return 2 * self._trees.add(form.lower(), lemma) + 1
-        return 2 * self._trees.add(form, lemma)
+            return 2 * self._trees.add(spelled.lower(), lemma) + 1
+        return 2 * self._trees.add(spelled, lemma)
 
     def apply(self, tree_id: int, form: str) -> str | None:
         """Return the lemma of a word, or None if the tree does not apply to the word."""
         tree, lowercase = divmod(int(tree_id), 2)
-        return self._trees.apply(tree, form.lower() if lowercase else form)
+        spelled = self._spell(form)
+        return self._trees.apply(tree, spelled.lower() if lowercase else spelled)
+
+    def _spell(self, form: str) -> str:
+        if not self.spelling:
+            return form
+        # NFC, because most treebanks write lemmas in it. A biLM can have another form.
+        return unicodedata.normalize("NFC", self.spelling([form])[0])
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -88,23 +135,26 @@ class LowercasingTrees:
         return self._trees[index]
 
     def from_json(self, trees: list[dict[str, Any]]) -> None:
-        """Replace all trees with trees of `__getitem__`."""
+        """Replace all trees by trees of `__getitem__`."""
         self._trees.from_json(trees)
 
     def to_bytes(self) -> bytes:
-        """Serialize the trees."""
-        return self._trees.to_bytes()
+        """Serialize the spelling and the trees."""
+        spelling = [self.spelling.form, self.spelling.replace]
+        return srsly.msgpack_dumps({"spelling": spelling, "trees": self._trees.to_bytes()})
 
-    def from_bytes(self, data: bytes) -> LowercasingTrees:
-        """Read the trees of `to_bytes`."""
-        self._trees.from_bytes(data)
+    def from_bytes(self, data: bytes) -> NormalizedEditTrees:
+        """Read the result of `to_bytes`."""
+        content = srsly.msgpack_loads(data)
+        form, replace = content["spelling"]
+        self.spelling = Spelling(form, tuple((character, text) for character, text in replace))
+        self._trees.from_bytes(content["trees"])
         return self
 
     def to_disk(self, path: Path) -> None:
-        """Write the trees to a file."""
-        self._trees.to_disk(path)
+        """Write the spelling and the trees to a file."""
+        path.write_bytes(self.to_bytes())
 
-    def from_disk(self, path: Path) -> LowercasingTrees:
-        """Read the trees from a file."""
-        self._trees.from_disk(path)
-        return self
+    def from_disk(self, path: Path) -> NormalizedEditTrees:
+        """Read the file of `to_disk`."""
+        return self.from_bytes(path.read_bytes())

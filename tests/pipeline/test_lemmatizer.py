@@ -1,4 +1,4 @@
-"""The lemmatizer that lowercases words."""
+"""The lemmatizer whose edit trees apply to normalized words."""
 
 import pickle
 
@@ -10,7 +10,10 @@ from spacy.strings import StringStore
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.pipeline.lemmatizer import LowercasingTrees
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.spelling import Spelling
+from spacy_elmo.pipeline.lemmatizer import NormalizedEditTrees
+from tests import tiny
 
 SENTENCES = [
     ("Books are here .", "book be here ."),
@@ -31,7 +34,7 @@ def examples(vocab, sentences):
 
 def trained(sentences=SENTENCES, **options):
     nlp = spacy.blank("en")
-    nlp.add_pipe("lowercasing_lemmatizer", config={"min_tree_freq": 1, **options})
+    nlp.add_pipe("normalizing_lemmatizer", config={"min_tree_freq": 1, **options})
     optimizer = nlp.initialize(lambda: examples(nlp.vocab, sentences))
     for _ in range(60):
         nlp.update(examples(nlp.vocab, sentences), sgd=optimizer)
@@ -42,18 +45,30 @@ def lemmas(nlp, text):
     return [token.lemma_ for token in nlp(text)]
 
 
-@given(st.text(max_size=8), st.text(max_size=8))
-def test_a_tree_makes_the_lemma_it_was_added_for(form, lemma):
-    trees = LowercasingTrees(StringStore())
+LATIN = Spelling("NFD", (("v", "u"), ("V", "U"), ("\u0304", "")))
+
+
+@given(st.text(max_size=8), st.text(max_size=8), st.sampled_from([Spelling(), LATIN]))
+def test_a_tree_makes_the_lemma_it_was_added_for(form, lemma, spelling):
+    trees = NormalizedEditTrees(StringStore(), spelling)
     assert trees.apply(trees.add(form, lemma), form) == lemma
 
 
 def test_words_share_a_tree_whatever_their_capital_letters():
-    trees = LowercasingTrees(StringStore())
+    trees = NormalizedEditTrees(StringStore())
     assert trees.add("Books", "book") == trees.add("CATS", "cat") == trees.add("dogs", "dog")
     assert trees.add("Anna", "Anna") == trees.add("NASA", "NASA") != trees.add("The", "the")
     assert trees.apply(trees.add("Books", "book"), "DOGS") == "dog"
     assert trees.apply(trees.add("Saw", "see"), "Was") is None
+
+
+def test_words_share_a_tree_whatever_their_spelling():
+    trees = NormalizedEditTrees(StringStore(), LATIN)
+    tree = trees.add("Veritatis", "ueritas")
+    assert trees.add("ueritātis", "ueritas") == trees.add("civitatis", "ciuitas") == tree
+    assert trees.apply(tree, "NOVITATIS") == "nouitas"
+    # Accents that the rule keeps have the same form in the word as in most lemmas.
+    assert trees.apply(trees.add("é", "é"), "é") == "é"
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 30])
@@ -66,7 +81,25 @@ def test_it_learns_lemmas_and_capital_letters(top_k):
 def test_rare_trees_are_left_out():
     """Three of the words keep their letters, after lowercasing. Each other word needs a tree of its own."""
     sentences = [("The A it", "the a it"), ("Books are Anna", "book be Anna")]
-    assert len(trained(sentences, min_tree_freq=3).get_pipe("lowercasing_lemmatizer").labels) == 1
+    assert len(trained(sentences, min_tree_freq=3).get_pipe("normalizing_lemmatizer").labels) == 1
+
+
+def test_the_spelling_is_that_of_the_upstream_biLM(tmp_path):
+    config = tiny.config(unicode_form=LATIN.form, replace=LATIN.replace)
+    Weights.from_bilm(tiny.bilm(config)).save(tmp_path / "tiny.safetensors")
+    nlp = spacy.blank("la")
+    nlp.add_pipe("elmo", config={"weights": str(tmp_path / "tiny.safetensors")})
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo"}
+    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
+    options = {"upstream": "elmo", "min_tree_freq": 1, "model": tagger}
+    pipe = nlp.add_pipe("normalizing_lemmatizer", config=options)
+    nlp.initialize(
+        lambda: examples(nlp.vocab, [("Veritatis ueritatis Vīta", "ueritas ueritas uita")])
+    )
+    # One tree for both spellings of "truth", and one that keeps the letters.
+    assert len(pipe.labels) == 2
+    nlp.to_disk(tmp_path / "nlp")
+    assert spacy.load(tmp_path / "nlp").get_pipe("normalizing_lemmatizer").trees.spelling == LATIN
 
 
 def test_saved_copies_lemmatize_the_same(tmp_path):
@@ -83,8 +116,8 @@ def test_saved_copies_lemmatize_the_same(tmp_path):
 
 def test_labels_of_a_file_make_the_same_component():
     """`spacy init labels` writes `label_data`, and `initialize` reads it."""
-    label_data = trained().get_pipe("lowercasing_lemmatizer").label_data
+    label_data = trained().get_pipe("normalizing_lemmatizer").label_data
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("lowercasing_lemmatizer", config={"min_tree_freq": 1})
+    pipe = nlp.add_pipe("normalizing_lemmatizer", config={"min_tree_freq": 1})
     pipe.initialize(lambda: examples(nlp.vocab, SENTENCES), nlp=nlp, labels=label_data)
     assert pipe.label_data == label_data
