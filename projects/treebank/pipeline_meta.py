@@ -1,10 +1,11 @@
 """Write the meta.json of a pipeline for its package: scores on test sets, licences and sources.
 
     python pipeline_meta.py PIPELINE META.json --scores treebank.json names.json \
-        --source UD_English-EWT "CC BY-SA 4.0" --source WikiGold "CC BY 4.0"
+        --source UD_English-EWT "CC BY-SA 4.0" --source WikiGold "CC BY 4.0" --card card.json
 
 `spacy train` writes the scores on the development set to the pipeline. The package states scores on test sets, which
 were not used for any choice. `spacy package --meta-path` reads the file and makes the README of the package from it.
+`card.json` has fields of the meta that are the same for each training, such as `description`, `author` and `notes`.
 """
 
 import argparse
@@ -16,7 +17,10 @@ import srsly
 
 
 def package_meta(
-    meta: Mapping[str, Any], scores: Sequence[Mapping[str, Any]], sources: Sequence[tuple[str, str]]
+    meta: Mapping[str, Any],
+    scores: Sequence[Mapping[str, Any]],
+    sources: Sequence[tuple[str, str]],
+    card: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the meta of a pipeline with the scores on its test sets, its licences and its sources.
 
@@ -25,6 +29,7 @@ def package_meta(
         scores: results of `spacy evaluate --output`. A score that one test set does not measure is taken from the next.
             The speed is left out, because it depends on the machine.
         sources: the name and the licence of each labelled set.
+        card: further fields, which replace those of `meta`.
     """
     performance: dict[str, Any] = {}
     for measured in scores:
@@ -37,6 +42,7 @@ def package_meta(
     sets = [{"name": name, "license": licence} for name, licence in sources]
     return {
         **meta,
+        **card,
         "performance": performance,
         "license": ", ".join(licences),
         "sources": [*(meta.get("sources") or []), *sets],
@@ -55,15 +61,20 @@ def main() -> None:
         "--source", nargs=2, action="append", required=True, metavar=("NAME", "LICENCE"),
         help="a labelled set and its licence",
     )  # fmt: skip
+    parser.add_argument(
+        "--card", type=Path, metavar="CARD.json",
+        help="further fields of the meta, such as description and notes (default: none)",
+    )  # fmt: skip
     args = parser.parse_args()
     for name, licence in args.source:
         if not licence:
             raise SystemExit(f"The licence of {name} is empty: set it, for example to CC BY-SA 4.0")
     try:
         meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
+        card = srsly.read_json(args.card) if args.card else {}
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    srsly.write_json(args.out, package_meta(meta, scores, args.source))
+    srsly.write_json(args.out, package_meta(meta, scores, args.source, card))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ META = {
 }
 
 
-def written(tmp_path, monkeypatch, meta, *scores, sources=("UDante", "CC BY-SA 4.0")):
+def written(tmp_path, monkeypatch, meta, *scores, sources=("UDante", "CC BY-SA 4.0"), card=None):
     """Return the meta.json that the program writes."""
     pipeline = tmp_path / "model-best"
     pipeline.mkdir()
@@ -27,6 +27,9 @@ def written(tmp_path, monkeypatch, meta, *scores, sources=("UDante", "CC BY-SA 4
     options = [
         text for pair in zip(*[iter(sources)] * 2, strict=True) for text in ("--source", *pair)
     ]
+    if card is not None:
+        srsly.write_json(tmp_path / "card.json", card)
+        options += ["--card", tmp_path / "card.json"]
     arguments = [pipeline, out, "--scores", *paths, *options]
     monkeypatch.setattr(sys, "argv", ["pipeline_meta", *map(str, arguments)])
     pipeline_meta.main()
@@ -58,6 +61,13 @@ def test_a_pipeline_without_sources(tmp_path, monkeypatch):
     assert written(tmp_path, monkeypatch, {"sources": None}, {})["sources"] == [
         {"name": "UDante", "license": "CC BY-SA 4.0"}
     ]
+
+
+def test_fields_of_a_card_replace_those_of_the_pipeline(tmp_path, monkeypatch):
+    card = {"description": "Latin of Dante", "lang": "xx"}
+    meta = written(tmp_path, monkeypatch, META | {"description": ""}, {}, card=card)
+    assert meta["description"] == "Latin of Dante" and meta["lang"] == "xx"
+    assert meta["license"] == "MIT, CC BY-SA 4.0"
 
 
 def test_a_labelled_set_needs_its_licence(tmp_path, monkeypatch):
