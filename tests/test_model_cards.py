@@ -10,10 +10,11 @@ import srsly
 from scripts.language_table import score_rows
 from scripts.model_cards import cards
 from spacy_elmo.bilm.weights import Weights
+from tests import packages
 
 ROOT = Path(__file__).parent.parent
 BUNDLED = sorted((ROOT / "spacy_elmo" / "weights").glob("*.md"))
-PACKAGED = sorted((ROOT / "models").glob("*/README.md"))
+PACKAGED = [package / "README.md" for package in packages.WEIGHTS]
 
 
 def weights_of(card):

@@ -1,4 +1,4 @@
-"""The packages of models: each installs without a network, and its language takes it at once."""
+"""The packages in models/: each is installed without a network, and spaCy finds it."""
 
 import os
 import shutil
@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+import srsly
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
-from tests import tiny
+from tests import packages, tiny
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-MODELS = sorted(path.parent for path in (ROOT / "models").glob("*/pyproject.toml"))
 TEXT = "Arma virumque cano . Ἄνδρα μοι ἔννεπε , Über allen Gipfeln , Žluťoučký kůň"
 PROGRAM = """
 import sys
@@ -29,7 +29,20 @@ print(nlp.get_pipe_config("elmo")["weights"])
 """
 
 
-@pytest.fixture(params=["tiny", *MODELS], ids=lambda of: getattr(of, "name", of))
+SCORES = {
+    "token_acc", "tag_acc", "pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las", "sents_f",
+}  # fmt: skip
+
+
+def run(program, *arguments, site):
+    """Return what a program prints that finds the packages of a folder, and this one."""
+    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program, *arguments]
+    options = {"cwd": site, "check": True, "capture_output": True, "text": True}
+    return subprocess.run(command, env=environment, **options).stdout
+
+
+@pytest.fixture(params=["tiny", *packages.WEIGHTS], ids=lambda of: getattr(of, "name", of))
 def package(request, tmp_path):
     """A copy of a folder of models/, because pip builds in it; if there is none, one that `package` makes."""
     if request.param == "tiny":
@@ -37,7 +50,7 @@ def package(request, tmp_path):
         card = {"language": "xx", "licence": "CC0 1.0", "tokenizer": "any", "sources": ["a book"]}
         weights = Weights.from_bilm(tiny.bilm(tiny.config()), card=card)
         return write_package(weights, "xx_elmo_tiny_v1", tmp_path)
-    return Path(shutil.copytree(request.param, tmp_path / request.param.name))
+    return packages.copy(request.param, tmp_path)
 
 
 def test_a_package_is_whole(package, tmp_path):
@@ -48,18 +61,37 @@ def test_a_package_is_whole(package, tmp_path):
     assert all(card.get(field) for field in ("language", "licence", "tokenizer", "sources"))
     assert file.stem.startswith(f"{card['language']}_") and weights.build_head() is None
     site, vectors = tmp_path / "site", tmp_path / "vectors.npy"
-    install = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(site)]
-    pip = [sys.executable, "-m", "pip", "install", *install, str(package)]
-    subprocess.run(pip, check=True, capture_output=True)
+    packages.install(package, site)
     # The source is gone: what works afterwards is what was installed.
     moved = Path(shutil.move(file, tmp_path / file.name))
     shutil.rmtree(package)
-    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", PROGRAM, card["language"], str(vectors), TEXT]
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert done.stdout.split() == [file.stem]
+    printed = run(PROGRAM, card["language"], str(vectors), TEXT, site=site)
+    assert printed.split() == [file.stem]
     nlp = spacy.blank(card["language"])
     nlp.add_pipe("elmo", config={"weights": str(moved)})
     np.testing.assert_allclose(np.load(vectors), nlp(TEXT)._.elmo_layers, atol=1e-6)
+
+
+@pytest.mark.parametrize("package", packages.PIPELINES, ids=lambda package: package.name)
+def test_a_pipeline_is_whole(package, tmp_path):
+    copy, site = packages.copy(package, tmp_path), tmp_path / "site"
+    packages.install(copy, site)
+    shutil.rmtree(copy)
+    program = """
+import json, spacy, sys
+nlp = spacy.load(sys.argv[1])
+docs = nlp.pipe(["", "Anna reads.", "  "])
+print(json.dumps({"meta": nlp.meta, "lemmas": [[token.lemma_ for token in doc] for doc in docs]}))
+"""
+    printed = srsly.json_loads(run(program, package.name, site=site))
+    meta = printed["meta"]
+    assert [len(lemmas) for lemmas in printed["lemmas"]] == [0, 3, 1]
+    assert f"{meta['lang']}_{meta['name']}" == package.name
+    assert meta["license"] and meta["description"] and meta["author"]
+    assert {source["name"] for source in meta["sources"]} > {meta["sources"][0]["name"]}
+    assert set(meta["performance"]) >= SCORES
+    readme = (package / "README.md").read_text("utf8")
+    for score in SCORES:
+        assert f"| `{score.upper()}` | {meta['performance'][score] * 100:.2f} |" in readme
+    project = (package / "pyproject.toml").read_text("utf8")
+    assert f'version = "{meta["version"]}"' in project

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
+import spacy
 from spacy.language import Language
 from spacy.util import registry
 
@@ -56,6 +57,17 @@ def test_component():
     assert SECTIONS["elmo"] == {name: shown(default) for name, default in defaults.items()}
 
 
+def test_lemmatizer():
+    nlp = spacy.blank("en")
+    ours, theirs = (
+        nlp.get_factory_meta(name).default_config
+        for name in ("normalizing_lemmatizer", "trainable_lemmatizer")
+    )
+    additional = {name: shown(ours[name]) for name in ours.keys() - theirs.keys()}
+    assert SECTIONS["normalizing_lemmatizer"] == additional
+    assert {name: ours[name] for name in theirs} == theirs
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_architecture(name):
     name = f"spacy-elmo.{name}"
@@ -80,6 +92,7 @@ def test_model():
 def test_nothing_else():
     """The page has no other section, and no row that is missing in the code."""
     names = [f"spacy-elmo.{name}" for name in ARCHITECTURES + GETTERS]
-    assert set(SECTIONS) == {"elmo", *names, "[paths]", "[prepare]", "[model]", "[training]"}
+    components = ["elmo", "normalizing_lemmatizer"]
+    assert set(SECTIONS) == {*components, *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert len(rows) == sum(map(len, SECTIONS.values()))
