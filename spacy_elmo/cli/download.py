@@ -43,8 +43,9 @@ def download_cli(
 ) -> None:
     """List public models, or download one.
 
-    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model to the
-    cache, and shows the command that converts the model. A file that is already in the cache is not downloaded again.
+    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model
+    to the cache, and shows the command that converts the model. A file that is already in the cache is not
+    downloaded again.
     """
     with report_errors():
         from ..catalogue.download import cache_folder, folder_of

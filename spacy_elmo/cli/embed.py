@@ -108,8 +108,8 @@ def embed_cli(
     """Write the vectors of a corpus to disk.
 
     The items of the corpus (lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
-    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5 file has the
-    layout that `allennlp elmo` writes: item 7 is the dataset "7".
+    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5
+    file has the layout that `allennlp elmo` writes: item 7 is the dataset "7".
     """
     with report_errors():
         import_code(code)

@@ -41,10 +41,10 @@ def explore_cli(
 ) -> None:
     """Open a web page that shows what a biLM computes for a word.
 
-    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
-    word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
-    that the language model predicts in this context, and how surprising each word is. Only this machine can reach the
-    server. Ctrl-C ends the server.
+    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar
+    occurrences of the word in the corpus, and a map of all its occurrences. The page also shows words with a
+    similar spelling, the words that the language model predicts in this context, and how surprising each word
+    is. Only this machine can reach the server. Ctrl-C ends the server.
     """
     with report_errors():
         try:

@@ -151,7 +151,8 @@ def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each field of a card. Nested fields have names such as `perplexity.mean`."""
+    """Yield the name and the value of each field of a card. Nested fields have names such as
+    `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")

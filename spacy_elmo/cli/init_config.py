@@ -1,4 +1,5 @@
-"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or `spacy assemble`."""
+"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or
+`spacy assemble`."""
 
 from __future__ import annotations
 

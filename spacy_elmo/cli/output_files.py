@@ -15,7 +15,8 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
 
     Raises:
         OSError: a file cannot be written; see `check_output_file`.
-        ValueError: a file has a suffix that is not supported; or a chart needs a library that is not installed.
+        ValueError: a file has a suffix that is not supported; or a chart needs a library that is not
+            installed.
     """
     files = paths or []
     for path in files:

@@ -50,14 +50,15 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text.
 
-    To override a setting of CONFIG, give the setting's section and name, for example --training.max_steps 1000
+    To override a setting of CONFIG, give the setting's section and name, for example
+    --training.max_steps 1000
 
     The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
-    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
-    full softmax.
+    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text,
+    with the full softmax.
 
-    Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with several
-    processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with
+    several processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)

@@ -70,7 +70,8 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
 
 
 def _size(files: Iterable[Path]) -> int | None:
-    """Return the size of text files in bytes; None if a file is compressed, so the size of its text is unknown."""
+    """Return the size of text files in bytes; None if a file is compressed, so the size of its text is
+    unknown."""
     size = 0
     for file in files:
         if file.suffix in (".gz", ".xz", ".zst"):

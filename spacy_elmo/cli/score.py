@@ -1,4 +1,5 @@
-"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the tokens."""
+"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the
+tokens."""
 
 from __future__ import annotations
 

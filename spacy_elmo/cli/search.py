@@ -86,8 +86,8 @@ def index_cli(
 ) -> None:
     """Index the sentences or the words of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words contains the
-    vectors of up to 300 occurrences of each word, in all layers.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words
+    contains the vectors of up to 300 occurrences of each word, in all layers.
     """
     with report_errors():
         import_code(code)

@@ -1,4 +1,5 @@
-"""Functions that read settings from the command line: overrides of a config file, and options of the tokenizer."""
+"""Functions that read settings from the command line: overrides of a config file, and options of the
+tokenizer."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from ..pretraining.config import Prepare
 
 ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Value of Typer's `context_settings` for commands that accept overrides, such as `--training.max_steps 1000`."""
+"""Value of Typer's `context_settings` for commands that accept overrides, such as
+`--training.max_steps 1000`."""
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:

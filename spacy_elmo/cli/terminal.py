@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Escape control characters, because control characters in an untrusted file could manipulate the terminal."""
+    """Escape control characters, because control characters in an untrusted file could manipulate the
+    terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

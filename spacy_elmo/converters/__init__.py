@@ -2,8 +2,8 @@
 
 Each foreign program has a folder with these modules:
 
-- `conversion` converts the program's tensors to our `Weights`. bilm-tf has two formats, so its folder has the modules
-  `hdf5_conversion` and `checkpoint_conversion` instead.
+- `conversion` converts the program's tensors to our `Weights`. bilm-tf has two formats, so its folder has the
+  modules `hdf5_conversion` and `checkpoint_conversion` instead.
 - `files` reads the program's files, without changing their content.
 - `options` converts the program's options to a `BiLMConfig`.
 - `export` writes our `Weights` in the program's format.

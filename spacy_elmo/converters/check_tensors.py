@@ -58,7 +58,8 @@ def mismatches(
 ) -> list[str]:
     """Return a message for each array that is missing, unexpected or invalid.
 
-    A valid array has the expected shape, the type float16 or float32, and finite values in the range of `dtype`.
+    A valid array has the expected shape, the type float16 or float32, and finite values in the range of
+    `dtype`.
 
     Args:
         shapes: the expected shape of each array, by the name of the array.

@@ -82,7 +82,8 @@ class Explorer:
         )
 
     def overview(self) -> Answer:
-        """Return data that the page shows first: name of the weights, size of the corpus, and limits of the input."""
+        """Return data that the page shows first: name of the weights, size of the corpus, and limits of the
+        input."""
         return {
             "weights": self._name,
             "tokens": self._index.tokens,
@@ -96,7 +97,8 @@ class Explorer:
         """Return the tokens of one or two sentences, and the surprise of each token in bits.
 
         Raises:
-            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too long.
+            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too
+                long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 

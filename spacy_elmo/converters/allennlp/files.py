@@ -78,7 +78,8 @@ def recognize(source: str | Path) -> str | None:
 
 
 def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted path and the value of each setting with the name `key`, at any depth of a configuration."""
+    """Yield the dotted path and the value of each setting with the name `key`, at any depth of a
+    configuration."""
     sections: list[tuple[str, Any]] = [("", config)]
     while sections:
         path, section = sections.pop(0)

@@ -2,11 +2,11 @@
 
 - AllenNLP multiplies from the left, so its matrices are the transposes of our matrices.
 - AllenNLP packs the two matrices of a highway layer into one matrix. AllenNLP's gate scales the
-  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the gate,
-  because 1 - sigmoid(x) = sigmoid(-x).
+  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the
+  gate, because 1 - sigmoid(x) = sigmoid(-x).
 - AllenNLP's LSTM gates have the order i, f, j, o. Ours have the order i, j, f, o.
-- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we keep the bias
-  as it is, and set `forget_bias` to 0.
+- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we
+  keep the bias as it is, and set `forget_bias` to 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _DIRECTIONS = ("forward", "backward")
 def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
     """Convert the tensors of `BiLM.state_dict()` to AllenNLP's parameters, with AllenNLP's names.
 
-    AllenNLP's character table has an additional first row for padding. No word uses this row, so it is set to 0.
+    AllenNLP's character table has an additional first row for padding. No word uses this row, so it is set to
+    0.
     """
     state = {}
     characters = tensors["encoder.characters"]

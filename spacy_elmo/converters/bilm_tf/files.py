@@ -29,7 +29,8 @@ class ForeignModel:
     vocabulary: list[str] | None = None
     softmax_file: Path | None = None
     softmax: dict[str, np.ndarray] = field(default_factory=dict)
-    """Arrays of the softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the vocabulary."""
+    """Arrays of the softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the
+    vocabulary."""
     token_vectors_file: Path | None = None
     token_vectors: np.ndarray | None = None
     """Vectors that replace the token encoder: (V, P), with one row per word of the vocabulary."""

@@ -14,7 +14,8 @@ import functools
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-"""Castagnoli's polynomial without x^32. The highest bit is the coefficient of x^0 (RFC 3720, appendix B.4)."""
+"""Castagnoli's polynomial without x^32. The highest bit is the coefficient of x^0 (RFC 3720, appendix
+B.4)."""
 _ONE = 1 << 31  # x^0
 _BYTES_PER_BLOCK = 1 << 22
 

@@ -229,7 +229,8 @@ def _entry(message: Message) -> Entry:
 
 
 def _check_overlaps(entries: Mapping[str, Entry]) -> None:
-    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of tensors."""
+    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of
+    tensors."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)
         for name, entry in entries.items()
