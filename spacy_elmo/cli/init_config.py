@@ -135,8 +135,8 @@ def _shipped(name: str) -> str:
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Create a pipeline with elmo. Warnings are printed to standard error, because the config is printed
-    to standard output."""
+    """Create a pipeline with the component elmo. Warnings are printed to standard error, because the config
+    is possibly printed to standard output."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 
@@ -149,7 +149,12 @@ def _blank(weights: str | None, lang: str | None) -> Language:
 def _config(
     nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
 ) -> str:
-    """Add components to a pipeline with elmo, and return the config of the pipeline as text."""
+    """Add components to a pipeline that contains elmo, and return the config of the pipeline as text.
+
+    Args:
+        names: names of the components.
+        vectors: pipeline with static vectors (package name or folder), or None.
+    """
     from spacy.util import load_config_from_str
 
     from ..pipeline.training_config import add_listening
@@ -170,7 +175,8 @@ def _config(
 
 
 def _next(config_path: Path, *, train: bool) -> str:
-    """Return the next command for the user, with the path of the config."""
+    """Return the command that the user should run next: `spacy train` if `train` is true, otherwise `spacy
+    assemble`."""
     path = shlex.quote(str(config_path))
     if train:
         return f"python -m spacy train {path} --paths.train train.spacy --paths.dev dev.spacy --output training"

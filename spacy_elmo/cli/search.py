@@ -178,7 +178,7 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Raise an error if a folder is not empty, unless `force` is set. The lock file of this process does
+    """Raise an error if a folder contains files, unless `force` is set. The lock file of this process does
     not count."""
     from ..run_lock import LOCK
 
