@@ -10,7 +10,7 @@ Each foreign program has a folder with these modules:
 
 The modules in `readers/` parse file formats and know nothing about ELMo.
 
-The table `formats.FORMATS` lists the formats that can be read. The function `recognize` of a format must not
+The tuple `formats.FORMATS` lists the formats that can be read. The function `recognize` of a format must not
 match the files of another format, because the format `auto` raises an error if several formats match.
 `cli/export.py` lists the formats that can be written, such as ONNX. CONTRIBUTING.md names the other files to
 change for a new format.
