@@ -73,12 +73,8 @@ def download_cli(
 
 
 def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
-    """Print the public models, in one table per licence. Models that differ only in the language are printed
-    as one line.
-
-    Args:
-        lang: language code; print only models of this language. None: print all models.
-    """
+    """Print the public models (of the language `lang`), in one table per licence. Models that differ only in
+    the language are printed as one line."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(

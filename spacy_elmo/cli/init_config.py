@@ -149,12 +149,8 @@ def _blank(weights: str | None, lang: str | None) -> Language:
 def _config(
     nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
 ) -> str:
-    """Add components to a pipeline that contains elmo, and return the config of the pipeline as text.
-
-    Args:
-        names: names of the components.
-        vectors: pipeline with static vectors (package name or folder), or None.
-    """
+    """Add the components `names` to a pipeline that contains elmo, and return the config of the pipeline as
+    text."""
     from spacy.util import load_config_from_str
 
     from ..pipeline.training_config import add_listening

@@ -25,13 +25,8 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Load a pipeline, or create a blank pipeline with the weights of a biLM. Print the warnings.
-
-    Args:
-        source: folder or name of a pipeline, or path or name of weights.
-        lang: language code of a blank pipeline; None: the language of the weights.
-        tokenized: the text is already tokenized.
-    """
+    """Load a pipeline, or create a blank pipeline with the weights of a biLM (see
+    `corpora.pipelines.load_pipeline`). Print the warnings."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -175,11 +175,8 @@ class _Screen:
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print which signal has stopped the run.
-
-        Args:
-            number: number of the signal; None if another process of `torchrun` has received the signal.
-        """
+        """Print which signal has stopped the run. The number of the signal is None if another process of
+        `torchrun` has received the signal."""
         if self._is_first:
             name = signal.Signals(number).name if number else "a signal to another process"
             msg.warn(f"{stopped}, because of {name}. Use --resume to continue")

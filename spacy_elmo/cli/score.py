@@ -88,13 +88,8 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each document of a text. The tokens and sentences are the same as in the command
-    `prepare`.
-
-    Args:
-        text: file, folder or glob pattern, or "-" for standard input.
-        settings: the settings of the tokenizer.
-    """
+    """Yield a Doc for each document of a text ("-": standard input). The tokens and sentences are the same as
+    in the command `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

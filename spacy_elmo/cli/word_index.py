@@ -12,13 +12,8 @@ from .progress import reading_bar
 def make_word_index(
     folder: Path, source: str, text: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> int:
-    """Write a word index of a corpus to a folder, and show a progress bar. Return the number of tokens.
-
-    Args:
-        source: the pipeline or weights that compute the vectors.
-        text: the corpus: file, folder or glob pattern.
-        lang, tokenized, quiet: the options `--lang`, `--tokenized` and `--quiet` of the command.
-    """
+    """Write a word index of the corpus `text` to a folder, with the pipeline or weights `source`. Show a
+    progress bar, and return the number of tokens."""
     from ..analysis.contexts.write_occurrences import write_occurrences
     from ..corpora.items import corpus_files
     from ..search.corpus_index import corpus_source

@@ -75,11 +75,8 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters of a highway layer to the tensors of our `Highway`.
-
-    Args:
-        prefix: common prefix of the names of these parameters in `state`.
-    """
+    """Convert AllenNLP's parameters of a highway layer, with names that start with `prefix`, to the tensors
+    of our `Highway`."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -89,13 +86,8 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters to the tensors of our LSTM layers. Each of our tensors contains both
-    directions.
-
-    Args:
-        prefix: common prefix of the names of the LSTM parameters in `state`.
-        layers: number of LSTM layers.
-    """
+    """Convert AllenNLP's LSTM parameters, with names that start with `prefix`, to the tensors of our LSTM
+    layers. Each of our tensors contains both directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
@@ -112,10 +104,7 @@ def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str
 
 
 def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """Return a copy of an LSTM tensor in which the second and the third of the four gates are exchanged.
-
-    Args:
-        axis: the axis along which the gates are concatenated.
-    """
+    """Return a copy of an LSTM tensor in which the second and the third of the four gates along `axis` are
+    exchanged."""
     first, second, third, last = gates.chunk(4, axis)
     return torch.cat([first, third, second, last], axis)

@@ -33,7 +33,7 @@ def config_of(
         accept: if there is no options file, assume the options of the published models.
 
     Raises:
-        ValueError: options are missing or impossible, or differ from what every ELMo of AllenNLP has.
+        ValueError: options are missing or impossible, or AllenNLP's ELMo cannot have these options.
     """
     if model.options is None:
         config, notes = _config_without_options(model, state, accept)

@@ -137,11 +137,8 @@ class _Source(NamedTuple):
     """Index that selects the values of the tensor in each array."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the values of the tensor. For an LSTM tensor, stack the arrays of both directions.
-
-        Args:
-            arrays: {bilm-tf's name: array}.
-        """
+        """Return the values of the tensor from {bilm-tf's name: array}. For an LSTM tensor, stack the arrays
+        of both directions."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 

@@ -77,13 +77,7 @@ class _Graph:
         return name
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node with one output, and return the name of the output.
-
-        Args:
-            operator: name of the ONNX operator.
-            inputs: names of the input values.
-            attributes: attributes of the operator.
-        """
+        """Add a node for an ONNX operator with one output, and return the name of the output."""
         name = f"{operator}.{len(self._nodes)}"
         (output,) = self.named([name], operator, *inputs, **attributes)
         return output
@@ -108,10 +102,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
     """Encode all words of the padded batch, and return their vectors, (words, sentences, projection size).
-
-    Args:
-        word: shape of the ids of one word.
-    """
+    The ids of one word have the shape `word`."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)
@@ -185,7 +176,7 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
     """Return the inputs of both LSTM directions: (words, sentences, size) -> (2, words + 1, sentences, size).
 
-    The first input is the boundary of the sentence (`<S>` forward, `</S>` backward). For the backward
+    The first input is a sentence boundary, such as `<S>` forward and `</S>` backward. For the backward
     direction, the words of each sentence are in reverse order.
     """
     with torch.no_grad():
@@ -200,12 +191,8 @@ def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
 
 
 def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
-    """Apply `LSTMLayer` with an initial state of zeros. The inputs and the outputs have the shape
-    (2, words + 1, sentences, projection size). The first axis is the direction.
-
-    Args:
-        level: index of the layer, from 0, which is a part of the names in the graph.
-    """
+    """Apply the LSTM layer with the index `level`, from a state of zeros. The shape of the inputs and outputs
+    is (2, words + 1, sentences, projection size). The first axis is the direction."""
     width, columns = layer.input.shape[1:]
     dim = columns // 4
     bias = layer.bias.clone()

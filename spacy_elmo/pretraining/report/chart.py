@@ -199,12 +199,7 @@ def _curve(name: str, x: Sequence[float], y: Sequence[float]) -> Curve:
 
 
 def _stripes(positions: Sequence[float], texts: Sequence[str]) -> list[HoverStripe]:
-    """Return a stripe of the plot for each point, with borders halfway between neighboring points.
-
-    Args:
-        positions: x position of each point in the drawing.
-        texts: the text of each point.
-    """
+    """Return a stripe with a text for each x position, with borders halfway between neighboring positions."""
     borders = [LEFT, *((a + b) / 2 for a, b in zip(positions, positions[1:], strict=False)), RIGHT]
     return [
         HoverStripe(left, right - left, at, text)
