@@ -135,8 +135,7 @@ def _shipped(name: str) -> str:
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Create a pipeline with the component elmo. Warnings are printed to standard error, because the config
-    is possibly printed to standard output."""
+    """Create a pipeline with the component elmo. Print warnings to standard error."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 

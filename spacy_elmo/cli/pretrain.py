@@ -92,8 +92,8 @@ class _StopSignal(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """Exit code for a program that a signal has ended: 128 plus the number of the received signal. If
-        this process has received no signal, the number of SIGTERM is used."""
+        """Exit code for the received signal: 128 plus its number. Without a received signal: 128 plus the
+        number of SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:

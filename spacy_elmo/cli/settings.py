@@ -34,8 +34,7 @@ def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: boo
     return the settings for the tokenizer that the model card of the weights names.
 
     Raises:
-        ValueError: neither option is set, and the card names no tokenizer, or a tokenizer that is not the
-            default of a language.
+        ValueError: neither option is set, and the card names no default tokenizer of a language.
     """
     from ..pretraining.config import Prepare
     from ..pretraining.perplexity import settings_of

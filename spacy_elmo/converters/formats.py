@@ -81,8 +81,7 @@ def choose(path: Path, name: str) -> tuple[Format, str | None]:
 
     Raises:
         OSError: `name` is "auto", and the path does not exist.
-        ValueError: no format has this name; or `name` is "auto", and the model fits no format or several
-            formats.
+        ValueError: no format has this name, or the model fits no format or several formats.
     """
     if name == "auto":
         return detect(path)

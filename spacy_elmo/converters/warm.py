@@ -14,10 +14,10 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Add an initial LSTM state to a converted model, and return the new result.
+    """Add an initial LSTM state to a converted model. The component elmo uses this state if `start` is
+    "warm".
 
-    The component elmo starts from this state if its option `start` is "warm". The state is the mean of the
-    LSTM states after the sentences of a text (see `mean_start_state`).
+    The state is the mean of the LSTM states after the sentences of a text (see `mean_start_state`).
 
     Args:
         conversion: the converted model.

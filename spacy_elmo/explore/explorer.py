@@ -115,8 +115,7 @@ class Explorer:
             token: index of the token in the sentence, from 0.
 
         Raises:
-            ValueError: there is no such token, the token is whitespace, or `texts` is invalid, as in
-                `answer_sentences`.
+            ValueError: there is no such token, the token is whitespace, or `texts` is invalid.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):

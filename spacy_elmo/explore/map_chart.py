@@ -86,11 +86,7 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
 
 def _axes(layer: dict[str, Any]) -> dict[str, Any]:
     """Return the Vega-Lite definitions of the x and the y axis of a map. The axes have the same scale,
-    because distances would otherwise be distorted.
-
-    Args:
-        layer: an entry of `layers` in the result of `word_view`.
-    """
+    because distances would otherwise be distorted."""
     drawn = np.array([*layer["points"], *layer["queries"]])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0

@@ -84,8 +84,7 @@ class Prepare(_Section):
     dedup: Literal["none", "documents", "sentences"] = "none"
     """Removal of duplicate documents or sentences from the training text. The first occurrence is kept,
     unless the document or sentence also occurs in `dev_text`. "sentences" makes common short sentences
-    ("Yes .") rare and leaves gaps in documents. The gaps do no harm, because each sentence is a separate
-    training sequence.
+    ("Yes .") rare.
     """
     n_process: int = Field(default=1, ge=-1)
     """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this
@@ -153,11 +152,9 @@ class Training(_Section):
     """Length of the cooldown at the end of the run, as a share of all steps. During the cooldown, the
     learning rate falls linearly to a hundredth of the peak."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled weight decay of AdamW and Muon, for all parameters of the biLM except biases. The softmax
-    head has no weight decay, and neither has Adagrad."""
+    """Decoupled weight decay of AdamW and Muon, for all parameters except biases and the softmax head."""
     grad_clip: float = Field(default=1.0, gt=0)
-    """Maximum norm of the gradient (of the mean loss per target, over all parameters together). A longer
-    gradient is scaled down to this norm."""
+    """Maximum global norm of the gradient of the mean loss per target. A longer gradient is scaled down."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -231,7 +228,7 @@ class PretrainConfig(_Section):
 
         Args:
             training: if true, the settings are for a training run, so one of the limits `max_...` is
-                required. The preparation of text needs no limit.
+                required.
 
         Raises:
             ValueError: settings are unknown, missing or impossible; the message lists them with their values.

@@ -40,9 +40,7 @@ def estimate(
     """Estimate the time and memory of a run. The function executes a few training steps and one small
     evaluation, and discards their results.
 
-    The time must be measured, because the sizes of the matrices do not determine it. Matrix products take
-    only about half of the time of a step. The other half depends on the machine and on the sizes of the
-    network.
+    The time must be measured, because matrix products take only about half of the time of a step.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.

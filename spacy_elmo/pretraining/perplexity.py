@@ -69,10 +69,7 @@ class Tally:
         )
 
     def perplexity(self, vocab_size: int) -> Perplexity:
-        """Compute the perplexity from the sums.
-
-        Args:
-            vocab_size: number of softmax classes, which is copied into the result.
+        """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`.
 
         Raises:
             ValueError: there are no targets.

@@ -1,5 +1,4 @@
-"""Conversion of the biLM in a trained AllenNLP model, which can be fine-tuned, and of the model's scalar
-mixes (weighted sums of the layers)."""
+"""Conversion of the biLM and the scalar mixes (weighted sums of the layers) in a trained AllenNLP model."""
 
 from __future__ import annotations
 
@@ -35,8 +34,8 @@ def convert(
     """Read a trained AllenNLP model from disk, and convert its biLM.
 
     Args:
-        source, options: folder or file of the model, and its options file; see `read_files`.
-        prefix, accept, dtype: options of the conversion; see `to_weights`.
+        source, options: the model and its options file; see `read_files`.
+        prefix, accept, dtype: see `to_weights`.
 
     Raises:
         OSError, ValueError: see `read_files` and `to_weights`.
@@ -59,8 +58,7 @@ def to_weights(
     has no options file, the card also contains `assumed_options`.
 
     Args:
-        prefix: common prefix of the biLM's parameter names. It is only needed if the model contains several
-            biLMs.
+        prefix: prefix of the biLM's parameter names, needed only if the model contains several biLMs.
         accept: if there is no options file, assume the options of the published models. If the scalar mixes
             were trained with layer normalization over the whole batch, convert the model without this
             normalization.

@@ -27,15 +27,14 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     `scalar_mixes`. If the card lists none, the state dict contains one untrained mix.
 
     Args:
-        folder: folder to write `options.json` and `weights.th` to. It is created if it does not exist.
+        folder: folder to write `options.json` and `weights.th` to.
         force: replace existing files.
 
     Returns:
         The paths of the written files.
 
     Raises:
-        OSError: a file exists and `force` is false, or the folder cannot be created or written. The folder
-            does not change.
+        OSError: a file exists and `force` is false, or the folder cannot be written.
         ValueError: AllenNLP does not support this biLM. The message names each reason.
         ValueError: `scalar_mixes` in the card is invalid.
     """
@@ -67,8 +66,8 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Return the weights and the factor gamma of each scalar mix (weighted sum of the layers) in the model
-    card. Check the mixes, because users can edit the card."""
+    """Return the layer weights and the factor gamma of each scalar mix in the model card. Check the mixes,
+    because users can edit the card."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:

@@ -65,8 +65,8 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. The function
-    never raises an error."""
+    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. Raise no
+    error."""
     path = Path(source)
     try:
         if path.is_file():

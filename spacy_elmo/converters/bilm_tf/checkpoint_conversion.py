@@ -84,8 +84,7 @@ def convert(
 
 
 def recognize(folder: str | Path) -> str | None:
-    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. The function never
-    raises an error."""
+    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. Raise no error."""
     try:
         _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
@@ -97,11 +96,8 @@ def recognize(folder: str | Path) -> str | None:
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a checkpoint, and the path of the checkpoint without the endings of its files.
-
-    Args:
-        path: the folder, or the `.index` file of a checkpoint.
-    """
+    """Return the folder of a checkpoint, and the path of its files without their endings. `path` is the
+    folder, or the `.index` file."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
@@ -114,7 +110,7 @@ def _locate(path: Path) -> tuple[Path, Path]:
 
 
 def _variables(checkpoint: Checkpoint) -> dict[str, str]:
-    """Return the names of the biLM's variables, as {name in a HDF5 file of bilm-tf: name in the checkpoint}.
+    """Return the names of the biLM's variables, as {name in an HDF5 file: name in the checkpoint}.
 
     Raises:
         ValueError: the checkpoint has no variables of a biLM.
@@ -145,12 +141,9 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """If there is a vocabulary, add the vocabulary and the softmax to `model`. Return a note for the user.
-
-    Args:
-        names: {name of a variable in a HDF5 file of bilm-tf: its name in the checkpoint}.
-        vocabulary: the vocabulary file; None: look for a file in the folder of the checkpoint.
-    """
+    """If there is a vocabulary file (the file `vocabulary`, or a file in the folder of the checkpoint), add
+    the words and the softmax to `model`. Return a note for the user. `names` is the result of
+    `_variables`."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(
             f"{checkpoint.index} has no variable {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax"

@@ -27,15 +27,14 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     Args:
         folder: folder to write `options.json` and `weights.hdf5` to. If the weights have a vocabulary, the
             function also writes `vocab.txt`. If the weights have a softmax head, the function also writes
-            `softmax_weights.hdf5`. The folder is created if it does not exist.
+            `softmax_weights.hdf5`.
         force: replace existing files.
 
     Returns:
         The paths of the written files.
 
     Raises:
-        OSError: a file exists and `force` is false, or the folder cannot be created or written. The folder
-            does not change.
+        OSError: a file exists and `force` is false, or the folder cannot be written.
         ValueError: h5py is missing, or bilm-tf does not support this biLM. The message names each reason.
     """
     if problems := _inexpressible(weights):

@@ -144,13 +144,8 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
 
 
 def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
-    """Add the softmax and the vocabulary of the softmax to `model`.
-
-    Args:
-        folder: folder in which to look for the files.
-        requested: softmax file that the user has named, or None. A softmax without a vocabulary is ignored if
-            `requested` is None. Otherwise it is an error.
-    """
+    """Add the softmax and its vocabulary to `model`. A softmax without a vocabulary is ignored, unless the
+    user has requested its file. Then a missing vocabulary is an error."""
     path = requested or _only_softmax(model, folder)
     if path is None:
         return

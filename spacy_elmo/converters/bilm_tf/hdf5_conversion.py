@@ -212,8 +212,7 @@ def _number_of_rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Convert the softmax of a bilm-tf model to the tensors `head.weight` and `head.bias` of `Weights`.
-    Return an empty dict if the model has no softmax."""
+    """Convert the softmax of a bilm-tf model, if it has one, to the tensors `head.weight` and `head.bias`."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])

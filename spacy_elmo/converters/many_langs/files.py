@@ -51,8 +51,7 @@ class ManyLangsModel:
 
 
 def recognize(folder: Path) -> str | None:
-    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. The function never
-    raises an error."""
+    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. Raise no error."""
     try:
         model = model_folder(folder)
     except OSError:

@@ -16,8 +16,8 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     """Atomically write a biLM to an .onnx file; see `onnx_model`.
 
     The metadata of the file contain four entries in JSON: `config`, `card`, `vocabulary` and `alphabet`. The
-    vocabulary is in the order of the rows of the word embedding matrix. The alphabet is in the order of the
-    rows of the character embedding matrix, but does not contain the special symbols in its first rows.
+    vocabulary and the alphabet are in the order of the rows of the word and character embedding matrices. The
+    alphabet does not contain the special symbols, which have the first rows.
 
     Args:
         path: the file to write.

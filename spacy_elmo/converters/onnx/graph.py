@@ -101,8 +101,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Encode all words of the padded batch, and return their vectors, (words, sentences, projection size).
-    The ids of one word have the shape `word`."""
+    """Encode all words of the padded batch, and return their vectors, (words, sentences, projection size)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)

@@ -177,11 +177,8 @@ class _Budget:
         self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
-        """Subtract the number of unpacked bytes from the budget.
-
-        Raises:
-            ValueError: the archive unpacks to more bytes than allowed.
-        """
+        """Subtract the number of unpacked bytes. Raise a ValueError if they exceed the limit for the
+        archive."""
         self._left -= count
         if self._left < 0:
             raise ValueError(

@@ -86,11 +86,8 @@ def prepare(
 def _write_corpus(
     folder: Path, paths: Paths, texts: dict[str, list[Path]], tokenizer: DocumentTokenizer
 ) -> None:
-    """Tokenize text, and write the files of a corpus to `folder`.
-
-    Args:
-        texts: {path or pattern in `paths`: its text files}.
-    """
+    """Tokenize text, and write the files of a corpus to `folder`. `texts` is {path in `paths`: text
+    files}."""
     settings, raw_text, dev_text = tokenizer.settings, paths.raw_text, paths.dev_text
     assert raw_text is not None, "checked by Paths.text_files"
     index = WordIndex([BOS, EOS, UNK])
@@ -224,12 +221,8 @@ class _Selection:
 def _split(
     train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
 ) -> dict[str, _Selection]:
-    """Return the training part and the held-out part of the corpus.
-
-    Args:
-        dev: the separate held-out text; None: hold out some documents of `train`.
-        is_new: (sentences,) bool, true for the sentences of `train` that `dedup` keeps.
-    """
+    """Return the training part and the held-out part of the corpus. If `dev` is None, hold out some documents
+    of `train`. `is_new` is true for each sentence of `train` that `dedup` keeps."""
     if dev is not None:
         everything = np.ones(len(dev.words_per_sentence), dtype=bool)
         return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}

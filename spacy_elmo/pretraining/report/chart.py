@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # Sizes are in units of the drawing, which scales with the page.
 WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
-"""Edges of the plot inside the drawing. Text above the plot shows the values at the mouse pointer."""
+"""Edges of the plot inside the drawing."""
 MAX_POINTS = 240
 """Largest number of points of a curve. With more points, the distance between neighboring points would be
 less than two units of the drawing."""

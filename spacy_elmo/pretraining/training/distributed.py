@@ -30,7 +30,7 @@ class Ranks:
 
     The gradients are added by one explicit all-reduce, because `DistributedDataParallel` does not support
     sparse gradients. With the sampled softmax, only a few thousand rows of the softmax matrix have a gradient
-    in a step. If the gradients were dense, the processes would also transfer the zeros of all other rows.
+    in a step.
     """
 
     rank: int = 0
@@ -91,8 +91,8 @@ class Ranks:
         """Call `work` in the first process while the other processes wait.
 
         Raises:
-            SystemExit: `work` has failed in the first process, and this is another process. The first process
-                raises the error of `work` itself.
+            SystemExit: `work` has failed, and this is not the first process. The first raises the error of
+                `work`.
         """
         done = False
         try:

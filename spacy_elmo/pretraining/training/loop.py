@@ -52,7 +52,7 @@ def train(
         initial: the weights of `paths.init`; None: random weights.
         resume: continue from the checkpoint in `out`, if there is one.
         ranks: the processes that train together. Each process calls this function with the same folder.
-        stop: event that ends the run after the current step. The run then raises `PretrainingStopped`.
+        stop: event that ends the run after the current step, with `PretrainingStopped`.
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, initial)

@@ -27,11 +27,8 @@ _deterministic: Any = torch.utils.deterministic
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
     """Return the target class of each of the M outputs of the forward and the backward LSTM, (2, M).
 
-    The target is the next word in the direction of the LSTM, or the boundary after the last word (`</S>`
-    forward, `<S>` backward).
-
-    Args:
-        classes: softmax class of each distinct word in the batch, then the classes of `<S>` and `</S>`.
+    The target is the next word in the direction of the LSTM, or the boundary at the end (`</S>` forward,
+    `<S>` backward). `classes` contains the softmax class of each distinct word, then of `<S>` and `</S>`.
     """
     forward, backward = output.packing.positions
     return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]

@@ -74,8 +74,8 @@ class Muon(Optimizer):
     `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` makes the same updates except for rounding, but needs
     more time. State dicts of torch's Muon can be loaded.
 
-    Each matrix shares the memory of its parameter, so an update of the matrix changes the parameter. The
-    state dict has one momentum B per matrix. `step` also clears the gradients of the parameters.
+    Each matrix shares the memory of its parameter. The state dict has one momentum B per matrix. `step` also
+    clears the gradients of the parameters.
 
     `dtype` is the data type of the matrix products in `nearly_orthogonal`. The state dict contains `dtype`,
     so a run that is resumed on another processor keeps this data type.

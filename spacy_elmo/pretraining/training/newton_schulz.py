@@ -28,8 +28,7 @@ def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
 
     If X has at least 1.5 times as many columns as rows, the same result is computed with fewer operations.
     First the factors a + b R + c R^2 of several iterations are multiplied with each other. Between the
-    iterations, R changes by R <- (a + b R + c R^2)^2 R. These formulas hold because all factors are symmetric
-    matrices that commute.
+    iterations, R changes by R <- (a + b R + c R^2)^2 R, because the factors are symmetric and commute.
 
     Args:
         matrix: matrix of any float type and shape.
@@ -64,12 +63,12 @@ def _by_gram_matrices(x: Tensor) -> Tensor:
 
 
 def _factor(gram: Tensor) -> Tensor:
-    """Return a + b R + c R^2 for a Gram matrix R, with the constants a, b, c = `_A`, `_B`, `_C`."""
+    """Return `_A` + `_B` R + `_C` R^2 for a Gram matrix R."""
     factor = _without_shift(gram)
     factor.diagonal().add_(_A)
     return factor
 
 
 def _without_shift(gram: Tensor) -> Tensor:
-    """Return b R + c R^2 for a Gram matrix R, with the constants b, c = `_B`, `_C`."""
+    """Return `_B` R + `_C` R^2 for a Gram matrix R."""
     return torch.addmm(gram, gram, gram, beta=_B, alpha=_C)

@@ -94,7 +94,7 @@ def learn_rate(settings: Training, step: int, steps: int) -> float:
     linear cooldown to a hundredth of the peak.
 
     Because the peak is constant (Hägele et al. 2024), you can make a run longer at any time before the
-    cooldown. This is not possible with a cosine schedule.
+    cooldown.
 
     Args:
         step: index of the step, from 0.

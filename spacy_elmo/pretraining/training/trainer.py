@@ -80,7 +80,7 @@ class Trainer:
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        ValueError: the corpus was prepared with another spelling rule than the rule of the biLM.
+        ValueError: the corpus was prepared with another spelling rule.
     """
 
     def __init__(
@@ -143,8 +143,8 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights, and return a row of the training log. The initial weights count as
-        the best weights until an evaluation finds a lower perplexity."""
+        """Evaluate the initial weights, and return a row of the training log. These weights count as the best
+        until an evaluation finds a lower perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
             return self._report(rate, self._held_out_perplexity())
@@ -226,8 +226,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. The state of the random number generators is not stored, because
-        random numbers depend only on the seed and the number of the step."""
+        """Return the state for a checkpoint, without random states, because random numbers depend only on the
+        seed and the number of the step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -301,11 +301,8 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
 
 
 def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Check that a checkpoint belongs to the corpus and the vocabulary with the hashes `expected`.
-
-    Raises:
-        ValueError: the checkpoint belongs to another corpus or vocabulary.
-    """
+    """Raise a ValueError if a checkpoint does not belong to the corpus and vocabulary with the hashes
+    `expected`."""
     for name, digest in expected.items():
         if state[name] != digest:
             raise ValueError(
