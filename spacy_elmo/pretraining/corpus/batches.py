@@ -52,16 +52,16 @@ class Epoch:
 
 @dataclass
 class TrainBatch:
-    """A batch of B sentences, with N words in total and K distinct words."""
+    """A batch of sentences, as the distinct words and an index of a distinct word for each word."""
 
     token_ids: Tensor
-    """Input of the token encoder for each distinct word, such as its byte ids, (K, ...)."""
+    """Input of the token encoder for each distinct word, such as its byte ids, (distinct words, ...)."""
     classes: np.ndarray
-    """Softmax class of each distinct word, then the classes of `<S>` and `</S>`, (K + 2,)."""
+    """Softmax class of each distinct word, then of `<S>` and `</S>`, (distinct words + 2,)."""
     words: np.ndarray
-    """Index of each of the N words among the K distinct words, (N,)."""
+    """Index of each word of the batch among the distinct words, (words,)."""
     lengths: np.ndarray
-    """Number of words of each sentence, (B,)."""
+    """Number of words of each sentence, (sentences,)."""
 
 
 class Batcher:
@@ -84,8 +84,8 @@ class Batcher:
         """Convert sentences to a batch.
 
         Args:
-            ids: (N,) ids of the words of B sentences, one sentence after the other.
-            lengths: (B,) number of words of each sentence.
+            ids: (words,) ids of the words of all sentences, one sentence after the other.
+            lengths: (sentences,) number of words of each sentence.
         """
         types, words = np.unique(ids, return_inverse=True)
         rows = types.astype(np.int64)

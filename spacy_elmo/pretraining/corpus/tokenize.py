@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Tokenized text: N words in S sentences of D documents. Documents without a word are left out."""
+    """Tokenized text, as sentences of documents. Documents without a word are left out."""
 
     types: list[str]
     """The distinct words, in order of first occurrence."""
     words: np.ndarray
-    """Index of each word in `types`, (N,) int32."""
+    """Index of each word in `types`, (words,) int32."""
     lengths: np.ndarray
-    """Number of words of each sentence, (S,) int32."""
+    """Number of words of each sentence, (sentences,) int32."""
     documents: np.ndarray
-    """Number of sentences of each document, (D,) int32."""
+    """Number of sentences of each document, (documents,) int32."""
     document_digests: np.ndarray
-    """Hash of each document, (D,) uint64. Documents with the same sentences have the same hash."""
+    """Hash of each document, (documents,) uint64. Documents with the same sentences have the same hash."""
     sentence_digests: np.ndarray
-    """Hash of each sentence, (S,) uint64. Sentences with the same words have the same hash."""
+    """Hash of each sentence, (sentences,) uint64. Sentences with the same words have the same hash."""
 
 
 class DocumentTokenizer:

@@ -25,7 +25,7 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return the target class of each of the M outputs of the forward and the backward LSTM, (2, M).
+    """Return the target class of each output of the biLM, (2, outputs): first forward, then backward.
 
     The target is the next word in the direction of the LSTM, or the boundary at the end (`</S>` forward,
     `<S>` backward). `classes` contains the softmax class of each distinct word, then of `<S>` and `</S>`.
